@@ -69,7 +69,11 @@ fn credential_that_is_missing_or_wrong_is_answered_with_the_place_of_the_documen
     let url = |config: &mut Value| config["public_url"] = json!("https://broker.example/mcp");
     let (stage, ada, _) = stage_with(url);
     let place = "https://broker.example/.well-known/oauth-protected-resource/mcp";
-    let challenge = format!("Bearer resource_metadata=\"{place}\"");
+    // RFC 6750, section 3.1: an error code only if the request has a token.
+    let challenge = |has_token: bool| match has_token {
+        true => format!("Bearer error=\"invalid_token\", resource_metadata=\"{place}\""),
+        false => format!("Bearer resource_metadata=\"{place}\""),
+    };
     let unknown = Key::new("unknown", &[]).text;
     let mistyped = unknown.replace("mbk_", "mbk_a");
     for wrong in [
@@ -86,6 +90,8 @@ fn credential_that_is_missing_or_wrong_is_answered_with_the_place_of_the_documen
         &[("Authorization", &format!("Bearer {SECRET}x"))],
     ] {
         let caller = Caller::with(stage.broker.address(), wrong);
+        let has_token = wrong.iter().any(|(_, value)| value.starts_with("Bearer "));
+        let challenge = challenge(has_token);
         for reply in requests(&caller) {
             assert_eq!(reply.status, 401, "{wrong:?}: {}", reply.text());
             assert_eq!(reply.header("www-authenticate"), Some(challenge.as_str()));
@@ -122,7 +128,11 @@ fn wrong_credential_is_refused_where_callers_without_one_have_rights() {
         let caller = Caller::with(stage.broker.address(), &[("Authorization", wrong)]);
         for reply in requests(&caller) {
             assert_eq!(reply.status, 401, "{wrong}: {}", reply.text());
-            assert_eq!(reply.header("www-authenticate"), Some("Bearer"));
+            let expected = match wrong.starts_with("Bearer ") {
+                true => "Bearer error=\"invalid_token\"",
+                false => "Bearer",
+            };
+            assert_eq!(reply.header("www-authenticate"), Some(expected));
         }
     }
 }

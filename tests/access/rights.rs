@@ -37,8 +37,7 @@ fn stage_with(change: impl FnOnce(&mut Value)) -> (Stage, Key, Key) {
         Key::new("ada", &["reader", "writer"]),
         Key::new("root", &["admin"]),
     );
-    let mut config = scripted(access());
-    config["tree"][0]["source"]["max_in_flight"] = json!(8);
+    let mut config = config();
     change(&mut config);
     let stage = Stage::with(config, &[&ada, &root], |run| run);
     for server in ["a", "b"] {
@@ -46,6 +45,12 @@ fn stage_with(change: impl FnOnce(&mut Value)) -> (Stage, Key, Key) {
         stage.bench.script(server, &slow);
     }
     (stage, ada, root)
+}
+
+fn config() -> Value {
+    let mut config = scripted(access());
+    config["tree"][0]["source"]["max_in_flight"] = json!(8);
+    config
 }
 
 fn sum() -> Value {
@@ -303,6 +308,32 @@ fn call_that_waits_for_its_server_is_never_sent() {
     // The next call of the server comes after the one that waited.
     let echo = stage.caller(&root).call("/b/echo", &text());
     assert_eq!(echo.status, 200, "{}", echo.text());
+    let tools = stage.journal("b", "call");
+    let tools: Vec<_> = tools.iter().map(|call| &call["tool"]).collect();
+    assert_eq!(tools, ["add", "echo"]);
+}
+
+#[test]
+fn call_that_waits_for_its_server_is_never_sent_if_a_reload_denies_it() {
+    let (stage, ada, root) = stage();
+    let session = stage.caller(&ada).session("/mcp/direct");
+    let of_other = stage.caller(&root).session("/mcp/direct");
+    let [first, second] = queued(&stage.broker, &of_other, &session);
+    stage.await_journal("b", "call", 1);
+    let mut narrower = config();
+    narrower["identities"]["keys_file"] = json!("keys.json");
+    let rules = narrower["access"]["rules"].as_array_mut();
+    let deny = json!({"deny": ["/b/add"], "to": ["writer"]});
+    rules.expect("rules").push(deny);
+    stage.bench.write("c.json", &narrower.to_string());
+    stage.reload();
+    let reply = read(second).text();
+    assert!(reply.contains("path_not_found"), "{reply}");
+    assert!(!reply.contains("maybe_executed"), "it was not: {reply}");
+    let reply = read(first).json();
+    assert_eq!(reply["result"]["isError"], false, "{reply}");
+    let echo = stage.caller(&ada).call("/b/echo", &text());
+    assert_eq!(echo.status, 200, "its other rights stay: {}", echo.text());
     let tools = stage.journal("b", "call");
     let tools: Vec<_> = tools.iter().map(|call| &call["tool"]).collect();
     assert_eq!(tools, ["add", "echo"]);

@@ -22,6 +22,7 @@ mod log_level;
 mod masks;
 mod request;
 mod resolve;
+mod right;
 mod rpc_error;
 #[cfg(any(test, feature = "scripted"))]
 #[doc(hidden)]
@@ -52,6 +53,7 @@ pub use instance::{DriftCheck, Instance, SessionHandle, SourceSettings, Verdict}
 pub use link::Carrier;
 pub use log_level::AskedLogLevel;
 pub use resolve::resolve;
+pub use right::CallRight;
 pub use session::{CallTime, Session, ToolCall};
 pub use spec::{Endpoint, SourceSpec, Timing};
 pub use status::{Counters, State, Status};

@@ -125,9 +125,7 @@ impl Link {
         time: CallTime,
     ) -> Result<RawResult, RequestError> {
         match self.transport() {
-            Transport::Streams(connection) => {
-                connection.call(line, events, time, call.revoked).await
-            }
+            Transport::Streams(connection) => connection.call(line, events, time, call.right).await,
             Transport::Http(http) => Box::pin(http.call(call, line, events, time)).await,
         }
     }

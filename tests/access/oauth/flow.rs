@@ -113,9 +113,12 @@ fn challenge_leads_to_the_document_that_names_the_issuer() {
     let (stage, url) = resource(&issuer, &json!({}), "/mcp");
     let origin = url.strip_suffix("/mcp").expect("the URL of MCP");
     let document = format!("{origin}/.well-known/oauth-protected-resource/mcp");
-    let expected = format!("Bearer resource_metadata=\"{document}\"");
     let anonymous = Caller::with(stage.broker.address(), &[]);
-    for caller in [anonymous.clone(), bearer(&stage, "a.b.c")] {
+    for (caller, error) in [
+        (anonymous.clone(), ""),
+        (bearer(&stage, "a.b.c"), "error=\"invalid_token\", "),
+    ] {
+        let expected = format!("Bearer {error}resource_metadata=\"{document}\"");
         for reply in [
             caller.tree("/", 1),
             caller.try_session("/mcp").expect_err("it is refused"),

@@ -38,25 +38,34 @@ pub(crate) struct Caller {
 impl Caller {
     /// The caller under the rules and filters in force.
     pub(crate) fn new(core: &Inner, identity: &Identity) -> Self {
-        let policy = core.policy.load_full();
-        let mut class = policy.class_of(identity);
+        let mut caller = Self::by_rules(core, identity);
         if core.filters.are_set() {
             // Tools that do not exist for the caller in any case leave no trace in its class, nor in its entity tags.
-            let subtree = identity.subtree();
-            let is_inside = |at| subtree.is_none_or(|subtree| subtree.contains(at));
+            let is_inside = |at| caller.subtree.is_none_or(|subtree| subtree.contains(at));
             let exists = |tool: u32| {
                 is_inside(core.catalog.tool(tool).entry)
-                    && policy.decide(&class, tool) != Decision::Absent
+                    && caller.policy.decide(&caller.class, tool) != Decision::Absent
             };
             let excluded = core.excluded(identity, exists);
-            class = class.without(excluded);
+            caller.class = caller.class.without(excluded);
         }
+        caller
+    }
+
+    /// The caller under the rules in force, without the filters of the program.
+    pub(crate) fn by_rules(core: &Inner, identity: &Identity) -> Self {
+        let policy = core.policy.load_full();
         Self {
-            class,
+            class: policy.class_of(identity),
             subtree: identity.subtree(),
             nodes: OnceCell::new(),
             policy,
         }
+    }
+
+    /// The number of the policy that decides.
+    pub(crate) fn policy_number(&self) -> u64 {
+        self.policy.number()
     }
 
     /// The class by which composed replies are cached.

@@ -96,6 +96,12 @@ impl NarrowedArgs {
         Self(schemas.into())
     }
 
+    /// Whether the schemas are the same.
+    pub(crate) fn has_schemas_of(&self, other: &Self) -> bool {
+        let own = self.0.iter().map(|narrow| &narrow.schema);
+        own.eq(other.0.iter().map(|narrow| &narrow.schema))
+    }
+
     /// Refuses arguments that match none of the schemas.
     pub(crate) fn check(
         &self,

@@ -89,6 +89,11 @@ impl Policy {
         }))
     }
 
+    /// Its number; a reload brings another one.
+    pub(crate) const fn number(&self) -> u64 {
+        self.number
+    }
+
     /// Whether there are rules.
     pub(crate) const fn has_rules(&self) -> bool {
         self.rules.is_some()

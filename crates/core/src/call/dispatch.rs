@@ -3,16 +3,15 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use broker_mcp::{CallFailure, CallTime, RawResult, ToolCall};
+use broker_mcp::{CallFailure, CallRight, CallTime, RawResult, ToolCall};
 use broker_memory::{Account, Charge};
 use broker_model::SourceCause;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 use super::baggage::without_baggage;
 use super::limit::Limits;
 use super::resolve::{Target, out_of_service};
-use super::revoked;
+use super::right::Unsent;
 use crate::Inner;
 use crate::call::arguments::memory_error_for_request;
 use crate::call::context::CallContext;
@@ -43,15 +42,27 @@ impl Inner {
             true => context.meta.map(Cow::Borrowed),
             false => context.meta.and_then(without_baggage),
         };
+        let unsent = Unsent::new(self, identity, target, (args, account));
+        let (changes, may_send) = (self.drift_state.tool_changes(), || unsent.is_admitted());
+        let right = CallRight {
+            revoked: identity.revocation().map(|it| &it.revoked),
+            changes: &changes,
+            may_send: &may_send,
+        };
         let call = ToolCall {
             tool: target.tool.name,
             args,
             meta: meta.as_deref(),
             events: context.events.as_ref(),
-            revoked: identity.revocation().map(|it| &it.revoked),
+            right: Some(&right),
         };
         let mut answer = self
-            .send(target, slot, call, limits.call_time(context.deadline))
+            .send(
+                (target, &unsent),
+                slot,
+                call,
+                limits.call_time(context.deadline),
+            )
             .await?;
         if self.is_sent_again(&answer, limits) {
             tracing::info!(
@@ -61,7 +72,12 @@ impl Inner {
             );
             // If it could not be sent again, the first answer is more useful.
             match self
-                .send(target, slot, call, limits.call_time(context.deadline))
+                .send(
+                    (target, &unsent),
+                    slot,
+                    call,
+                    limits.call_time(context.deadline),
+                )
                 .await
             {
                 Ok(Err(unsent)) if !unsent.maybe_executed() => {}
@@ -69,7 +85,13 @@ impl Inner {
                 Err(_withdrawn) => {}
             }
         }
-        answer.map_err(|failure| self.failed(failure, target, limits))
+        answer.map_err(|failure| match failure.maybe_executed() {
+            true => self.failed(failure, target, limits),
+            // It may have been given up for this reason.
+            false => unsent
+                .refusal()
+                .unwrap_or_else(|| self.failed(failure, target, limits)),
+        })
     }
 
     /// Whether a call whose session has ended is sent once more: if the config allows it, or if a server over HTTP
@@ -86,11 +108,11 @@ impl Inner {
         (limits.settings.retry || was_refused) && !self.drain.is_closing()
     }
 
-    /// Sends the call to the source in the slot, within `time`. A withdrawal is the only error that is
-    /// final.
+    /// Sends the call to the source in the slot, within `time`. The error is final: a withdrawal, or the end of
+    /// the caller's right.
     async fn send(
         &self,
-        target: &Target,
+        (target, unsent): (&Target, &Unsent<'_>),
         slot: &SourceSlot,
         call: ToolCall<'_>,
         time: CallTime,
@@ -119,8 +141,8 @@ impl Inner {
             if let Some(withdrawn) = withdrawn {
                 return Err(out_of_service(target, &withdrawn));
             }
-            if call.revoked.is_some_and(CancellationToken::is_cancelled) {
-                return Err(revoked::error(false));
+            if let Some(refusal) = unsent.refusal() {
+                return Err(refusal);
             }
             return Ok(match session {
                 Ok(session) => session.call(call, left).await,

@@ -15,6 +15,7 @@ mod record;
 mod render_mode;
 mod resolve;
 mod revoked;
+mod right;
 mod shape;
 mod validate;
 pub(crate) mod validator;

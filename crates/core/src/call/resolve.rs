@@ -21,6 +21,8 @@ pub(super) struct Target {
     pub(super) source: &'static str,
     /// The schemas that narrow the arguments for the caller.
     pub(super) narrowed: Option<NarrowedArgs>,
+    /// The number of the policy that admits the call.
+    pub(super) policy: u64,
 }
 
 impl Inner {
@@ -44,6 +46,7 @@ impl Inner {
             path: entry.path,
             source: self.catalog.sources[tool.source as usize].path,
             narrowed: caller.narrowed(at),
+            policy: caller.policy_number(),
         };
         record.resolved(&target);
         Ok(target)

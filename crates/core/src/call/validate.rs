@@ -25,7 +25,7 @@ use crate::errors::failure;
 use crate::errors::json_error::json_invalid;
 
 /// The maximum number of steps of a check in place; a longer one runs on the pool.
-const MAX_INLINE_STEPS: u64 = 50_000;
+pub(super) const MAX_INLINE_STEPS: u64 = 50_000;
 
 /// Arguments on their way to the pool.
 enum PooledArgs {

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::task::Poll;
 
+use broker_mcp::State;
 use broker_model::CallCode;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -139,6 +140,75 @@ async fn call_of_a_revoked_caller_is_refused_and_its_result_discarded() {
             (CallCode::Unauthorized, Some(false))
         );
         assert_eq!(broker.sources[0].seen().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn call_that_reloaded_rules_deny_before_it_is_sent_is_refused() {
+    let to_first = |args: Value| json!([{"allow": ["/a/**"], "to": ["first"], "args": args}]);
+    let any = json!({});
+    let of_text = json!({"properties": {"text": {"maxLength": 2}}});
+    let other = json!({"properties": {"text": {"maxLength": 3}}});
+    let denied = json!([{"allow": ["/a/**"], "to": ["first"]}, {"deny": ["/a/echo"], "to": ["*"]}]);
+    let to_second = json!([{"allow": ["/**"], "to": ["second"]}]);
+    let long = "x".repeat(100_000);
+    for (rules, of_a, text, code) in [
+        (to_first(any.clone()), json!({}), "abc", None),
+        (to_first(of_text.clone()), json!({}), "ab", None),
+        (
+            to_first(of_text.clone()),
+            json!({}),
+            "abc",
+            Some(CallCode::Forbidden),
+        ),
+        (to_first(other), json!({}), "abc", None),
+        // They would have to be parsed on the thread of other calls.
+        (
+            to_first(of_text),
+            json!({}),
+            &long,
+            Some(CallCode::Overloaded),
+        ),
+        (denied, json!({}), "abc", Some(CallCode::PathNotFound)),
+        (to_second, json!({}), "abc", Some(CallCode::PathNotFound)),
+        (
+            to_first(any.clone()),
+            json!({"tool_filter": ["twin"]}),
+            "abc",
+            Some(CallCode::PathNotFound),
+        ),
+    ] {
+        let broker = fixture_with(to_first(any.clone()));
+        broker.matches(0);
+        broker.matches(1);
+        broker.sources[0].set(State::Starting, None);
+        let caller = member_of(&["first"]);
+        let args = json!({"text": text});
+        let mut calling = pin!(call(&broker.core, &caller, "/a/echo", args.clone()));
+        let waits = std::future::poll_fn(|cx| Poll::Ready(calling.as_mut().poll(cx).is_pending()));
+        assert!(waits.await, "the source is starting");
+        broker.takes(rules, of_a);
+        broker.sources[0].answer(Ok("{}"));
+        broker.sources[0].set(State::Ready, None);
+        let called = calling.await;
+        let seen = broker.sources[0].seen().len();
+        assert_eq!(seen, usize::from(code.is_none()), "{called:?}");
+        let Some(code) = code else {
+            called.unwrap();
+            continue;
+        };
+        let error = called.unwrap_err();
+        assert_eq!((error.code, error.maybe_executed), (code, Some(false)));
+        let now = call(&broker.core, &caller, "/a/echo", args).await;
+        let now = now.unwrap_err();
+        if code != CallCode::Overloaded {
+            assert_eq!(
+                error.message, now.message,
+                "that of a call that arrives now"
+            );
+            assert_eq!(error.did_you_mean, now.did_you_mean);
+            assert_eq!(error.details, now.details);
+        }
     }
 }
 

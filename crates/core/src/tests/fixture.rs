@@ -300,10 +300,13 @@ pub(super) fn fixture_of(mode: StartMode, a: Value, b: Value) -> Fixture {
     served(setup(mode, a, b).unwrap())
 }
 
+fn access(rules: Value) -> Value {
+    json!({"groups": ["first", "second"], "anonymous": ["*"], "rules": rules})
+}
+
 /// A plain broker with rules of access for the groups `first` and `second`. [`CALLER`] has both.
 pub(super) fn fixture_with(rules: Value) -> Fixture {
-    let access = json!({"groups": ["first", "second"], "anonymous": ["*"], "rules": rules});
-    let config = config_with(json!({}), json!({}), Some(access));
+    let config = config_with(json!({}), json!({}), Some(access(rules)));
     served(setup_of(&config, StartMode::Plain).unwrap())
 }
 
@@ -358,6 +361,20 @@ impl Fixture {
         let verdict = drift_check.check(snapshot);
         self.sources[source].set(State::Ready, None);
         verdict
+    }
+
+    /// Has the core take other rules, and another filter of the source of `/a`, as a reload does.
+    pub(super) fn takes(&self, rules: Value, of_a: Value) {
+        let config = config_with(of_a, json!({}), Some(access(rules)));
+        let environment = Environment::new(BTreeMap::new(), None);
+        let prepared = self
+            .core
+            .prepare(&config, &environment, Path::new("."))
+            .unwrap();
+        let inner = &self.core.0;
+        inner.drift_state.hide(prepared.hidden);
+        inner.policy.store(prepared.policy);
+        inner.drift_state.count_tool_change();
     }
 
     pub(super) async fn call(&self, path: &str, args: Value) -> Result<Outcome, Box<CoreError>> {

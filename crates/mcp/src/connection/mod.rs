@@ -21,11 +21,11 @@ use broker_wire::{Framer, LineLimit, Peer};
 use bytes::Bytes;
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio_util::sync::CancellationToken;
 
 use crate::events::{CallEvents, RequestEvents};
 use crate::failure::SourceFailure;
 use crate::masks::Masks;
+use crate::right::CallRight;
 use crate::session::{CallTime, Opening};
 use crate::spec::SourceSpec;
 
@@ -195,18 +195,18 @@ impl Connection {
         Waiter::new(self, id, reply).wait(time, None, None).await
     }
 
-    /// Sends a call like a request, with its events. It is given up when `revoked` is cancelled before it was sent.
+    /// Sends a call like a request, with its events. It is given up when its `right` ends before it was sent.
     pub(crate) async fn call(
         &self,
         line: impl FnOnce(u64) -> Bytes,
         events: Option<CallEvents>,
         time: CallTime,
-        revoked: Option<&CancellationToken>,
+        right: Option<&CallRight<'_>>,
     ) -> Result<RawResult, RequestError> {
         let (events, progressed) = events.map(RequestEvents::new).unzip();
         let (id, reply) = self.submit(RequestKind::Call, line, events)?;
         Waiter::new(self, id, reply)
-            .wait(Some(time), progressed, revoked)
+            .wait(Some(time), progressed, right)
             .await
     }
 

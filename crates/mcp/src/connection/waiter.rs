@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, timeout, timeout_at};
-use tokio_util::sync::CancellationToken;
 
 use super::table::{RawResult, Reply};
 use super::{Command, Connection, RequestError};
+use crate::right::CallRight;
 use crate::session::CallTime;
 
 /// Maximum time for the task to report whether a cancelled request had begun. The task never blocks, so
@@ -61,7 +61,7 @@ impl<'a> Waiter<'a> {
         mut self,
         time: Option<CallTime>,
         progressed: Option<watch::Receiver<Option<Instant>>>,
-        revoked: Option<&CancellationToken>,
+        right: Option<&CallRight<'_>>,
     ) -> Result<RawResult, RequestError> {
         let (connection, id) = (self.connection, self.id);
         let reply = &mut self.reply;
@@ -76,13 +76,13 @@ impl<'a> Waiter<'a> {
                     }
                 }
             });
-            match revoked {
+            match right {
                 None => waiting.await,
-                Some(revoked) => {
+                Some(right) => {
                     tokio::select! {
                         biased;
                         waited = &mut waiting => waited,
-                        () = revoked.cancelled() => {
+                        () = right.ended() => {
                             connection.command(Command::CancelUnsent(id));
                             waiting.await
                         }

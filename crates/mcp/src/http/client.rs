@@ -16,7 +16,6 @@ use http::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue, LOCATION};
 use http::{Method, StatusCode};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
-use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::auth::{Challenge, Token, TokenSource, is_refusal};
@@ -25,6 +24,7 @@ use super::headers::JSON;
 use super::spec::HttpSpec;
 use crate::failure::SourceFailure;
 use crate::masks::Masks;
+use crate::right::CallRight;
 use crate::session::Opening;
 use crate::spec::SourceSpec;
 
@@ -116,14 +116,14 @@ impl Client {
             .await
     }
 
-    /// Sends a call to the URL of the server, unless its caller was `revoked` before it could be sent.
+    /// Sends a call to the URL of the server, unless the `right` to it ends before it could be sent.
     pub(super) async fn send_call(
         &self,
         headers: &HeaderMap,
         body: &Bytes,
-        revoked: Option<&CancellationToken>,
+        right: Option<&CallRight<'_>>,
     ) -> Result<Response, SendError> {
-        let may_send = || !revoked.is_some_and(CancellationToken::is_cancelled);
+        let may_send = || !right.is_some_and(CallRight::has_ended);
         self.send_to_target(&self.target, &Method::POST, headers, Some(body), &may_send)
             .await
     }

@@ -16,7 +16,6 @@ use http::header::{CONTENT_ENCODING, HeaderMap, HeaderValue};
 use http::{Method, StatusCode};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
-use tokio_util::sync::CancellationToken;
 
 use super::LinkState;
 use super::auth::is_refusal;
@@ -27,6 +26,7 @@ use crate::connection::{HttpRefusal, RawResult, RequestError, RequestKind, wait_
 use crate::events::RequestEvents;
 use crate::failure::SourceFailure;
 use crate::request;
+use crate::right::CallRight;
 use crate::session::CallTime;
 use refusals::may_have_executed;
 
@@ -45,8 +45,8 @@ pub(super) struct Exchange<'a> {
     body: Bytes,
     events: Option<Box<RequestEvents>>,
     begun: Arc<AtomicBool>,
-    /// Cancelled when the caller loses the right to call.
-    pub(super) revoked: Option<CancellationToken>,
+    /// The right of the caller to make the call.
+    pub(super) right: Option<&'a CallRight<'a>>,
 }
 
 /// Cancels a request at a legacy server if its future is dropped before the answer.
@@ -72,7 +72,7 @@ impl<'a> Exchange<'a> {
             body: without_newline(line),
             events,
             begun: Arc::default(),
-            revoked: None,
+            right: None,
         }
     }
 
@@ -120,7 +120,7 @@ impl<'a> Exchange<'a> {
     async fn answered(&mut self, kind: RequestKind) -> Result<RawResult, RequestError> {
         let state = self.state.clone();
         let _permit = match kind {
-            RequestKind::Call => Some(state.permit(self.revoked.as_ref()).await?),
+            RequestKind::Call => Some(state.permit(self.right).await?),
             _ => None,
         };
         if state.is_refused.load(Ordering::Relaxed) {
@@ -141,7 +141,7 @@ impl<'a> Exchange<'a> {
         self.begun.store(true, Ordering::Relaxed);
         let sent = state
             .client
-            .send_call(&self.headers, &self.body, self.revoked.as_ref())
+            .send_call(&self.headers, &self.body, self.right)
             .await;
         let answer = sent.map_err(|error| self.unsent(error))?;
         let status = answer.status();
@@ -296,8 +296,7 @@ impl<'a> Exchange<'a> {
     fn unsent(&self, error: SendError) -> RequestError {
         if !error.begun {
             self.begun.store(false, Ordering::Relaxed);
-            let revoked = self.revoked.as_ref();
-            if revoked.is_some_and(CancellationToken::is_cancelled) {
+            if self.right.is_some_and(CallRight::has_ended) {
                 // The server did not fail.
                 return self.state.gone(false);
             }

@@ -38,6 +38,7 @@ use crate::events::{CallEvents, RequestEvents};
 use crate::failure::SourceFailure;
 use crate::handshake::Negotiated;
 use crate::request;
+use crate::right::CallRight;
 use crate::session::{CallTime, Opening, ToolCall};
 use crate::spec::SourceSpec;
 use crate::status::Counters;
@@ -162,7 +163,7 @@ impl HttpLink {
         }
         let (events, progressed) = events.map(RequestEvents::new).unzip();
         let mut exchange = Exchange::new(&self.0, id, headers, line(id), events);
-        exchange.revoked = call.revoked.cloned();
+        exchange.right = call.right;
         exchange
             .run(RequestKind::Call, Some(time), progressed)
             .await
@@ -295,21 +296,21 @@ impl LinkState {
         }
     }
 
-    /// The permit of a call, once fewer than `max_in_flight` are under way; not after its caller was `revoked`.
+    /// The permit of a call, once fewer than `max_in_flight` are under way; not after the `right` to it has ended.
     async fn permit(
         &self,
-        revoked: Option<&CancellationToken>,
+        right: Option<&CallRight<'_>>,
     ) -> Result<SemaphorePermit<'_>, RequestError> {
-        let revoked = async {
-            match revoked {
-                Some(revoked) => revoked.cancelled().await,
+        let right_ended = async {
+            match right {
+                Some(right) => right.ended().await,
                 None => std::future::pending().await,
             }
         };
         let permit = tokio::select! {
             biased;
             () = self.ended.cancelled() => None,
-            () = revoked => None,
+            () = right_ended => None,
             permit = self.in_flight.acquire() => permit.ok(),
         };
         permit.ok_or_else(|| self.gone(false))

@@ -13,7 +13,6 @@ use broker_wire::protocol::HEADER_MISMATCH;
 use broker_wire::{Era, LogLevel};
 use memchr::memmem::Finder;
 use tokio::sync::{Notify, watch};
-use tokio_util::sync::CancellationToken;
 
 use crate::connection::{RawResult, RequestError};
 use crate::events::CallEvents;
@@ -21,6 +20,7 @@ use crate::failure::{CallFailure, SourceFailure};
 use crate::handshake::Negotiated;
 use crate::http::Pause;
 use crate::link::{Carrier, Link};
+use crate::right::CallRight;
 use crate::spec::SourceSpec;
 use crate::subscription::Subscriber;
 use crate::{list, request, rpc_error, startup};
@@ -39,9 +39,8 @@ pub struct ToolCall<'a> {
     pub meta: Option<&'a str>,
     /// Takes the events of the call that its caller wants.
     pub events: Option<&'a CallEvents>,
-    /// Cancelled when the caller loses the right to call: a call that still waits to be sent is given up then, one
-    /// that was sent is not.
-    pub revoked: Option<&'a CancellationToken>,
+    /// The right of the caller to make it; `None` if it does not end.
+    pub right: Option<&'a CallRight<'a>>,
 }
 
 impl<'a> ToolCall<'a> {
@@ -52,7 +51,7 @@ impl<'a> ToolCall<'a> {
             args,
             meta: None,
             events: None,
-            revoked: None,
+            right: None,
         }
     }
 }

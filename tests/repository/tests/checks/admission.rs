@@ -4,13 +4,20 @@ use std::path::Path;
 
 use super::tidy::{is_test, sources};
 
-/// Code that reads the rules of a tool, or asks them. The listing asks once, for all of its parts.
+/// Code that reads the rules of a tool, or asks them. The listing asks once, for all of its parts; a call asks again before
+/// it is sent.
 const MARKS: [(&str, &[&str]); 8] = [
     ("RowRef", &[]),
     ("tool.allow", &[]),
     ("tool.narrowed", &[]),
     ("tool.deny", &[]),
-    (".decide(", &["crates/core/src/listing/scope.rs"]),
+    (
+        ".decide(",
+        &[
+            "crates/core/src/call/right.rs",
+            "crates/core/src/listing/scope.rs",
+        ],
+    ),
     (".offers(", &[]),
     (".admits(identity", &[]),
     (" Policy::new(", &["crates/core/src/sources/setup.rs"]),

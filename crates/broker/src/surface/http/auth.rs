@@ -98,10 +98,7 @@ impl Auth {
     }
 
     fn presented<'h>(&self, headers: &'h HeaderMap) -> Credential<'h> {
-        let mut candidates = headers
-            .get_all(header::AUTHORIZATION)
-            .iter()
-            .filter_map(|value| bearer(value.as_bytes()))
+        let mut candidates = bearers(headers)
             .chain(headers.get_all(&API_KEY).iter().map(HeaderValue::as_bytes))
             .chain(
                 self.key_header
@@ -121,6 +118,20 @@ impl Auth {
     /// The identity of the caller. A credential that is not valid is refused, also where callers without one have
     /// rights.
     pub(super) async fn identify(
+        &self,
+        headers: &HeaderMap,
+        address: IpAddr,
+        core: &Core,
+        callers: &CallerSettings,
+    ) -> Result<Identity, Refusal> {
+        let identity = self.check(headers, address, core, callers).await;
+        identity.map_err(|refusal| match bearers(headers).next() {
+            Some(_) => refusal.of_bearer(),
+            None => refusal,
+        })
+    }
+
+    async fn check(
         &self,
         headers: &HeaderMap,
         address: IpAddr,
@@ -272,6 +283,12 @@ pub(super) fn check_query(query: Option<&str>) -> Result<(), Refusal> {
         ));
     }
     Ok(())
+}
+
+/// The credentials of `Authorization` with the scheme `Bearer`.
+fn bearers(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
+    let values = headers.get_all(header::AUTHORIZATION).iter();
+    values.filter_map(|value| bearer(value.as_bytes()))
 }
 
 /// The credential of a `Bearer` header; the scheme's case does not matter.

@@ -13,6 +13,7 @@ const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 pub(crate) struct ProtectedResource {
     document: String,
     challenge: HeaderValue,
+    challenge_of_token: HeaderValue,
     /// `None` if no scope gives a group.
     challenge_of_scope: Option<HeaderValue>,
 }
@@ -45,6 +46,7 @@ impl ProtectedResource {
         Some(Self {
             document: document.to_string(),
             challenge: challenge("")?,
+            challenge_of_token: challenge("error=\"invalid_token\", ")?,
             challenge_of_scope: (!scopes.is_empty()).then(of_scope).flatten(),
         })
     }
@@ -54,9 +56,14 @@ impl ProtectedResource {
         &self.document
     }
 
-    /// `WWW-Authenticate` of a request without a valid credential.
+    /// `WWW-Authenticate` of a request without a credential.
     pub(super) const fn challenge(&self) -> &HeaderValue {
         &self.challenge
+    }
+
+    /// `WWW-Authenticate` of a request whose token is not valid (RFC 6750, section 3.1).
+    pub(super) const fn challenge_of_token(&self) -> &HeaderValue {
+        &self.challenge_of_token
     }
 
     /// `WWW-Authenticate` of a request whose token conveys too few rights.
@@ -129,6 +136,9 @@ mod tests {
             let resource = resource(url, "mcp:read");
             let expected = format!("Bearer resource_metadata=\"{metadata}\"");
             assert_eq!(*resource.challenge(), expected);
+            let expected =
+                format!("Bearer error=\"invalid_token\", resource_metadata=\"{metadata}\"");
+            assert_eq!(*resource.challenge_of_token(), expected);
             let expected = format!(
                 "Bearer error=\"insufficient_scope\", scope=\"mcp:read\", resource_metadata=\"{metadata}\""
             );

@@ -18,6 +18,8 @@ const CATALOG_DIGEST: HeaderName = HeaderName::from_static("x-catalog-digest");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const PRIVATE: HeaderValue = HeaderValue::from_static("private");
 const CLOSE: HeaderValue = HeaderValue::from_static("close");
+/// `WWW-Authenticate` of a request whose token is not valid, without a resource.
+const INVALID_TOKEN: HeaderValue = HeaderValue::from_static("Bearer error=\"invalid_token\"");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// A refused request: the error of core or of the surface, and data for HTTP headers.
@@ -25,8 +27,19 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 pub(super) struct Refusal {
     error: Box<CoreError>,
     allow: Option<&'static str>,
-    /// Whether another token of the caller could convey the right.
-    lacks_scope: bool,
+    challenge: Challenge,
+}
+
+/// What `WWW-Authenticate` says about the credential.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Challenge {
+    /// That one is needed.
+    #[default]
+    Needed,
+    /// The one that was sent is not valid.
+    InvalidToken,
+    /// It is a token whose scope gives too few rights.
+    LacksScope,
 }
 
 /// A successful reply.
@@ -46,7 +59,7 @@ impl Refusal {
         Self {
             error: Box::new(CoreError::new(code, message)),
             allow: None,
-            lacks_scope: false,
+            challenge: Challenge::default(),
         }
     }
 
@@ -66,8 +79,21 @@ impl Refusal {
     pub(super) fn of(mut self, identity: &Identity) -> Self {
         let has_token = matches!(identity.subject(), Subject::Token { .. });
         // A refusal of arguments has details of them; another token would not change it.
-        let is_of_entry = self.code() == CallCode::Forbidden && self.error.details.is_none();
-        self.lacks_scope = has_token && is_of_entry;
+        let is_of_entry = self.error.details.is_none();
+        match self.code() {
+            _ if !has_token => {}
+            CallCode::Forbidden if is_of_entry => self.challenge = Challenge::LacksScope,
+            CallCode::Unauthorized => self.challenge = Challenge::InvalidToken,
+            _ => {}
+        }
+        self
+    }
+
+    /// The refusal of a request whose header `Authorization` has a token or key.
+    pub(super) fn of_bearer(mut self) -> Self {
+        if self.code() == CallCode::Unauthorized {
+            self.challenge = Challenge::InvalidToken;
+        }
         self
     }
 
@@ -93,7 +119,7 @@ impl From<Box<CoreError>> for Refusal {
         Self {
             error,
             allow: None,
-            lacks_scope: false,
+            challenge: Challenge::default(),
         }
     }
 }
@@ -232,10 +258,14 @@ fn add_error_headers(
     if let Some(methods) = refusal.allow {
         headers.insert(header::ALLOW, HeaderValue::from_static(methods));
     }
-    let challenge = match (refusal.code(), resource) {
-        (CallCode::Unauthorized, None) => Some(HeaderValue::from_static("Bearer")),
-        (CallCode::Unauthorized, Some(resource)) => Some(resource.challenge().clone()),
-        (_, Some(resource)) if refusal.lacks_scope => resource.challenge_of_scope().cloned(),
+    let challenge = match (refusal.code(), refusal.challenge, resource) {
+        (CallCode::Unauthorized, Challenge::InvalidToken, None) => Some(INVALID_TOKEN),
+        (CallCode::Unauthorized, _, None) => Some(HeaderValue::from_static("Bearer")),
+        (CallCode::Unauthorized, Challenge::InvalidToken, Some(resource)) => {
+            Some(resource.challenge_of_token().clone())
+        }
+        (CallCode::Unauthorized, _, Some(resource)) => Some(resource.challenge().clone()),
+        (_, Challenge::LacksScope, Some(resource)) => resource.challenge_of_scope().cloned(),
         _ => None,
     };
     if let Some(challenge) = challenge {

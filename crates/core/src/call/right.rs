@@ -1,0 +1,123 @@
+//! Decides again, just before a call is sent, whether its caller may make it: a reload may have changed the rules
+//! while the call waited.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use broker_memory::Account;
+use broker_model::access::Decision;
+use broker_model::{CallCode, json};
+use broker_schema::Budget;
+
+use super::resolve::Target;
+use super::revoked;
+use super::validate::MAX_INLINE_STEPS;
+use crate::Inner;
+use crate::admission::{Caller, NarrowedArgs};
+use crate::call::arguments::charge_parsed;
+use crate::call::validator::Refusal;
+use crate::errors::error::CoreError;
+use crate::errors::failure::SHORT_RETRY_DELAY;
+use crate::identity::Identity;
+use crate::listing::lookup;
+
+/// The maximum length of arguments that are parsed again.
+const MAX_ARGS_BYTES: usize = 64 << 10;
+
+/// A call that was admitted and is not sent yet.
+pub(super) struct Unsent<'a> {
+    core: &'a Inner,
+    identity: &'a Identity,
+    target: &'a Target,
+    args: &'a [u8],
+    account: &'a Account,
+    /// The number of the last policy that is known to admit it.
+    policy: AtomicU64,
+}
+
+impl<'a> Unsent<'a> {
+    pub(super) fn new(
+        core: &'a Inner,
+        identity: &'a Identity,
+        target: &'a Target,
+        (args, account): (&'a [u8], &'a Account),
+    ) -> Self {
+        Self {
+            core,
+            identity,
+            target,
+            args,
+            account,
+            policy: AtomicU64::new(target.policy),
+        }
+    }
+
+    /// Whether the rules and the filter of the source that are in force admit it.
+    pub(super) fn is_admitted(&self) -> bool {
+        let number = self.core.policy.load().number();
+        let view = self.core.drift_state.view.load();
+        if number == self.policy.load(Ordering::Relaxed) && !view.is_hidden(self.target.at) {
+            return true;
+        }
+        let is_admitted = self.decide().is_ok();
+        if is_admitted {
+            self.policy.store(number, Ordering::Relaxed);
+        }
+        is_admitted
+    }
+
+    /// The error of the call if it must not be sent.
+    pub(super) fn refusal(&self) -> Option<Box<CoreError>> {
+        if self.identity.is_revoked() {
+            return Some(revoked::error(false));
+        }
+        match self.is_admitted() {
+            true => None,
+            false => self.decide().err(),
+        }
+    }
+
+    /// Refuses the call like one that arrives now.
+    fn decide(&self) -> Result<(), Box<CoreError>> {
+        let (core, target) = (self.core, self.target);
+        let view = core.drift_state.view.load();
+        // Filters of the program are not asked again: they may depend on the health of the source, for which the call
+        // waits.
+        let caller = Caller::by_rules(core, self.identity);
+        if caller.decide(&view, core.catalog, target.tool.entry) == Decision::Absent {
+            // The error has suggestions, which they filter.
+            let caller = core.caller(self.identity);
+            let found = lookup::resolve(core.scope(&view, &caller), target.path);
+            return found
+                .map(drop)
+                .map_err(|error| Box::new(error.maybe_executed(false)));
+        }
+        match (caller.narrowed(target.at), &target.narrowed) {
+            (None, _) => Ok(()),
+            (Some(now), Some(before)) if now.has_schemas_of(before) => Ok(()),
+            (Some(now), _) => self.check_args(&now),
+        }
+    }
+
+    /// Arguments that cannot be checked in place are refused, since others may wait for this thread.
+    fn check_args(&self, narrowed: &NarrowedArgs) -> Result<(), Box<CoreError>> {
+        let path = self.target.path;
+        let text = std::str::from_utf8(self.args).unwrap_or_default();
+        if text.len() > MAX_ARGS_BYTES {
+            return Err(changed(path));
+        }
+        let size = json::estimate(self.args);
+        let _charge = charge_parsed(self.account, text.len(), size)?;
+        let value = json::parse(text).map_err(|_| changed(path))?;
+        let checked = narrowed.check(path, &value, &Budget::steps(MAX_INLINE_STEPS));
+        checked.map_err(|refusal| match refusal {
+            Refusal::Final(error) => error,
+            Refusal::OverBudget(_) => changed(path),
+        })
+    }
+}
+
+fn changed(path: &str) -> Box<CoreError> {
+    let message = "the rules for these arguments changed while the call waited; send it again";
+    let error = CoreError::new(CallCode::Overloaded, message).path(path);
+    Box::new(error.retry_after(SHORT_RETRY_DELAY).maybe_executed(false))
+}
