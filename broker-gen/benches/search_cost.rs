@@ -16,7 +16,7 @@ use harness::Run;
 use serde_json::Value;
 
 /// The numbers of tools, each with its bound in requests of `meta_desc`.
-const SIZES: [(usize, u64); 2] = [(2_000, 17), (10_000, 60)];
+const SIZES: [(usize, u64); 2] = [(2_000, 16), (10_000, 55)];
 /// The name of the request in `bounds.tsv`, and the column of its instructions in the profile `release`.
 const UNIT: (&str, usize) = ("http meta_desc", 4);
 
