@@ -58,7 +58,12 @@ fn slow_start_delays_no_other_source_and_is_extended_by_stderr() {
 fn era_is_detected_for_each_reaction_to_the_probe() {
     for era in ["modern", "legacy", "both", "silent-probe", "probe-dies"] {
         let watch = Watch::start();
-        let stage = FaultFixture::new(&json!({"era": era}));
+        // The silent probe alone takes 10 s of this time.
+        let stage = FaultFixture::with(&json!({"era": era}), |config| {
+            for at in 0..3 {
+                source(config, at)["startup_timeout"] = json!(60);
+            }
+        });
         stage.broker.result("/a/add", json!({"a": 1, "b": 2}));
         figure(
             &format!("F-54-{era}"),
