@@ -38,7 +38,13 @@ fn secret_missing_or_wrong_is_refused() {
         ] {
             let response = ask(wrong);
             refusal(&response, 401, "unauthorized");
-            assert_eq!(response.header("www-authenticate"), Some("Bearer"));
+            // RFC 6750, section 3.1: an error code only if the request has a token.
+            let has_token = wrong.iter().any(|(_, value)| value.starts_with("Bearer "));
+            let challenge = match has_token {
+                true => "Bearer error=\"invalid_token\"",
+                false => "Bearer",
+            };
+            assert_eq!(response.header("www-authenticate"), Some(challenge));
             assert!(!response.text().contains(SECRET));
         }
         assert_eq!(
