@@ -163,7 +163,6 @@ fn lock_v2_with_a_new_member_is_refused_with_its_name() {
         ("", "tokenizer_version", json!(1)),
         ("/sources/1", "of_another_day", json!("untrusted")),
         (tool, "kind", json!("resource")),
-        (tool, "search_hints", json!(["where is it"])),
         ("/sources/0/hidden/0", "kind", json!("prompt")),
         ("/sources/0", "of_a_later_day", Value::Null),
     ] {
