@@ -192,6 +192,14 @@ impl Link {
         }
     }
 
+    /// Announcements until now are covered by a listing that is requested next. Those of a process are counted from its
+    /// start.
+    pub(crate) fn listing_begins(&self) {
+        if let Transport::Http(http) = self.transport() {
+            http.listing_begins();
+        }
+    }
+
     /// Has the tools listed again, for a server over streamable HTTP.
     pub(crate) fn tools_changed(&self) {
         if let Self::Http(http) = self {

@@ -184,6 +184,16 @@ async fn pause_applies_to_streams_of_announcements() {
 }
 
 #[tokio::test]
+async fn stream_that_opens_during_the_first_listing_is_followed_by_another_listing() {
+    let slow = json!({"on": {"method": "tools/list"}, "nth": 1, "do": {"delay_ms": 700}});
+    let fixture = HttpFixture::of_era("legacy", &json!({"rules": [slow]}));
+    let source = start(fixture.spec());
+    eventually("the tools are listed again", || fixture.events("list") >= 2).await;
+    assert_eq!(fixture.requests(&json!({"method": "GET"})).len(), 1);
+    source.stop().await;
+}
+
+#[tokio::test]
 async fn credentials_that_are_refused_fail_the_source_without_further_requests() {
     for era in ERAS {
         for status in [401, 403] {

@@ -85,6 +85,8 @@ struct LinkState {
     breaker: Breaker,
     pause: Pause,
     list_changes: watch::Sender<u64>,
+    /// Their number when the last listing was requested.
+    listed_changes: AtomicU64,
     end: watch::Sender<Option<SourceFailure>>,
     ended: CancellationToken,
     /// Whether the link ends because the server refused the credentials.
@@ -121,6 +123,7 @@ impl HttpLink {
             breaker: Breaker::default(),
             pause: http.shared.pause.clone(),
             list_changes: watch::Sender::new(0),
+            listed_changes: AtomicU64::new(0),
             end: watch::Sender::new(None),
             ended: CancellationToken::new(),
             is_refused: AtomicBool::new(false),
@@ -214,9 +217,21 @@ impl HttpLink {
         self.0.admitted.load(Ordering::Relaxed)
     }
 
-    /// Counts the server's announcements that its tools changed.
+    /// Counts the server's announcements that its tools changed. Those since the last listing was requested are not
+    /// seen yet.
     pub(crate) fn list_changes(&self) -> watch::Receiver<u64> {
-        self.0.list_changes.subscribe()
+        let mut changes = self.0.list_changes.subscribe();
+        let listed = self.0.listed_changes.load(Ordering::Relaxed);
+        if *changes.borrow() != listed {
+            changes.mark_changed();
+        }
+        changes
+    }
+
+    /// Announcements until now are covered by a listing that is requested next.
+    pub(crate) fn listing_begins(&self) {
+        let changes = *self.0.list_changes.borrow();
+        self.0.listed_changes.store(changes, Ordering::Relaxed);
     }
 
     /// Counts a sign that the tools changed.

@@ -148,6 +148,7 @@ impl Session {
 
     /// Lists the tools without a timeout: the caller cancels by dropping the future.
     pub(crate) async fn relist(&self) -> Result<Snapshot, SourceFailure> {
+        self.link.listing_begins();
         let tools = if self.negotiated.capabilities.get("tools").is_some() {
             list::tools(&self.link, &self.meta, &self.spec).await?
         } else {
