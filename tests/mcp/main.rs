@@ -10,5 +10,6 @@ mod http_servers;
 mod http_source;
 mod real;
 mod sdk;
+mod search_mode;
 mod stdio;
 mod unreachable;

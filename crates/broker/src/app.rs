@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use broker_mcp::Environment;
@@ -20,8 +21,10 @@ mod failure;
 mod http;
 mod key;
 mod lifecycle;
+mod list_changed_exec;
 mod listen;
 mod mcp;
+mod mcp_view;
 mod open;
 mod reload;
 mod settings;
@@ -38,6 +41,7 @@ use crate::cli::{Cli, KeyVerb, LogLevel, ServeOptions, Verb};
 use crate::logging::{self, LogOutput};
 use failure::Failure;
 use mcp::McpVariables;
+use mcp_view::ViewVariables;
 use startup::{CatalogOrigin, SignalReceivers, Startup};
 
 /// Maximum time for threads to end after the shutdown.
@@ -110,6 +114,12 @@ fn run(
                     } else {
                         McpVariables::default()
                     },
+                    view: if cli.verb.is_none() {
+                        ViewVariables::read(|name| std::env::var(name).ok())?
+                    } else {
+                        ViewVariables::default()
+                    },
+                    list_changed_exec: OnceLock::new(),
                     environment: Environment::capture(),
                     output: &output,
                 };

@@ -9,7 +9,7 @@ mod options;
 mod serve;
 mod verbs;
 
-pub(crate) use options::{LogLevel, RunOptions, TreeForm};
+pub(crate) use options::{LogLevel, ModeOption, RunOptions, TreeForm};
 pub use serve::ServeOptions;
 pub(crate) use verbs::{ConnectArgs, DoctorArgs, Format, KeyVerb, NewKeyArgs, StatusArgs, Verb};
 

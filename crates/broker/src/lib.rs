@@ -12,6 +12,7 @@ mod cli;
 mod connect;
 mod contain;
 mod key;
+mod list_changed_exec;
 mod logging;
 #[cfg(feature = "scripted")]
 #[doc(hidden)]

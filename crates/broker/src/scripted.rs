@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use broker_model::config::{Limits, Mcp, McpMode};
+use broker_model::config::{Limits, Mcp, McpMode, Routing};
 use broker_model::redact::Secret;
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -14,7 +14,7 @@ pub use broker_mcp::scripted::{Pipes, register};
 use crate::core::{Core, Identity};
 use crate::surface::http::{HostPolicy, HttpAccess, HttpSurface};
 use crate::surface::mcp::stdio::StdioSurface;
-use crate::surface::{CallerSettings, McpSettings, Surface as _, SurfaceSettings};
+use crate::surface::{CallerSettings, ClientView, McpSettings, Surface as _, SurfaceSettings};
 
 /// Serves one HTTP connection over `stream` until the caller ends it. Requests must have the secret.
 pub async fn serve_http(core: &Core, secret: &str, stream: impl AsyncRead + AsyncWrite + Unpin) {
@@ -48,7 +48,13 @@ fn settings() -> SurfaceSettings {
         hosts: HostPolicy::default(),
         body_bytes: Limits::default().body_bytes,
         mcp: McpSettings {
-            mode: McpMode::Meta,
+            view: ClientView {
+                mode: McpMode::Meta,
+                routing: Routing::default(),
+                top_k: 5,
+                split_calls: false,
+            },
+            list_changed_exec: None,
             session_idle: Mcp::default().session_idle,
             body_bytes: Limits::default().body_bytes,
         },

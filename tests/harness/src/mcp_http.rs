@@ -60,6 +60,22 @@ impl McpSession {
         read(self.send(id, method, params))
     }
 
+    /// The messages of the reply to a request: its notifications and its answer.
+    pub fn messages(&self, method: &str, params: &Value) -> Vec<Value> {
+        let response = self.ask(&json!("r"), method, params);
+        let is_stream = response
+            .header("content-type")
+            .is_some_and(|form| form.starts_with("text/event-stream"));
+        if !is_stream {
+            return vec![response.json()];
+        }
+        let text = without_chunks(&response.body);
+        let events = text.lines().filter_map(|line| line.strip_prefix("data: "));
+        events
+            .map(|data| serde_json::from_str(data).expect("a message is JSON"))
+            .collect()
+    }
+
     /// The result of a request.
     pub fn result(&self, method: &str, params: &Value) -> Value {
         let response = self.ask(&json!("r"), method, params);
@@ -192,6 +208,18 @@ impl EventReader {
         chunk.truncate(length);
         Some(String::from_utf8(chunk).expect("events are text"))
     }
+}
+
+/// The text of a chunked body.
+fn without_chunks(mut body: &[u8]) -> String {
+    let mut text = Vec::new();
+    while let Some(end) = body.windows(2).position(|pair| pair == b"\r\n") {
+        let length = std::str::from_utf8(&body[..end]).expect("a length is text");
+        let length = usize::from_str_radix(length, 16).expect("a chunk has a length");
+        text.extend_from_slice(&body[end + 2..end + 2 + length]);
+        body = &body[end + 2 + length + 2..];
+    }
+    String::from_utf8(text).expect("events are text")
 }
 
 /// A request of the modern era and its reply.

@@ -2,13 +2,14 @@
 
 use std::env::VarError;
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 
 use axum::http::HeaderName;
 use broker_model::config::Config;
 
 use super::failure::Failure;
-use crate::cli::RunOptions;
-use crate::surface::McpSettings;
+use crate::list_changed_exec::ListChangedExec;
+use crate::surface::{ClientView, McpSettings};
 
 /// `0` or `false`: no MCP clients over HTTP.
 const ENABLE: &str = "MCP_BROKER_ENABLE_MCP";
@@ -77,9 +78,15 @@ impl McpVariables {
     }
 
     /// The settings for the surfaces.
-    pub(super) fn settings(&self, config: &Config, options: &RunOptions) -> McpSettings {
+    pub(super) fn settings(
+        &self,
+        config: &Config,
+        view: ClientView,
+        list_changed_exec: Option<Arc<ListChangedExec>>,
+    ) -> McpSettings {
         McpSettings {
-            mode: options.mcp_mode.map_or(config.mcp.mode, Into::into),
+            view,
+            list_changed_exec,
             session_idle: config.mcp.session_idle,
             body_bytes: self.max_body_bytes.unwrap_or(config.limits.body_bytes),
         }

@@ -2,7 +2,7 @@
 //! stops, the same for every surface.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use broker_mcp::Environment;
@@ -14,12 +14,15 @@ use broker_process::guard::{ReloadSignals, Signals};
 use super::callers;
 use super::failure::{Failure, unless_refused};
 use super::lifecycle::Running;
+use super::list_changed_exec;
 use super::mcp::McpVariables;
+use super::mcp_view::ViewVariables;
 use super::reload::Reloader;
 use super::settings::LoadedConfig;
 use crate::catalog::Catalog;
 use crate::cli::Cli;
 use crate::core::{Core, StartMode};
+use crate::list_changed_exec::ListChangedExec;
 use crate::logging::LogOutput;
 use crate::surface::http::HostPolicy;
 use crate::surface::{self, CallerSettings, Surface};
@@ -40,6 +43,9 @@ pub(super) struct Startup<'a> {
     pub(super) cli: &'a Cli,
     /// The variables for MCP clients.
     pub(super) mcp: McpVariables,
+    pub(super) view: ViewVariables,
+    /// The command for changed lists, which only the first config of a start sets.
+    pub(super) list_changed_exec: OnceLock<Option<Arc<ListChangedExec>>>,
     pub(super) environment: Environment,
     pub(super) output: &'a LogOutput,
 }
@@ -87,13 +93,35 @@ impl<'a> Startup<'a> {
                 settings.host_policy(&self.cli.options.allow_host, &self.environment, problems)
             },
             body_bytes: settings.config.limits.body_bytes,
-            mcp: self.mcp.settings(&settings.config, &self.cli.options),
+            mcp: self.mcp.settings(
+                &settings.config,
+                self.view.view(&settings.config, &self.cli.options),
+                self.list_changed_exec(settings, problems),
+            ),
             callers: if self.cli.is_stdio() {
                 CallerSettings::default()
             } else {
                 callers::settings(settings, &self.environment, problems)
             },
         }
+    }
+
+    /// The command that runs after the list of a session has changed: the same after each reload.
+    fn list_changed_exec(
+        &self,
+        settings: &LoadedConfig,
+        problems: &mut Vec<Diagnostic>,
+    ) -> Option<Arc<ListChangedExec>> {
+        let make = || {
+            let made = list_changed_exec::make(settings, &self.environment);
+            let process = made.unwrap_or_else(|found| {
+                problems.extend(found);
+                None
+            })?;
+            self.output.mask(&process.redactor);
+            Some(Arc::new(ListChangedExec::new(process)))
+        };
+        self.list_changed_exec.get_or_init(make).clone()
     }
 
     /// Creates a core without starting its sources. Its problems are reported together with earlier

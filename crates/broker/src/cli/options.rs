@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use broker_model::config::McpMode;
+use broker_model::config::{McpMode, Routing};
 use tracing::Level;
 
 use crate::logging;
@@ -36,10 +36,20 @@ pub(crate) struct RunOptions {
     #[arg(long, value_name = "HOST")]
     pub(crate) allow_host: Vec<String>,
 
-    /// The tools in the list of an MCP client: the three meta-tools, or every tool by a flat name. Default:
-    /// `mcp.mode` of the config, else `meta`.
+    /// The tools in the list of an MCP client: the three meta-tools, every tool by a flat name, or a tool that
+    /// searches. Default: MCP_BROKER_MCP_MODE, else `mcp.mode` of the config, else `meta`.
     #[arg(long, value_name = "MODE")]
     pub(crate) mcp_mode: Option<ModeOption>,
+
+    /// In the mode `search`: found tools are called by `call_tool`, or become tools of the session. Default:
+    /// MCP_BROKER_ROUTING_TYPE, else `mcp.routing` of the config, else `CALL_TOOL`.
+    #[arg(long, value_name = "ROUTING")]
+    pub(crate) routing: Option<RoutingOption>,
+
+    /// In the mode `search`: the number of hits, unless a caller sets `limit`. Default: MCP_BROKER_TOP_K, else
+    /// `search.top_k` of the config, else 5.
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u8).range(1..=50))]
+    pub(crate) top_k: Option<u8>,
 
     /// Serve no MCP clients over HTTP: there is no `/mcp`. Or set MCP_BROKER_ENABLE_MCP=0.
     #[arg(long)]
@@ -61,6 +71,39 @@ pub(crate) enum ModeOption {
     Meta,
     /// Every tool by a flat name.
     Direct,
+    /// A tool that searches.
+    Search,
+}
+
+/// How clients of the mode `search` call what they found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum RoutingOption {
+    /// By the tool `call_tool`.
+    #[value(name = "CALL_TOOL")]
+    CallTool,
+    /// By name, as tools of the session.
+    #[value(name = "DYNAMIC")]
+    Dynamic,
+}
+
+impl From<RoutingOption> for Routing {
+    fn from(routing: RoutingOption) -> Self {
+        match routing {
+            RoutingOption::CallTool => Self::CallTool,
+            RoutingOption::Dynamic => Self::Dynamic,
+        }
+    }
+}
+
+impl ModeOption {
+    /// The name of the mode.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Meta => "meta",
+            Self::Direct => "direct",
+            Self::Search => "search",
+        }
+    }
 }
 
 impl From<ModeOption> for McpMode {
@@ -68,6 +111,7 @@ impl From<ModeOption> for McpMode {
         match mode {
             ModeOption::Meta => Self::Meta,
             ModeOption::Direct => Self::Direct,
+            ModeOption::Search => Self::Search,
         }
     }
 }

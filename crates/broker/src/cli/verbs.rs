@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::connect::{Client, Mode, Scope};
+use super::options::ModeOption;
+use crate::connect::{Client, Scope};
 
 /// A subcommand.
 #[derive(Debug, clap::Subcommand)]
@@ -125,9 +126,9 @@ pub(crate) struct ConnectArgs {
     #[arg(long, value_name = "PATH")]
     pub(crate) under: Option<String>,
 
-    /// Give the client the meta-tools, or each tool directly; default: what the broker does by default.
+    /// Give the client the meta-tools, each tool directly, or a tool that searches; default: what the broker does by default.
     #[arg(long, value_name = "MODE")]
-    pub(crate) mode: Option<Mode>,
+    pub(crate) mode: Option<ModeOption>,
 
     /// The file of all projects of this user, or the one of the project in the working folder; default: `user`.
     #[arg(long, value_name = "SCOPE", conflicts_with = "file")]

@@ -9,6 +9,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use super::client::Client;
 use super::error::{ConnectError, usage};
 use super::value::EntryValue;
+use crate::cli::ModeOption;
 
 /// The characters of a path that a query needs encoded.
 const IN_QUERY: &AsciiSet = &NON_ALPHANUMERIC
@@ -24,31 +25,13 @@ const MAX_VARIABLE_BYTES: usize = 128;
 /// The path of the MCP endpoint over HTTP.
 const ENDPOINT: &str = "/mcp";
 
-/// How many tools a client is given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Mode {
-    /// The three meta-tools.
-    Meta,
-    /// Each tool of the tree as a separate tool.
-    Direct,
-}
-
-impl Mode {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Meta => "meta",
-            Self::Direct => "direct",
-        }
-    }
-}
-
 /// The view of the tree for this client; by default that of the broker.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct View<'a> {
     /// The path below which tools are shown.
     pub(super) under: Option<&'a str>,
     /// How many tools the client is given.
-    pub(super) mode: Option<Mode>,
+    pub(super) mode: Option<ModeOption>,
 }
 
 /// How the client presents the secret of the broker.
@@ -299,7 +282,7 @@ mod tests {
         }
         let view = View {
             under: Some("/files/x y"),
-            mode: Some(Mode::Direct),
+            mode: Some(ModeOption::Direct),
         };
         let made = stdio(Client::Zed, Path::new("/b"), None, view).unwrap();
         assert_eq!(
@@ -377,12 +360,12 @@ mod tests {
             (URL, View::default(), URL),
             (
                 URL,
-                view(Some("/a b/ü"), Some(Mode::Meta)),
+                view(Some("/a b/ü"), Some(ModeOption::Meta)),
                 "http://127.0.0.1:8100/mcp/meta?under=/a%20b/%C3%BC",
             ),
             (
                 "https://h/x/mcp?k=1",
-                view(Some("/a&b"), Some(Mode::Direct)),
+                view(Some("/a&b"), Some(ModeOption::Direct)),
                 "https://h/x/mcp/direct?k=1&under=/a%26b",
             ),
         ] {
@@ -411,7 +394,7 @@ mod tests {
             let error = endpoint(url, View::default()).unwrap_err().to_string();
             assert!(!error.contains("s3cret"), "{error}");
         }
-        assert!(endpoint("http://h/mcp/meta", view(None, Some(Mode::Meta))).is_err());
+        assert!(endpoint("http://h/mcp/meta", view(None, Some(ModeOption::Meta))).is_err());
         assert!(endpoint(URL, view(Some("a"), None)).is_err());
         assert!(endpoint(URL, view(Some("/a\n"), None)).is_err());
     }

@@ -21,7 +21,6 @@ use crate::secret;
 pub(crate) use client::{Client, Scope};
 use client::{Places, System};
 use edit::Edit;
-pub(crate) use entry::Mode;
 use entry::{Credential, View};
 pub(crate) use error::ConnectError;
 use error::usage;

@@ -7,8 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use broker_model::address::AddressRange;
-use broker_model::config::McpMode;
+use broker_model::config::{Config, McpMode, Routing};
 use tokio_util::sync::CancellationToken;
+
+use crate::list_changed_exec::ListChangedExec;
 
 pub(crate) mod http;
 pub(crate) mod mcp;
@@ -44,12 +46,38 @@ pub(crate) struct CallerSettings {
 /// The part of a config for MCP clients.
 #[derive(Clone, Debug)]
 pub(crate) struct McpSettings {
-    /// The mode of clients at the route `/mcp`. A session keeps the mode that it began with.
-    pub(crate) mode: McpMode,
+    /// What clients at the route `/mcp` see. A session keeps what it began with.
+    pub(crate) view: ClientView,
+    /// The command that runs after the list of a session has changed.
+    pub(crate) list_changed_exec: Option<Arc<ListChangedExec>>,
     /// How long a session over HTTP may have neither a request nor a stream.
     pub(crate) session_idle: Duration,
     /// The maximum bytes of a message over HTTP.
     pub(crate) body_bytes: usize,
+}
+
+/// What an MCP client sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ClientView {
+    pub(crate) mode: McpMode,
+    /// Of the mode `search`.
+    pub(crate) routing: Routing,
+    /// The number of hits of the mode `search`, unless a caller names another.
+    pub(crate) top_k: usize,
+    /// Whether calls go through three tools, by what a call may do.
+    pub(crate) split_calls: bool,
+}
+
+impl ClientView {
+    /// The view of a config.
+    pub(crate) fn of(config: &Config) -> Self {
+        Self {
+            mode: config.mcp.mode,
+            routing: config.mcp.routing,
+            top_k: config.search.top_k,
+            split_calls: config.mcp.split_calls,
+        }
+    }
 }
 
 /// A surface, which the app starts, reloads and stops. It belongs to a core, whose drain says when to

@@ -2,10 +2,15 @@
 
 use std::borrow::Cow;
 
+use broker_model::access::{CallSafety, Hints};
 use broker_model::config::RenderMode;
+use serde::Deserialize;
+use serde_json::Value;
 
+use crate::Core;
 use crate::admission::NarrowedArgs;
-use crate::catalog::{Catalog, HeaderParam, Tool};
+use crate::catalog::{Catalog, EntryKind, HeaderParam, Tool};
+use crate::identity::Identity;
 use crate::listing::scope::Scope;
 use crate::sources::setup::ToolSettings;
 
@@ -18,6 +23,27 @@ pub struct FlatTool {
     pub header_params: &'static [HeaderParam],
 }
 
+/// A tool with what a call of it needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallableTool {
+    /// Its flat name.
+    pub name: &'static str,
+    /// Its path.
+    pub path: &'static str,
+    /// Its description; empty if it has none.
+    pub description: String,
+    /// The schema of its arguments, which the caller must match.
+    pub input_schema: Cow<'static, str>,
+}
+
+/// The members of a list entry that are read at run time.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ListHead {
+    description: Option<String>,
+    annotations: Option<Value>,
+}
+
 /// A part of the list of all tools.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolPage {
@@ -25,6 +51,35 @@ pub struct ToolPage {
     pub tools: Vec<u8>,
     /// The flat name of its last tool, if more follow.
     pub last: Option<&'static str>,
+}
+
+impl Core {
+    /// The served tools of these flat names that exist for the caller, as entries of `tools/list`, each with its flat
+    /// name, in the given order.
+    pub fn listed_tools<'n>(
+        &self,
+        identity: &Identity,
+        names: impl Iterator<Item = &'n str>,
+    ) -> Vec<(&'static str, String)> {
+        let (view, settings) = (self.0.drift_state.view.load(), self.0.settings.load());
+        let caller = self.0.caller(identity);
+        let scope = self.0.scope(&view, &caller);
+        names
+            .filter_map(|name| listed(scope, &settings, name))
+            .collect()
+    }
+
+    /// What a call of the tool at a path may do, by its reviewed annotations; `None` if the path names no tool that
+    /// exists for the caller.
+    pub fn call_safety(&self, identity: &Identity, path: &str) -> Option<CallSafety> {
+        let (view, caller) = (self.0.drift_state.view.load(), self.0.caller(identity));
+        let (scope, catalog) = (self.0.scope(&view, &caller), self.0.catalog);
+        let at = catalog.find(path).filter(|at| scope.admits(*at))?;
+        match catalog.entry(at).kind {
+            EntryKind::Tool(tool) => Some(safety(catalog, catalog.tool(tool))),
+            EntryKind::Node { .. } => None,
+        }
+    }
 }
 
 /// The index of the tool that a flat name names, if it exists for the caller.
@@ -41,6 +96,43 @@ pub(crate) fn describe(scope: Scope<'_>, name: &str) -> Option<FlatTool> {
         path: scope.catalog.entry(tool.entry).path,
         header_params: tool.header_params,
     })
+}
+
+/// A tool of the catalog with what a call of it needs.
+pub(crate) fn called(scope: Scope<'_>, at: u32) -> CallableTool {
+    let tool = scope.catalog.tool(at);
+    let narrowed = scope.caller.narrowed(at);
+    CallableTool {
+        name: tool.flat_name,
+        path: scope.catalog.entry(tool.entry).path,
+        description: head(scope.catalog, tool).description.unwrap_or_default(),
+        input_schema: listed_schema(scope.catalog.text(tool.args_schema), narrowed.as_ref()),
+    }
+}
+
+/// What a call of a tool may do, by its reviewed annotations.
+pub(crate) fn safety(catalog: &Catalog, tool: &'static Tool) -> CallSafety {
+    CallSafety::of(Hints::of(head(catalog, tool).annotations.as_ref()))
+}
+
+/// The members of a tool's entry besides name and schemas. The build wrote them as JSON.
+fn head(catalog: &Catalog, tool: &'static Tool) -> ListHead {
+    let members = catalog.text(tool.list_head);
+    serde_json::from_str(&format!("{{{members}}}")).unwrap_or_default()
+}
+
+/// The entry of a tool in `tools/list`, if the tool is served and exists for the caller.
+pub(crate) fn listed(
+    scope: Scope<'_>,
+    settings: &[ToolSettings],
+    name: &str,
+) -> Option<(&'static str, String)> {
+    let at = find(scope, name).filter(|at| scope.view.is_served(*at))?;
+    let tool = scope.catalog.tool(at);
+    let narrowed = scope.caller.narrowed(at);
+    let schema = listed_schema(scope.catalog.text(tool.args_schema), narrowed.as_ref());
+    let entry = parts(scope.catalog, tool, &schema, &settings[at as usize]).concat();
+    Some((tool.flat_name, entry))
 }
 
 /// The tools after the one with the flat name `after`, in the order of their paths. `None` if there is no such

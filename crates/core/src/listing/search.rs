@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use broker_model::CallCode;
-use broker_search::{Index, MAX_HITS, MAX_QUERY_CHARS, StaticTable};
+use broker_search::{Index, MAX_HITS, MAX_QUERY_CHARS, Ranking, StaticTable};
 use bytes::Bytes;
 use serde_json::Value;
 
@@ -13,6 +13,7 @@ use crate::Core;
 use crate::catalog::{EntryKind, SearchTables, Tool};
 use crate::errors::error::CoreError;
 use crate::identity::Identity;
+use crate::listing::direct::{self, CallableTool};
 use crate::listing::lookup;
 use crate::listing::scope::Scope;
 use crate::types::{Reply, SearchOptions};
@@ -26,6 +27,24 @@ pub(crate) struct ToolSearch {
     tables: SearchTables,
     /// Read by the first search, so that a broker without searches pays nothing for it.
     table: OnceLock<Option<StaticTable>>,
+}
+
+/// The tools that were found for a query.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FoundTools {
+    /// The best first.
+    pub tools: Vec<FoundTool>,
+    /// Whether the query may fit none of the tools of the caller.
+    pub is_weak: bool,
+}
+
+/// A tool that was found for a query.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FoundTool {
+    /// The tool.
+    pub tool: CallableTool,
+    /// From 0 to 1, with two digits.
+    pub score: f64,
 }
 
 impl Core {
@@ -49,6 +68,29 @@ impl Core {
         self.0
             .search
             .search(scope, self.root(identity), query, options)
+    }
+}
+
+impl Core {
+    /// The served tools that fit a query best, of those below the root of the caller: at most `limit`, and only as many
+    /// as `max_bytes` of descriptions and schemas hold, but at least one if any fits.
+    ///
+    /// # Errors
+    ///
+    /// `field_invalid` unless the query has 1 to 400 characters with a letter or digit and the limit is from 1 to 50.
+    pub fn find_tools(
+        &self,
+        identity: &Identity,
+        query: &str,
+        limit: usize,
+        max_bytes: usize,
+    ) -> Result<FoundTools, Box<CoreError>> {
+        let (view, caller) = (self.0.drift_state.view.load(), self.0.caller(identity));
+        let scope = self.0.scope(&view, &caller);
+        let root = self.root(identity);
+        self.0
+            .search
+            .find_tools(scope, root, query, limit, max_bytes)
     }
 }
 
@@ -87,11 +129,7 @@ impl ToolSearch {
         if matches!(place.kind, EntryKind::Tool(_)) {
             return Err(lookup::is_tool(place.path));
         }
-        let tools = scope
-            .caller
-            .search_scope(scope.view, scope.catalog, &self.index);
-        let below = tools_below(scope, place.path);
-        let mut ranking = broker_search::search(&self.index, &tools, self.table(), query, below);
+        let mut ranking = self.ranking(scope, place.path, query);
         let best: Vec<_> = ranking.hits.by_ref().take(options.limit).collect();
         let mut out = String::with_capacity(1024);
         out.push_str("{\"path\":");
@@ -101,7 +139,7 @@ impl ToolSearch {
         out.push_str(",\"children\":[");
         for (rank, hit) in best.iter().enumerate() {
             let separator = if rank > 0 { "," } else { "" };
-            let score = (hit.score * 100.0).round() / 100.0;
+            let score = rounded(hit.score);
             out.push_str(separator);
             scope.push_found_tool(&mut out, hit.tool);
             write!(out, ",\"score\":{}}}", Value::from(score)).expect("a string takes all text");
@@ -124,6 +162,46 @@ impl ToolSearch {
         })
     }
 
+    /// The tools below a node, ranked for a query that was checked.
+    fn ranking(&self, scope: Scope<'_>, node: &str, query: &str) -> Ranking {
+        let tools = scope
+            .caller
+            .search_scope(scope.view, scope.catalog, &self.index);
+        let below = tools_below(scope, node);
+        broker_search::search(&self.index, &tools, self.table(), query, below)
+    }
+
+    /// The served tools that fit a query best, with what a call needs: at most `limit`, and after the first one only
+    /// those that fit into `max_bytes`.
+    pub(crate) fn find_tools(
+        &self,
+        scope: Scope<'_>,
+        root: &str,
+        query: &str,
+        limit: usize,
+        max_bytes: usize,
+    ) -> Result<FoundTools, Box<CoreError>> {
+        check(query, limit)?;
+        let ranking = self.ranking(scope, root, query);
+        let served = ranking.hits.filter(|hit| scope.view.is_served(hit.tool));
+        let (mut tools, mut bytes) = (Vec::new(), 0);
+        for hit in served.take(limit) {
+            let found = FoundTool {
+                tool: direct::called(scope, hit.tool),
+                score: rounded(hit.score),
+            };
+            bytes += found.tool.description.len() + found.tool.input_schema.len();
+            if bytes > max_bytes && !tools.is_empty() {
+                break;
+            }
+            tools.push(found);
+        }
+        Ok(FoundTools {
+            tools,
+            is_weak: ranking.is_weak,
+        })
+    }
+
     /// The nodes of the best tools, each once, without the one that was searched.
     fn nodes(&self, scope: Scope<'_>, place: u32, tools: impl Iterator<Item = u32>) -> Vec<u32> {
         let mut nodes = Vec::with_capacity(MAX_NODES);
@@ -142,6 +220,11 @@ impl ToolSearch {
         }
         nodes
     }
+}
+
+/// A score as answers show it.
+fn rounded(score: f64) -> f64 {
+    (score * 100.0).round() / 100.0
 }
 
 /// The tools below a node: tools are sorted by the bytes of their paths.

@@ -108,9 +108,12 @@ fn auth(
             let file = expander.expand(file, &at("token_file"), false);
             AuthSpec::TokenFile(expander.base.join(file))
         }
-        Auth::TokenCommand(command) => {
-            AuthSpec::TokenCommand(Box::new(process::resolve(source, command, expander)?))
-        }
+        Auth::TokenCommand(command) => AuthSpec::TokenCommand(Box::new(process::resolve(
+            source.path.as_str(),
+            &source.pointer,
+            command,
+            expander,
+        )?)),
         Auth::ClientCredentials(grant) => {
             let at = |key: &str| at(&format!("client_credentials/{key}"));
             let token_url = url(&grant.token_url, &at("token_url"), expander);

@@ -4,12 +4,13 @@ mod expander;
 mod http;
 mod process;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use broker_memory::MemoryBudget;
 use broker_model::Diagnostic;
 use broker_model::config::{self, Limits};
 use broker_model::redact::Redactor;
+use broker_process::ProcessSpec;
 
 use crate::concurrency::ConcurrencyLimits;
 use crate::environment::{Environment, withheld};
@@ -32,16 +33,17 @@ pub fn resolve(
     base: &Path,
     concurrency: &ConcurrencyLimits,
 ) -> Result<SourceSpec, Vec<Diagnostic>> {
-    let base = std::path::absolute(if base.as_os_str().is_empty() {
-        Path::new(".")
-    } else {
-        base
-    })
-    .unwrap_or_else(|_| base.to_owned());
+    let base = absolute(base);
     let mut expander = Expander::new(environment, &base);
     let (endpoint, timing) = match &source.endpoint {
         config::Endpoint::Process(process) => (
-            process::resolve(source, process, &mut expander).map(Endpoint::Process),
+            process::resolve(
+                source.path.as_str(),
+                &source.pointer,
+                process,
+                &mut expander,
+            )
+            .map(Endpoint::Process),
             Timing::default(),
         ),
         config::Endpoint::Http(http) => (
@@ -78,4 +80,30 @@ pub fn resolve(
         log_level: AskedLogLevel::new(),
         timing,
     })
+}
+
+/// Expands the variables of a command that belongs to no source, as [`resolve`] does. `pointer` is its place in the
+/// config, `name` its name in the log.
+pub fn resolve_command(
+    name: &str,
+    pointer: &str,
+    command: &config::ProcessEndpoint,
+    environment: &Environment,
+    base: &Path,
+) -> Result<ProcessSpec, Vec<Diagnostic>> {
+    let base = absolute(base);
+    let mut expander = Expander::new(environment, &base);
+    let process = process::resolve(name, pointer, command, &mut expander);
+    let problems = expander.finish();
+    let mut process = process.filter(|_| problems.is_empty()).ok_or(problems)?;
+    process.redactor = Redactor::new(expander.secrets);
+    Ok(process)
+}
+
+fn absolute(base: &Path) -> PathBuf {
+    let given = match base.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => base,
+    };
+    std::path::absolute(given).unwrap_or_else(|_| base.to_owned())
 }

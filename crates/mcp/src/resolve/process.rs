@@ -15,15 +15,16 @@ use crate::environment::is_base;
 /// The shell for commands with shell syntax.
 const SHELL: &str = "/bin/sh";
 
-/// The process of the source at `pointer`. Its redactor is set when all secrets of the source are known. `None`
+/// The process of the source or command at `pointer`. Its redactor is set when all secrets of the source are known. `None`
 /// if there was a problem, which the expander has.
 pub(super) fn resolve(
-    source: &config::Source,
+    name: &str,
+    pointer: &str,
     process: &ProcessEndpoint,
     expander: &mut Expander<'_>,
 ) -> Option<ProcessSpec> {
-    let at = |place: &str| format!("{}{place}", source.pointer);
-    let mut env = inherited(source, process, expander);
+    let at = |place: &str| format!("{pointer}{place}");
+    let mut env = inherited(pointer, process, expander);
     let (mut program, args, shell) = match &process.command {
         CommandLine::Direct {
             program,
@@ -105,7 +106,7 @@ pub(super) fn resolve(
     let path = env.get("PATH").map_or("", String::as_str);
     let search = search_folders(expander.environment.exe_dir(), path, base);
     Some(ProcessSpec {
-        name: source.path.as_str().to_owned(),
+        name: name.to_owned(),
         search,
         program,
         args,
@@ -118,7 +119,7 @@ pub(super) fn resolve(
 
 /// The variables that the child inherits: the base, and those in `inherit_env`.
 fn inherited(
-    source: &config::Source,
+    pointer: &str,
     process: &ProcessEndpoint,
     expander: &mut Expander<'_>,
 ) -> BTreeMap<String, String> {
@@ -126,7 +127,7 @@ fn inherited(
         Ok(globs) => globs,
         Err(errors) => {
             for error in errors {
-                let place = format!("{}/inherit_env/{}", source.pointer, error.index);
+                let place = format!("{pointer}/inherit_env/{}", error.index);
                 expander.problem(DiagnosticCode::GlobSyntax, &error.to_string(), &place);
             }
             return BTreeMap::new();

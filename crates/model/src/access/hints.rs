@@ -79,6 +79,28 @@ impl Hints {
     }
 }
 
+/// What a call of a tool may do, by the hints of the tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallSafety {
+    /// It changes nothing: `readOnlyHint` is true.
+    Read,
+    /// It changes something, and neither deletes nor overwrites: `destructiveHint` is false.
+    Write,
+    /// Everything else, and every tool without these hints.
+    Destructive,
+}
+
+impl CallSafety {
+    /// That of a tool with these hints.
+    pub const fn of(hints: Hints) -> Self {
+        match (hints.get(Hint::ReadOnly), hints.get(Hint::Destructive)) {
+            (true, _) => Self::Read,
+            (false, false) => Self::Write,
+            (false, true) => Self::Destructive,
+        }
+    }
+}
+
 /// The annotations that are in force: those of the server, in which hints of the config replace the same ones.
 pub fn reviewed_annotations(
     server: Option<&Value>,

@@ -12,7 +12,7 @@ mod rule;
 mod tests;
 
 pub use claims::{ClaimError, check_claims, claim_names, fill_claims};
-pub use hints::{Hint, Hints, reviewed_annotations};
+pub use hints::{CallSafety, Hint, Hints, reviewed_annotations};
 pub use matrix::{Decision, DenyMask, Matrix, NarrowMask, Narrowing, Row, RowRef, ToolFacts};
 pub use rule::{Effect, PathPatterns, PatternError, Rule};
 

@@ -305,3 +305,22 @@ proptest! {
         prop_assert_eq!(decide(written), decide(reversed));
     }
 }
+
+#[test]
+fn call_is_destructive_unless_both_hints_say_otherwise() {
+    for (annotations, safety) in [
+        (json!({}), CallSafety::Destructive),
+        (json!({"readOnlyHint": false}), CallSafety::Destructive),
+        (json!({"destructiveHint": "false"}), CallSafety::Destructive),
+        (json!({"destructiveHint": false}), CallSafety::Write),
+        (json!({"readOnlyHint": true}), CallSafety::Read),
+        (
+            json!({"readOnlyHint": true, "destructiveHint": true}),
+            CallSafety::Read,
+        ),
+    ] {
+        let hints = Hints::of(Some(&annotations));
+        assert_eq!(CallSafety::of(hints), safety, "{annotations}");
+    }
+    assert_eq!(CallSafety::of(Hints::of(None)), CallSafety::Destructive);
+}

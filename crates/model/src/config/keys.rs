@@ -197,8 +197,15 @@ impl Level {
                 "hints",
             ],
             Self::Limits => &["body_bytes", "line_bytes", "listing_bytes", "memory_bytes"],
-            Self::Mcp => &["mode", "max_name", "session_idle"],
-            Self::Search => &["table"],
+            Self::Mcp => &[
+                "mode",
+                "routing",
+                "split_calls",
+                "list_changed_exec",
+                "max_name",
+                "session_idle",
+            ],
+            Self::Search => &["table", "top_k"],
             Self::Trust => &["sensitive"],
             Self::Access => &[
                 "groups",

@@ -3,9 +3,9 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use super::fields;
 use super::findings::{Cursor, Findings};
 use super::keys::{self, Level};
+use super::{ProcessEndpoint, command, fields};
 use crate::codes::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
 
@@ -17,10 +17,16 @@ const MAX_NAME: RangeInclusive<u64> = 24..=128;
 const SESSION_IDLE: RangeInclusive<f64> = 1.0..=86_400.0;
 
 /// How MCP clients see the tools.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Mcp {
     /// The tools that `tools/list` has.
     pub mode: McpMode,
+    /// How clients of the mode `search` call the tools that they found.
+    pub routing: Routing,
+    /// Whether calls go through three tools, one for each [`crate::access::CallSafety`].
+    pub split_calls: bool,
+    /// The command that runs after the list of a session has changed.
+    pub list_changed_exec: Option<Box<ProcessEndpoint>>,
     /// The maximum length of a flat name, in characters. Decides the names, so it is compiled in.
     pub max_name: usize,
     /// The time after which a session over HTTP without a request ends.
@@ -35,12 +41,50 @@ pub enum McpMode {
     Meta,
     /// Every tool under its flat name.
     Direct,
+    /// A tool that searches, and what [`Routing`] adds.
+    Search,
+}
+
+/// How clients of the mode `search` call the tools that they found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Routing {
+    /// By a second tool, which takes the name of the tool to call.
+    #[default]
+    CallTool,
+    /// By their flat names: the list of a session has the tools that the session found.
+    Dynamic,
+}
+
+impl McpMode {
+    /// The mode with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "meta" => Self::Meta,
+            "direct" => Self::Direct,
+            "search" => Self::Search,
+            _ => return None,
+        })
+    }
+}
+
+impl Routing {
+    /// The routing with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "CALL_TOOL" => Self::CallTool,
+            "DYNAMIC" => Self::Dynamic,
+            _ => return None,
+        })
+    }
 }
 
 impl Default for Mcp {
     fn default() -> Self {
         Self {
             mode: McpMode::default(),
+            routing: Routing::default(),
+            split_calls: false,
+            list_changed_exec: None,
             max_name: DEFAULT_MAX_NAME,
             session_idle: Duration::from_secs(1800),
         }
@@ -52,7 +96,20 @@ pub(super) fn read(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Mcp {
     for member in fields::object(findings, cursor, "an object").unwrap_or_default() {
         let value = cursor.member(member);
         match member.key.as_str() {
-            "mode" => out.mode = mode(findings, &value).unwrap_or_default(),
+            "mode" => {
+                let names = "`meta`, `direct` or `search`";
+                let mode = named(findings, &value, McpMode::from_name, names);
+                out.mode = mode.unwrap_or_default();
+            }
+            "routing" => {
+                let names = "`CALL_TOOL` or `DYNAMIC`";
+                let routing = named(findings, &value, Routing::from_name, names);
+                out.routing = routing.unwrap_or_default();
+            }
+            "split_calls" => {
+                out.split_calls = fields::boolean(findings, &value).unwrap_or_default();
+            }
+            "list_changed_exec" => out.list_changed_exec = exec(findings, &value),
             "max_name" => {
                 if let Some(max) = fields::integer(findings, &value, MAX_NAME) {
                     out.max_name = max;
@@ -69,15 +126,39 @@ pub(super) fn read(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Mcp {
     out
 }
 
-fn mode(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Option<McpMode> {
-    match fields::string(findings, cursor)? {
-        "meta" => Some(McpMode::Meta),
-        "direct" => Some(McpMode::Direct),
-        other => {
-            let shown = crate::text::shown_line(other, 40);
-            let message = format!("expected `meta` or `direct`, got `{shown}`");
-            findings.add(cursor, Diagnostic::error(Code::ConfigRange, message));
-            None
-        }
+/// A value with a name.
+fn named<T>(
+    findings: &mut Findings<'_>,
+    cursor: &Cursor<'_>,
+    from_name: impl Fn(&str) -> Option<T>,
+    names: &str,
+) -> Option<T> {
+    let name = fields::string(findings, cursor)?;
+    let value = from_name(name);
+    if value.is_none() {
+        let shown = crate::text::shown_line(name, 40);
+        let message = format!("expected {names}, got `{shown}`");
+        findings.add(cursor, Diagnostic::error(Code::ConfigRange, message));
     }
+    value
+}
+
+/// A command, with the rules of `command` of a source. Unlike that of a source it may contain no literal secret.
+fn exec(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Option<Box<ProcessEndpoint>> {
+    let line = command::read(findings, cursor, None, false)?;
+    let below = |place: String| place.replacen("/command", "", 1);
+    let places = command::places(&line, cursor, false);
+    let process = ProcessEndpoint {
+        places: places.into_iter().map(below).collect(),
+        command: line,
+        ..ProcessEndpoint::blank()
+    };
+    if process.literal_secret_arguments().is_empty() {
+        return Some(Box::new(process));
+    }
+    let message = "the command contains a secret";
+    let diagnostic = Diagnostic::error(Code::ConfigRange, message);
+    let remedy = "write `${NAME}` in its place, and set the variable NAME for the broker";
+    findings.add(cursor, diagnostic.help(remedy));
+    None
 }

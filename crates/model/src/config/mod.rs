@@ -54,11 +54,11 @@ mod tests;
 pub use endpoint::{Auth, ClientCredentials, Endpoint, HttpEndpoint, ProcessEndpoint};
 pub use http_endpoint::{invalid_url, plain_http, plain_http_token};
 pub use identities::Identities;
-pub use mcp::{DEFAULT_MAX_NAME, Mcp, McpMode};
+pub use mcp::{DEFAULT_MAX_NAME, Mcp, McpMode, Routing};
 pub use narrow::{KnownTools, Narrowing};
 pub use public_url::PublicUrl;
 pub use reader::MAX_BYTES;
-pub use search::Search;
+pub use search::{Search, TOP_K};
 pub use template::{MissingVariable, Part, Template, TemplateError, is_own_variable};
 pub use vscode::WORKSPACE_FOLDER;
 

@@ -44,7 +44,7 @@ pub fn compare(
     if built.mcp.max_name != given.mcp.max_name {
         comparison.max_name(built.mcp.max_name, given.mcp.max_name);
     }
-    if built.search != given.search {
+    if built.search.table != given.search.table {
         comparison.table(built.search.table, given.search.table);
     }
     comparison.shape(&built.root, &given.root);

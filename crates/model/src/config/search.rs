@@ -1,5 +1,7 @@
 //! The section `search`, and the hints of a tool: phrases by which a search finds it.
 
+use std::ops::RangeInclusive;
+
 use super::fields;
 use super::findings::{Cursor, Findings};
 use super::keys::{self, Level};
@@ -8,6 +10,10 @@ use crate::codes::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
 use crate::text::{is_invisible, shown_line};
 
+/// The default of `search.top_k`.
+const DEFAULT_TOP_K: usize = 5;
+/// The values of `search.top_k`: from one hit to as many as a search has.
+pub const TOP_K: RangeInclusive<u64> = 1..=50;
 /// Maximum number of hints of a tool.
 const MAX_HINTS: usize = 5;
 /// Maximum length of a hint, in characters.
@@ -18,11 +24,16 @@ const MAX_HINT_CHARS: usize = 120;
 pub struct Search {
     /// Whether the vectors of words are compiled in.
     pub table: bool,
+    /// The number of hits of the mode `search`, unless a caller names another.
+    pub top_k: usize,
 }
 
 impl Default for Search {
     fn default() -> Self {
-        Self { table: true }
+        Self {
+            table: true,
+            top_k: DEFAULT_TOP_K,
+        }
     }
 }
 
@@ -35,6 +46,11 @@ pub(super) fn read(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Search {
             "table" => {
                 if let Some(table) = fields::boolean(findings, &value) {
                     out.table = table;
+                }
+            }
+            "top_k" => {
+                if let Some(hits) = fields::integer(findings, &value, TOP_K) {
+                    out.top_k = hits;
                 }
             }
             unknown => keys::unknown(findings, &value, unknown, Level::Search),

@@ -317,6 +317,9 @@ enum RenderMode {
 struct Search {
     /// Whether the vectors of words are compiled in, 4.5 MB. Without them a search compares words only. Default: true.
     table: Option<bool>,
+    /// The number of hits in the mode `search`, unless the caller sets `limit`. Default: 5.
+    #[schemars(range(min = 1, max = 50))]
+    top_k: Option<u64>,
 }
 
 /// Bounds that protect the broker's memory.
@@ -361,9 +364,17 @@ struct SensitiveWord(#[schemars(regex(pattern = r"^[^A-Z\s_.-]+(_[^A-Z\s_.-]+)?$
 #[derive(JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Mcp {
-    /// The tools that clients see: the meta-tools, by which they find and call the others, or every tool under
-    /// its flat name. Default: `meta`.
+    /// The tools that clients see: the meta-tools, by which they find and call the others; every tool under
+    /// its flat name; or a tool that searches. Default: `meta`.
     mode: Option<McpMode>,
+    /// In the mode `search`: the tool `call_tool` calls what was found, or the list of a session has the tools
+    /// that it found. Default: `CALL_TOOL`.
+    routing: Option<Routing>,
+    /// Whether calls go through three tools, for tools that read, write and destroy. Default: false.
+    split_calls: Option<bool>,
+    /// A command that runs after the list of tools of a session has changed, with the rules of `command` of a
+    /// source.
+    list_changed_exec: Option<Command>,
     /// Maximum characters of a flat name. A change needs a new build. Default: 46.
     #[schemars(range(min = 24, max = 128))]
     max_name: Option<u64>,
@@ -377,6 +388,14 @@ struct Mcp {
 enum McpMode {
     Meta,
     Direct,
+    Search,
+}
+
+#[derive(JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+enum Routing {
+    CallTool,
+    Dynamic,
 }
 
 /// An entry of `mcpServers`: a source that may have keys of other clients, and that may be disabled, with

@@ -96,7 +96,7 @@ async fn answer(
     let request = McpRequest {
         parts,
         route,
-        mode: settings.mcp.mode,
+        settings: &settings.mcp,
         identity,
         account: &caller.account,
         address: caller.address,

@@ -159,6 +159,7 @@ impl HttpSurface {
         let account = &caller.account;
         let bytes = body::read(body, settings.body_bytes, account).await?;
         let asker = MetaCaller {
+            only: None,
             core: &self.core,
             identity: &identity,
             request_id,

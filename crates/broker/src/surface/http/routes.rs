@@ -19,7 +19,7 @@ use crate::surface::mcp::http::ModeRoute;
 use crate::surface::meta::Listing;
 
 /// Every path, for suggestions.
-pub(super) const PATHS: [&str; 11] = [
+pub(super) const PATHS: [&str; 12] = [
     "/meta_call",
     "/meta_tree",
     "/meta_desc",
@@ -31,6 +31,7 @@ pub(super) const PATHS: [&str; 11] = [
     MCP,
     "/mcp/meta",
     "/mcp/direct",
+    "/mcp/search",
 ];
 const MCP: &str = "/mcp";
 /// The number of paths that exist without MCP.
@@ -102,7 +103,8 @@ impl Routes {
             router = router
                 .route(MCP, any(Route::Mcp(ModeRoute::Configured)))
                 .route("/mcp/meta", mode(McpMode::Meta))
-                .route("/mcp/direct", mode(McpMode::Direct));
+                .route("/mcp/direct", mode(McpMode::Direct))
+                .route("/mcp/search", mode(McpMode::Search));
         }
         Self {
             router: TowerToHyperService::new(router),
@@ -202,7 +204,7 @@ mod tests {
     #[tokio::test]
     async fn routes_of_mcp_clients_are_unknown_without_mcp() {
         let routes = Routes::new(false);
-        for path in ["/mcp", "/mcp/meta", "/mcp/direct"] {
+        for path in ["/mcp", "/mcp/meta", "/mcp/direct", "/mcp/search"] {
             let request = Request::builder().method("POST").uri(path);
             let (parts, ()) = request.body(()).unwrap().into_parts();
             assert_eq!(routes.find(&parts).await, Route::Unknown, "{path}");

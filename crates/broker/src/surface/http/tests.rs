@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use axum::http::request::Builder;
 use broker_mcp::Environment;
-use broker_model::config::{Config, McpMode};
+use broker_model::config::{Config, McpMode, Routing};
 use serde_json::Value;
 
 use mcp::initialized;
@@ -18,7 +18,7 @@ use mcp::initialized;
 use super::*;
 use crate::catalog::{Catalog, Entry, EntryKind, FORMAT, Span};
 use crate::core::StartMode;
-use crate::surface::McpSettings;
+use crate::surface::{ClientView, McpSettings};
 
 /// A surface over a core without sources, whose tree is one node with this summary.
 fn surface_with(summary: &str, secret: Option<&str>, address: &str) -> Arc<HttpSurface> {
@@ -69,7 +69,13 @@ fn surface_with(summary: &str, secret: Option<&str>, address: &str) -> Arc<HttpS
         hosts: HostPolicy::default(),
         body_bytes: 100,
         mcp: McpSettings {
-            mode: McpMode::Meta,
+            view: ClientView {
+                mode: McpMode::Meta,
+                routing: Routing::default(),
+                top_k: 5,
+                split_calls: false,
+            },
+            list_changed_exec: None,
             session_idle: Duration::from_secs(60),
             body_bytes: 400,
         },

@@ -5,20 +5,24 @@ use std::time::Duration;
 use broker_model::CallCode;
 use broker_model::config::McpMode;
 use broker_wire::protocol::INVALID_PARAMS;
+use broker_wire::write::{self, Outgoing};
 use broker_wire::{Era, RpcError, valid_string};
 use bytes::Bytes;
 use serde_json::json;
+use tokio::sync::mpsc;
 use tokio::time::timeout;
 
+use super::notifications::TOOLS_CHANGED;
 use super::protocol::Params;
 use super::reply::{Answer, Text};
 use super::request_meta::RequestMeta;
-use super::tools::NAMES;
-use super::{Client, cut_note, listing_text, result, server_error};
+use super::tools::{OwnTool, call_names, own_names, own_tool};
+use super::{Client, cut_note, listing_text, result, retrieve, server_error};
 use crate::core::{
     Account, CallEvents, Charge, CoreError, FlatTool, Outcome, memory_error_for_request,
     memory_error_for_result,
 };
+use crate::surface::ClientView;
 use crate::surface::meta::{
     BodyForm, Listing, MetaCaller, ReplyRoom, is_quoted_object, similar_names,
 };
@@ -47,9 +51,8 @@ pub(super) struct ToolCall {
 
 #[derive(Clone, Copy, Debug)]
 enum Tool {
-    Tree,
-    Desc,
-    Call,
+    /// A tool of the broker.
+    Own(OwnTool),
     /// A tool of the catalog, by its flat name.
     Flat(FlatTool),
 }
@@ -62,6 +65,8 @@ pub(super) struct CallParts<'a> {
     pub(super) account: &'a Account,
     /// Receives the events that the caller wants.
     pub(super) events: Option<CallEvents>,
+    /// Receives the announcement of a change of the list that the call makes.
+    pub(super) announcements: Option<mpsc::Sender<Outgoing>>,
 }
 
 /// Why a call has no result of a server.
@@ -87,16 +92,17 @@ impl ToolCall {
             .get("name")
             .and_then(valid_string)
             .ok_or_else(|| wrong("`name` must be a string"))?;
-        let tool = match client.mode {
-            McpMode::Meta => match NAMES.iter().position(|known| *known == &*name) {
-                Some(0) => Tool::Tree,
-                Some(1) => Tool::Desc,
-                Some(_) => Tool::Call,
-                None => return Err(unknown_meta_tool(&name)),
-            },
-            McpMode::Direct => match client.core.find_flat(&client.identity, &name) {
+        let tool = match own_tool(client.view, &name) {
+            Some(own) => Tool::Own(own),
+            None if client.view.mode == McpMode::Meta => {
+                return Err(unknown_own_tool(client.view, &name));
+            }
+            None => match client.core.find_flat(&client.identity, &name) {
                 Some(tool) => Tool::Flat(tool),
-                None => return Err(unknown_flat_name(&name)),
+                None if client.view.mode == McpMode::Direct => {
+                    return Err(unknown_flat_name(&name));
+                }
+                None => return Err(unknown_own_tool(client.view, &name)),
             },
         };
         let arguments = match params.members.given("arguments") {
@@ -158,12 +164,17 @@ impl ToolCall {
             },
             form: BodyForm::Mcp,
             meta: self.meta.forwarded.as_deref(),
+            only: match self.tool {
+                Tool::Own(OwnTool::MetaCall(only) | OwnTool::CallTool(only)) => only,
+                _ => None,
+            },
             events: parts.events.as_ref(),
         };
         let listing = match self.tool {
-            Tool::Tree => Listing::Tree,
-            Tool::Desc => Listing::Desc,
-            Tool::Call | Tool::Flat(_) => {
+            Tool::Own(OwnTool::Tree) => Listing::Tree,
+            Tool::Own(OwnTool::Desc) => Listing::Desc,
+            Tool::Own(OwnTool::Retrieve) => return Ok(self.retrieve(client, parts)?),
+            Tool::Own(OwnTool::MetaCall(_) | OwnTool::CallTool(_)) | Tool::Flat(_) => {
                 let outcome = self.call(client, &asker).await?;
                 return Ok(self.forwarded(client, parts.account, outcome).await?);
             }
@@ -183,13 +194,51 @@ impl ToolCall {
         Ok(Text::charged(result::own(body, text, self.era), charge))
     }
 
+    /// Whether the call may change the list of its session.
+    pub(super) fn may_change_list(&self, client: &Client) -> bool {
+        matches!(self.tool, Tool::Own(OwnTool::Retrieve)) && self.is_dynamic(client)
+    }
+
+    /// Requests of the modern era change no list.
+    fn is_dynamic(&self, client: &Client) -> bool {
+        self.era == Era::Legacy && client.session_tools.is_some()
+    }
+
+    /// Searches, and announces the change of the session's list before the answer.
+    fn retrieve(&self, client: &Client, parts: &CallParts<'_>) -> Result<Text, Box<CoreError>> {
+        let dynamic = self.is_dynamic(client);
+        let (body, registration) = retrieve::retrieve(client, &self.arguments, dynamic)?;
+        if let Some(tools) = client
+            .session_tools
+            .as_ref()
+            .filter(|_| !registration.is_empty())
+            && !tools.announce_on_stream()
+        {
+            if let Some(messages) = &parts.announcements
+                && messages
+                    .try_send(write::notification(TOOLS_CHANGED, None))
+                    .is_err()
+            {
+                tracing::debug!("an announcement was dropped: its client does not read");
+            }
+            tools.announced();
+        }
+        let needed = MAX_OWN_COPIES * body.len();
+        let mut charge = Charge::default();
+        charge
+            .cover(parts.account, needed)
+            .map_err(|full| Box::new(memory_error_for_request(full, needed, parts.account)))?;
+        let result = result::own(&body, str::to_owned, self.era);
+        Ok(Text::charged(result, charge))
+    }
+
     /// Calls the tool; once more if the sources had to be compared with the lock first.
     async fn call(&self, client: &Client, asker: &MetaCaller<'_>) -> Result<Outcome, CallError> {
-        let outcome = match self.call_once(asker).await {
+        let outcome = match self.call_once(client, asker).await {
             // Nothing was sent, so the call may be repeated.
             Err(error) if error.code == CallCode::Starting => {
                 started(client).await;
-                self.call_once(asker).await
+                self.call_once(client, asker).await
             }
             outcome => outcome,
         };
@@ -200,11 +249,24 @@ impl ToolCall {
         }
     }
 
-    async fn call_once(&self, asker: &MetaCaller<'_>) -> Result<Outcome, Box<CoreError>> {
+    async fn call_once(
+        &self,
+        client: &Client,
+        asker: &MetaCaller<'_>,
+    ) -> Result<Outcome, Box<CoreError>> {
         let arguments = self.arguments.clone();
+        let note = |path: &str| {
+            if let Some(tools) = &client.session_tools {
+                tools.note_call(path);
+            }
+        };
         match self.tool {
-            Tool::Flat(tool) => asker.call_tool(tool.path, arguments).await,
-            _ => asker.call(arguments).await,
+            Tool::Flat(tool) => {
+                note(tool.path);
+                asker.call_tool(tool.path, arguments).await
+            }
+            Tool::Own(OwnTool::CallTool(_)) => asker.call_named(arguments, note).await,
+            Tool::Own(_) => asker.call(arguments).await,
         }
     }
 
@@ -242,15 +304,26 @@ async fn started(client: &Client) {
     }
 }
 
-fn unknown_meta_tool(name: &str) -> RpcError {
+fn unknown_own_tool(view: ClientView, name: &str) -> RpcError {
     let shown = broker_model::text::shown_line(name, 80);
-    let message = if name.starts_with('/') {
-        format!("unknown tool `{shown}`: call it by `meta_call` with this as `path`")
-    } else {
-        format!("unknown tool `{shown}`: there are `meta_tree`, `meta_desc` and `meta_call`")
+    let names = own_names(view);
+    let quoted: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+    let message = match (view.mode, name.starts_with('/'), call_names(view).first()) {
+        (McpMode::Search, true, Some(call)) => {
+            format!("unknown tool `{shown}`: call it by `{call}` with this as `name`")
+        }
+        (_, true, Some(call)) => {
+            format!("unknown tool `{shown}`: call it by `{call}` with this as `path`")
+        }
+        _ => {
+            let (last, others) = quoted.split_last().expect("a view has tools");
+            let others = others.join(", ");
+            format!("unknown tool `{shown}`: there are {others} and {last}")
+        }
     };
     let error = RpcError::new(INVALID_PARAMS, message);
-    match similar_names(name, &NAMES) {
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    match similar_names(name, &names) {
         close if close.is_empty() => error,
         close => error.data(json!({ "did_you_mean": close })),
     }

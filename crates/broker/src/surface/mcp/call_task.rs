@@ -27,12 +27,13 @@ pub(super) struct CallTask {
 impl CallTask {
     /// Whether the caller wants notifications of the call.
     pub(super) fn wants_messages(&self) -> bool {
-        self.call.meta.wanted(self.level).is_some()
+        self.call.meta.wanted(self.level).is_some() || self.call.may_change_list(&self.client)
     }
 
     /// Runs the call. Its notifications go to `messages` before it ends; without `messages` the server is not
     /// asked for any.
     pub(super) async fn run(self, messages: Option<mpsc::Sender<Outgoing>>) -> Answer {
+        let announcements = messages.clone();
         let wanted = self.call.meta.wanted(self.level).zip(messages);
         let (sink, events) = match wanted {
             Some((wanted, messages)) => {
@@ -45,6 +46,7 @@ impl CallTask {
             request_id: &self.request_id,
             account: &self.account,
             events: sink,
+            announcements: announcements.filter(|_| self.call.may_change_list(&self.client)),
         };
         // Pinned here: a future that is passed on by value would be held twice.
         let run = pin!(self.call.run(&self.client, &parts));

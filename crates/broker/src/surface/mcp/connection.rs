@@ -203,13 +203,18 @@ impl Connection {
     /// that can change.
     fn open(&mut self, revision: &'static str) {
         let is_first = self.revision.replace(revision).is_none();
-        if is_first && protocol::list_changes(self.client.mode) {
-            let changes = self.client.core.tool_list_changes(&self.client.identity);
-            let messages = self.messages.clone();
+        if !is_first {
+            return;
+        }
+        self.client
+            .keep_session_tools_current(self.subscriptions.clone());
+        if let Some(changes) = self.client.list_changes(&self.client.identity) {
+            let (client, messages) = (Arc::clone(&self.client), self.messages.clone());
             let end = self.subscriptions.clone();
             tokio::spawn(async move {
+                let announced = || client.list_change_announced();
                 tokio::select! {
-                    () = report_changes(changes, &messages, None) => {}
+                    () = report_changes(changes, &messages, None, announced) => {}
                     () = end.cancelled() => {}
                 }
             });

@@ -8,9 +8,8 @@ use broker_wire::{Era, RpcError};
 use serde_json::{Value, json};
 
 use super::Client;
-use super::protocol::list_changes;
 use super::result::error_object;
-use super::tools::{instructions, meta_tools, server_info};
+use super::tools::{instructions, meta_tools, search_tools, server_info};
 use crate::core::{Account, Charge, CoreError, memory_error_for_request};
 
 /// Maximum time that a modern client may cache texts that do not change while the broker runs.
@@ -27,7 +26,7 @@ const MAX_COPIES: usize = 2;
 pub(super) fn initialize(client: &Client, revision: &str) -> Text {
     text(&json!({
         "protocolVersion": revision,
-        "capabilities": capabilities(client.mode),
+        "capabilities": capabilities(client.list_changes(&client.identity).is_some()),
         "serverInfo": server_info(),
         "instructions": instructions(client),
     }))
@@ -37,7 +36,7 @@ pub(super) fn initialize(client: &Client, revision: &str) -> Text {
 pub(super) fn discover(client: &Client) -> Text {
     let mut result = json!({
         "supportedVersions": SUPPORTED,
-        "capabilities": modern_capabilities(client.mode),
+        "capabilities": modern_capabilities(client.view.mode == McpMode::Direct),
         "instructions": instructions(client),
     });
     for (name, value) in modern_members(client, TTL_MS) {
@@ -55,9 +54,10 @@ pub(super) fn list(
     cursor: Option<&str>,
     era: Era,
 ) -> Result<Text, RpcError> {
-    let (tools, next, ttl) = match (client.mode, cursor) {
+    let (tools, next, ttl) = match (client.view.mode, cursor) {
         (McpMode::Meta, None) => (meta_tools(client).to_string().into_bytes(), None, TTL_MS),
-        (McpMode::Meta, Some(_)) => return Err(unknown_cursor()),
+        (McpMode::Search, None) => (search_list(client, era), None, TTL_MS),
+        (McpMode::Meta | McpMode::Search, Some(_)) => return Err(unknown_cursor()),
         (McpMode::Direct, cursor) => {
             let after = cursor
                 .map(serde_json::from_str::<String>)
@@ -96,6 +96,19 @@ pub(super) fn list(
     Ok(Text::charged(result, charge))
 }
 
+/// The list of the mode `search`. The modern era forbids a list that changes with other requests, so there it is always
+/// the same.
+fn search_list(client: &Client, era: Era) -> Vec<u8> {
+    let session = client.session_tools.as_ref();
+    let session = session.filter(|_| era == Era::Legacy);
+    let own = search_tools(client, session.is_some());
+    let mut list = own.iter().map(Value::to_string).collect::<Vec<_>>();
+    if let Some(session) = session {
+        list.extend(session.listed(&client.core, &client.identity));
+    }
+    format!("[{}]", list.join(",")).into_bytes()
+}
+
 fn no_memory(client: &Client, error: &CoreError) -> RpcError {
     let object = error_object(error, &client.ids.next());
     RpcError::new(INTERNAL_ERROR, error.message.clone()).data(object)
@@ -116,16 +129,16 @@ pub(super) fn empty_list(client: &Client, member: &str) -> Text {
     text(&result)
 }
 
-fn modern_capabilities(mode: McpMode) -> Value {
-    let mut all = capabilities(mode);
+fn modern_capabilities(list_changes: bool) -> Value {
+    let mut all = capabilities(list_changes);
     all["prompts"] = json!({});
     all["resources"] = json!({});
     all
 }
 
-/// `logging/setLevel` and its counterpart of the modern era are answered in both modes.
-fn capabilities(mode: McpMode) -> Value {
-    let tools = match list_changes(mode) {
+/// `logging/setLevel` and its counterpart of the modern era are answered in every mode.
+fn capabilities(list_changes: bool) -> Value {
+    let tools = match list_changes {
         true => json!({ "listChanged": true }),
         false => json!({}),
     };

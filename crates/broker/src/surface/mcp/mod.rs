@@ -4,8 +4,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use broker_model::config::McpMode;
+use broker_model::config::{McpMode, Routing};
 use broker_wire::LogLevel;
+use tokio_util::sync::CancellationToken;
 
 mod call;
 mod call_task;
@@ -21,14 +22,19 @@ mod protocol;
 mod reply;
 mod request_meta;
 mod result;
+mod retrieve;
 mod schema_text;
 mod server_error;
+mod session_tools;
 pub(crate) mod stdio;
 mod subscription;
 mod tools;
 
+use super::ClientView;
 use super::request_id::RequestIds;
-use crate::core::{Core, Identity};
+use crate::core::{Core, Identity, ToolListChanges};
+use crate::list_changed_exec::{Announcer, ListChangedExec};
+use session_tools::SessionTools;
 
 /// A client: who it is, and what it sees. A legacy session and a connection over stdio have one for their
 /// whole life, a modern request over HTTP has its own.
@@ -36,17 +42,20 @@ use crate::core::{Core, Identity};
 struct Client {
     core: Core,
     identity: Identity,
-    mode: McpMode,
+    view: ClientView,
+    /// The tools in its list that it found, if the list changes with searches.
+    session_tools: Option<Arc<SessionTools>>,
     ids: Arc<RequestIds>,
     log_level: Arc<SharedLogLevel>,
 }
 
 impl Client {
-    fn new(core: Core, identity: Identity, mode: McpMode, ids: Arc<RequestIds>) -> Self {
+    fn new(core: Core, identity: Identity, view: ClientView, ids: Arc<RequestIds>) -> Self {
         Self {
             core,
             identity,
-            mode,
+            view,
+            session_tools: None,
             ids,
             log_level: Arc::default(),
         }
@@ -57,13 +66,61 @@ impl Client {
         let client = Self::new(
             self.core.clone(),
             identity.seeing_as(&self.identity),
-            self.mode,
+            self.view,
             Arc::clone(&self.ids),
         );
         Arc::new(Self {
+            session_tools: self.session_tools.clone(),
             log_level: Arc::clone(&self.log_level),
             ..client
         })
+    }
+
+    /// The same client with a list of tools that its searches change, if its view has one. `session` names the session
+    /// for the command that runs after changes.
+    fn with_session_tools(
+        mut self,
+        exec: Option<&Arc<ListChangedExec>>,
+        session: impl FnOnce() -> String,
+    ) -> Self {
+        if self.view.mode == McpMode::Search && self.view.routing == Routing::Dynamic {
+            let end = self.core.drain().finished();
+            let announcer = exec.map(|exec| Announcer::new(exec, session(), &self.identity, end));
+            self.session_tools = Some(Arc::new(SessionTools::new(announcer)));
+        }
+        self
+    }
+
+    /// Removes withdrawn and denied tools from the list of the session until `end` is cancelled.
+    fn keep_session_tools_current(&self, end: CancellationToken) {
+        let Some(tools) = self.session_tools.clone() else {
+            return;
+        };
+        let (core, identity) = (self.core.clone(), self.identity.clone());
+        let lists = core.tool_list_changes(&identity);
+        tokio::spawn(async move { tools.keep_current(&core, &identity, lists, &end).await });
+    }
+
+    /// The changes of its list that are announced to a legacy client, from now on; `None` if it does not change.
+    /// Those that follow a search are announced with its call if no stream is open.
+    fn list_changes(&self, identity: &Identity) -> Option<ToolListChanges> {
+        match (self.view.mode, &self.session_tools) {
+            (McpMode::Direct, _) => Some(self.core.tool_list_changes(identity)),
+            (_, Some(tools)) => Some(tools.changes()),
+            (McpMode::Meta | McpMode::Search, None) => None,
+        }
+    }
+
+    /// Must be called after a change of its list was announced.
+    fn list_change_announced(&self) {
+        if let Some(tools) = &self.session_tools {
+            tools.announced();
+        }
+    }
+
+    /// Whether a name is that of one of the broker's own tools.
+    fn has_own_tool(&self, name: &str) -> bool {
+        tools::own_tool(self.view, name).is_some()
     }
 
     /// Sets the level of the log messages that the client gets.

@@ -1,6 +1,5 @@
 //! The methods of MCP in both eras, the same for every transport: a request becomes an action.
 
-use broker_model::config::McpMode;
 use broker_wire::era::{self, Meta};
 use broker_wire::protocol::{INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND};
 use broker_wire::{Era, Id, JsonMembers, LogLevel, RpcError};
@@ -93,7 +92,7 @@ pub(super) fn modern(
     match method {
         "server/discover" => Ok(Action::Answer(Ok(exposure::discover(client)))),
         "subscriptions/listen" => {
-            Subscription::read(id, &params.members, client.mode).map(Action::Listen)
+            Subscription::read(id, &params.members, client.view.mode).map(Action::Listen)
         }
         "prompts/list" => empty(client, params, "prompts"),
         "resources/list" => empty(client, params, "resources"),
@@ -179,9 +178,4 @@ fn tools(
             Err(RpcError::new(METHOD_NOT_FOUND, message))
         }
     }
-}
-
-/// Whether the list of tools of this mode changes while the broker runs.
-pub(super) fn list_changes(mode: McpMode) -> bool {
-    mode == McpMode::Direct
 }

@@ -57,7 +57,7 @@ impl Subscription {
         let params = json!({ "_meta": self.meta }).to_string();
         let report = async {
             if self.tools {
-                report_changes(changes, &messages, Some(&params)).await;
+                report_changes(changes, &messages, Some(&params), || {}).await;
             }
             std::future::pending::<()>().await;
         };
@@ -71,16 +71,18 @@ impl Subscription {
 }
 
 /// Sends `notifications/tools/list_changed` after each change, until there can be none or its receiver is
-/// gone. Changes during a send are reported once.
+/// gone. Changes during a send are reported once. `announced` is called after each notification.
 pub(super) async fn report_changes(
     mut changes: ToolListChanges,
     messages: &mpsc::Sender<Outgoing>,
     params: Option<&str>,
+    announced: impl Fn(),
 ) {
     while changes.next().await {
         let message = write::notification(TOOLS_CHANGED, params);
         if messages.send(message).await.is_err() {
             return;
         }
+        announced();
     }
 }

@@ -7,9 +7,15 @@ use serde_json::{Value, json};
 use super::Client;
 use super::listing_text::line;
 use crate::core::{AreaRef, Core, Identity, MAX_DEPTH, MAX_DESCRIBED};
+use crate::surface::ClientView;
+use crate::surface::meta::SplitCall;
 
-/// The names of the three tools.
+/// The names of the three meta-tools.
 pub(super) const NAMES: [&str; 3] = ["meta_tree", "meta_desc", "meta_call"];
+/// The name of the tool that searches in the mode `search`.
+pub(super) const RETRIEVE: &str = "retrieve_tools";
+/// The name of the tool that calls what was found.
+const CALL_TOOL: &str = "call_tool";
 
 /// The maximum length of the areas with their summaries, in bytes; longer ones are shown as paths alone.
 const MAX_AREA_BYTES: usize = 1500;
@@ -17,6 +23,69 @@ const MAX_AREA_BYTES: usize = 1500;
 const MAX_AREA_PATHS: usize = 60;
 /// The same in the instructions.
 const MAX_NAMED_AREAS: usize = 20;
+
+/// A tool of the broker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OwnTool {
+    Tree,
+    Desc,
+    /// Calls the tool at a path.
+    MetaCall(Option<SplitCall>),
+    Retrieve,
+    /// Calls the tool of a flat name or a path.
+    CallTool(Option<SplitCall>),
+}
+
+/// The broker's tool with this name, in a view.
+pub(super) fn own_tool(view: ClientView, name: &str) -> Option<OwnTool> {
+    let (prefix, call): (_, fn(_) -> _) = match view.mode {
+        McpMode::Direct => return None,
+        McpMode::Meta if name == NAMES[0] => return Some(OwnTool::Tree),
+        McpMode::Meta if name == NAMES[1] => return Some(OwnTool::Desc),
+        McpMode::Meta => (NAMES[2], OwnTool::MetaCall),
+        McpMode::Search if name == RETRIEVE => return Some(OwnTool::Retrieve),
+        McpMode::Search => (CALL_TOOL, OwnTool::CallTool),
+    };
+    if !view.split_calls {
+        return (name == prefix).then(|| call(None));
+    }
+    let ending = name.strip_prefix(prefix)?.strip_prefix('_')?;
+    let (safety, _) = SplitCall::ALL.iter().find(|(_, known)| *known == ending)?;
+    let split = SplitCall {
+        prefix,
+        safety: *safety,
+    };
+    Some(call(Some(split)))
+}
+
+/// The names of the tools of a view that call others.
+pub(super) fn call_names(view: ClientView) -> Vec<String> {
+    let prefix = match view.mode {
+        McpMode::Direct => return Vec::new(),
+        McpMode::Meta => NAMES[2],
+        McpMode::Search => CALL_TOOL,
+    };
+    match view.split_calls {
+        false => vec![prefix.to_owned()],
+        true => {
+            let endings = SplitCall::ALL.iter();
+            endings
+                .map(|(_, ending)| format!("{prefix}_{ending}"))
+                .collect()
+        }
+    }
+}
+
+/// The names of all tools of a view.
+pub(super) fn own_names(view: ClientView) -> Vec<String> {
+    let finders = match view.mode {
+        McpMode::Direct => &[][..],
+        McpMode::Meta => &NAMES[..2],
+        McpMode::Search => &[RETRIEVE],
+    };
+    let finders = finders.iter().map(|name| (*name).to_owned());
+    finders.chain(call_names(view)).collect()
+}
 
 /// The `serverInfo` of the broker.
 pub(super) fn server_info() -> Value {
@@ -54,11 +123,19 @@ fn paths(areas: &[AreaRef], max: usize) -> String {
 
 /// How a model uses the broker, in the client's mode.
 pub(super) fn instructions(client: &Client) -> String {
-    match client.mode {
-        McpMode::Meta => {
-            let areas = client.core.areas(&client.identity);
-            format!("{META_INSTRUCTIONS}{}", paths(&areas, MAX_NAMED_AREAS))
+    let top = || {
+        let areas = client.core.areas(&client.identity);
+        paths(&areas, MAX_NAMED_AREAS)
+    };
+    match client.view.mode {
+        McpMode::Meta if client.view.split_calls => {
+            format!(
+                "{META_INSTRUCTIONS}{SPLIT_META_INSTRUCTIONS}Areas: {}",
+                top()
+            )
         }
+        McpMode::Meta => format!("{META_INSTRUCTIONS}Areas: {}", top()),
+        McpMode::Search => format!("{}Areas: {}", search_instructions(client), top()),
         McpMode::Direct => direct_instructions(&areas(&client.core, &client.identity)),
     }
 }
@@ -77,16 +154,32 @@ fn direct_instructions(areas: &str) -> String {
 /// tools.
 const META_INSTRUCTIONS: &str = "Many tools behind three: find one with meta_tree, read its arguments with meta_desc, \
      run it with meta_call. Copy paths from replies; do not guess them. If a call fails, follow `hint`; repeat it \
-     unchanged only if `retryable`. Areas: ";
+     unchanged only if `retryable`. ";
 
-/// The entries of the three meta-tools in `tools/list`. Every model pays for each word of them; there are no
+/// What changes with split calls.
+const SPLIT_META_INSTRUCTIONS: &str = "meta_call is three tools: meta_call_read for tools that change nothing, \
+     meta_call_write for tools that change something without deleting or overwriting, meta_call_destructive for all \
+     others. A call by the wrong one is refused with the right name. ";
+
+fn search_instructions(client: &Client) -> String {
+    let call = match client.session_tools {
+        Some(_) => "the hits become tools of this session: call them by their names".to_owned(),
+        None => format!("call a hit by {}", call_names(client.view).join(", ")),
+    };
+    format!(
+        "Many tools behind one search: find tools with {RETRIEVE}, then {call}. If a call fails, follow `hint`; repeat \
+         it unchanged only if `retryable`. "
+    )
+}
+
+/// The entries of the meta-tools in `tools/list`. Every model pays for each word of them; there are no
 /// `outputSchema`s, since a model reads the text, and `additionalProperties` is not closed, since an unknown member is
 /// refused with the known ones.
 pub(super) fn meta_tools(client: &Client) -> Value {
     let areas = areas(&client.core, &client.identity);
     let root = client.core.root(&client.identity);
-    json!([
-        {
+    let mut tools = vec![
+        json!({
             "name": NAMES[0],
             "title": "Find tools",
             "description": format!("Finds tools. Search: query, two to six English words, action + object + product, one need a query; if `weak`, rephrase or list a node. List: path. One line each: path, summary; a path with `/` at its end is a node to list, others are tools. Top:{areas}"),
@@ -100,8 +193,8 @@ pub(super) fn meta_tools(client: &Client) -> Value {
                 },
             },
             "annotations": { "readOnlyHint": true, "openWorldHint": false },
-        },
-        {
+        }),
+        json!({
             "name": NAMES[1],
             "title": "Describe tools",
             "description": "What a tool does and the JSON Schema of its arguments, `args_schema`. Read it before the first call.",
@@ -114,21 +207,101 @@ pub(super) fn meta_tools(client: &Client) -> Value {
                 },
             },
             "annotations": { "readOnlyHint": true, "openWorldHint": false },
+        }),
+    ];
+    tools.extend(call_tools(
+        client.view,
+        "Runs the tool at `path` and returns its result.",
+        &json!({
+            "type": "object",
+            "properties": {
+                "path": { "type": "string" },
+                "args": { "type": "object", "description": "As args_schema says" },
+                "meta": { "type": "object", "description": "`_meta` for the server" },
+            },
+            "required": ["path"],
+        }),
+    ));
+    Value::from(tools)
+}
+
+/// The entries of the broker's tools in the mode `search`; `is_dynamic` if the found tools are in the list as well.
+pub(super) fn search_tools(client: &Client, is_dynamic: bool) -> Vec<Value> {
+    let areas = areas(&client.core, &client.identity);
+    let call = match is_dynamic {
+        true => "The best hits become tools of this session.",
+        false => "Returns name, description and input_schema of each.",
+    };
+    let mut tools = vec![json!({
+        "name": RETRIEVE,
+        "title": "Find tools",
+        "description": format!("Finds tools: query, two to six English words, action + object + product, one need a query; if `weak`, rephrase. {call} Areas:{areas}"),
+        "inputSchema": {
+            "type": "object",
+            "properties": {
+                "query": { "type": "string", "maxLength": 400 },
+                "limit": { "type": "integer", "minimum": 1, "maximum": 50, "default": client.view.top_k },
+            },
+            "required": ["query"],
         },
-        {
-            "name": NAMES[2],
-            "title": "Call a tool",
-            "description": "Runs the tool at `path` and returns its result.",
-            "inputSchema": {
+        // A search changes the list of the session, and nothing else.
+        "annotations": { "readOnlyHint": true, "openWorldHint": false },
+    })];
+    if !is_dynamic {
+        tools.extend(call_tools(
+            client.view,
+            "Runs a tool that retrieve_tools found and returns its result.",
+            &json!({
                 "type": "object",
                 "properties": {
-                    "path": { "type": "string" },
-                    "args": { "type": "object", "description": "As args_schema says" },
-                    "meta": { "type": "object", "description": "`_meta` for the server" },
+                    "name": { "type": "string", "description": "Name or path of the tool" },
+                    "arguments": { "type": "object", "description": "As its input_schema says" },
                 },
-                "required": ["path"],
-            },
-            "annotations": { "readOnlyHint": false, "destructiveHint": true, "openWorldHint": true },
-        },
-    ])
+                "required": ["name"],
+            }),
+        ));
+    }
+    tools
+}
+
+/// The entries of the tools that call others: one, or three with true annotations.
+fn call_tools(view: ClientView, description: &str, schema: &Value) -> Vec<Value> {
+    let names = call_names(view);
+    let entry = |name: &str, title: &str, note: &str, annotations: Value| {
+        json!({
+            "name": name,
+            "title": title,
+            "description": format!("{description}{note}"),
+            "inputSchema": schema,
+            "annotations": annotations,
+        })
+    };
+    let [read, write, destructive] = &names[..] else {
+        let annotations =
+            json!({ "readOnlyHint": false, "destructiveHint": true, "openWorldHint": true });
+        return names
+            .iter()
+            .map(|name| entry(name, "Call a tool", "", annotations.clone()))
+            .collect();
+    };
+    vec![
+        entry(
+            read,
+            "Call a tool that reads",
+            " Only tools that change nothing.",
+            json!({ "readOnlyHint": true, "openWorldHint": true }),
+        ),
+        entry(
+            write,
+            "Call a tool that writes",
+            " Only tools that change something, and neither delete nor overwrite.",
+            json!({ "readOnlyHint": false, "destructiveHint": false, "openWorldHint": true }),
+        ),
+        entry(
+            destructive,
+            "Call a tool that may destroy",
+            " Only tools that may delete or overwrite, or do not say what they do.",
+            json!({ "readOnlyHint": false, "destructiveHint": true, "openWorldHint": true }),
+        ),
+    ]
 }

@@ -1,9 +1,11 @@
 //! Reads the body of a meta-tool and calls core: in place if the body is short, otherwise on the pool
 //! and charged to the caller.
 
+use broker_model::CallCode;
+use broker_model::access::CallSafety;
 use broker_model::json;
 use bytes::Bytes;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::call_body::{CallBody, LongCallBody};
@@ -27,8 +29,46 @@ pub(in crate::surface) struct MetaCaller<'a> {
     /// The `_meta` of the request that goes to the server: what `caller_meta::to_forward` returned. `meta` in
     /// the body of a call replaces it.
     pub(in crate::surface) meta: Option<&'a str>,
+    /// The only tools that may be called; `None` for all.
+    pub(in crate::surface) only: Option<SplitCall>,
     /// Takes the events of a call.
     pub(in crate::surface) events: Option<&'a CallEvents>,
+}
+
+/// One of the three tools that call others, each for what the called tool may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::surface) struct SplitCall {
+    /// The beginning of the names of the three tools.
+    pub(in crate::surface) prefix: &'static str,
+    pub(in crate::surface) safety: CallSafety,
+}
+
+impl SplitCall {
+    /// The endings of the names, in the order of lists.
+    pub(in crate::surface) const ALL: [(CallSafety, &'static str); 3] = [
+        (CallSafety::Read, "read"),
+        (CallSafety::Write, "write"),
+        (CallSafety::Destructive, "destructive"),
+    ];
+
+    /// Refuses a tool that another one of the three calls.
+    fn check(self, path: &str, safety: CallSafety) -> Result<(), Box<CoreError>> {
+        if safety == self.safety {
+            return Ok(());
+        }
+        let name = |safety| {
+            let ending = Self::ALL.iter().find(|(known, _)| *known == safety);
+            format!("{}_{}", self.prefix, ending.map_or("", |(_, name)| name))
+        };
+        let right = name(safety);
+        let message = format!("`{path}` is not a tool for `{}`", name(self.safety));
+        let error = CoreError::new(CallCode::FieldInvalid, message)
+            .path(path)
+            .hint(format!("Call it by `{right}` with the same arguments."))
+            .details(json!({ "call_by": right }))
+            .maybe_executed(false);
+        Err(Box::new(error))
+    }
 }
 
 /// The characters of a reply of `meta_call` that are not the result.
@@ -123,6 +163,11 @@ impl MetaCaller<'_> {
         meta: Option<&str>,
         received: Option<Instant>,
     ) -> Result<Outcome, Box<CoreError>> {
+        if let Some(only) = self.only
+            && let Some(safety) = self.core.call_safety(self.identity, path)
+        {
+            only.check(path, safety)?;
+        }
         let context = CallContext {
             request_id: self.request_id,
             meta,

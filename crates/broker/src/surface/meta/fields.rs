@@ -75,6 +75,28 @@ impl BodyForm {
     }
 }
 
+/// A checked body of `retrieve_tools`.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::surface) struct RetrieveBody {
+    pub(in crate::surface) query: String,
+    pub(in crate::surface) limit: Option<usize>,
+}
+
+impl RetrieveBody {
+    pub(in crate::surface) fn parse(body: &[u8]) -> Result<Self, Box<CoreError>> {
+        let mut members = object(utf8(body)?, &["query", "limit"])?;
+        let limit = integer(&members, "limit", MAX_HITS as u64)?;
+        match members.remove("query") {
+            Some(Value::String(query)) => Ok(Self {
+                query,
+                limit: limit.map(|limit| limit as usize),
+            }),
+            Some(_) => Err(field_invalid("`query` must be a string")),
+            None => Err(field_invalid("`query` is missing")),
+        }
+    }
+}
+
 impl TreeBody {
     pub(super) fn parse(text: &str) -> Result<Self, Box<CoreError>> {
         let mut members = object(text, &["path", "depth", "query", "limit"])?;
@@ -279,7 +301,7 @@ fn refusal(code: CallCode, message: impl Into<String>) -> Box<CoreError> {
     Box::new(CoreError::new(code, message))
 }
 
-fn field_invalid(message: impl Into<String>) -> Box<CoreError> {
+pub(super) fn field_invalid(message: impl Into<String>) -> Box<CoreError> {
     refusal(CallCode::FieldInvalid, message)
 }
 

@@ -5,8 +5,9 @@ mod ask;
 mod call_body;
 pub(super) mod caller_meta;
 mod fields;
+mod named_call;
 mod reply;
 
-pub(super) use ask::{Listing, MetaCaller, ReplyRoom};
-pub(super) use fields::{BodyForm, is_quoted_object, similar_names};
+pub(super) use ask::{Listing, MetaCaller, ReplyRoom, SplitCall};
+pub(super) use fields::{BodyForm, RetrieveBody, is_quoted_object, similar_names};
 pub(super) use reply::reply;

@@ -2,7 +2,7 @@
 //! settings that the digest leaves out.
 
 use super::*;
-use crate::config::{Mcp, McpMode, StartRule, TextDrift, Unreachable};
+use crate::config::{Mcp, McpMode, Routing, StartRule, TextDrift, Unreachable};
 
 #[test]
 fn config_audits_required_is_not_in_the_digest() {
@@ -148,17 +148,36 @@ fn config_start_rule_of_a_source_precedes_the_top_level_and_the_default() {
 fn config_mcp_has_defaults_ranges_and_no_part_of_the_digest() {
     let of = |mcp: &str| parse(&format!(r#"{{"tree":[],"mcp":{mcp}}}"#)).config;
     let default = parse(r#"{"tree":[]}"#).config;
-    let shown = |mcp: Mcp| (mcp.mode, mcp.max_name, mcp.session_idle.as_secs_f64());
-    assert_eq!(shown(default.mcp), (McpMode::Meta, 46, 1800.0));
-    assert_eq!(of("{}").mcp, Mcp::default());
+    let shown = |mcp: &Mcp| (mcp.mode, mcp.max_name, mcp.session_idle.as_secs_f64());
+    assert_eq!(shown(&default.mcp), (McpMode::Meta, 46, 1800.0));
+    assert_eq!(shown(&of("{}").mcp), shown(&Mcp::default()));
     let direct = of(r#"{"mode":"direct","max_name":24,"session_idle":86400}"#);
-    assert_eq!(shown(direct.mcp), (McpMode::Direct, 24, 86_400.0));
+    assert_eq!(shown(&direct.mcp), (McpMode::Direct, 24, 86_400.0));
+    let search = of(
+        r#"{"mode":"search","routing":"DYNAMIC","split_calls":true,"list_changed_exec":"notify ${NAME}"}"#,
+    );
+    let mcp = &search.mcp;
+    let shown_search = (mcp.mode, mcp.routing, mcp.split_calls);
+    assert_eq!(shown_search, (McpMode::Search, Routing::Dynamic, true));
+    assert_eq!(
+        search.mcp.list_changed_exec.map(|exec| exec.is_shell()),
+        Some(false)
+    );
+    let shell = of(r#"{"list_changed_exec":"a | b"}"#).mcp.list_changed_exec;
+    assert_eq!(shell.map(|exec| exec.is_shell()), Some(true));
     assert_eq!(direct.digest(), default.digest());
     assert!(direct.compiled_text().contains(r#""max_name":24"#));
     for (refused, code) in [
         ("true", Code::ConfigType),
         (r#"{"mode":1}"#, Code::ConfigType),
         (r#"{"mode":"flat"}"#, Code::ConfigRange),
+        (r#"{"routing":"dynamic"}"#, Code::ConfigRange),
+        (r#"{"split_calls":1}"#, Code::ConfigType),
+        (r#"{"list_changed_exec":""}"#, Code::ConfigSourceKind),
+        (
+            r#"{"list_changed_exec":"notify --token abcdefgh12345678"}"#,
+            Code::ConfigRange,
+        ),
         (r#"{"max_name":23}"#, Code::ConfigRange),
         (r#"{"max_name":129}"#, Code::ConfigRange),
         (r#"{"max_name":46.5}"#, Code::ConfigRange),

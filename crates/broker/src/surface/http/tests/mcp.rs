@@ -170,6 +170,7 @@ async fn session_of_another_identity_is_unknown() {
         .unwrap()
         .into_parts();
     let account = anonymous.core.memory().account();
+    let settings = anonymous.settings.load_full();
     for (identity, status) in [
         (crate::core::Identity::secret(), 404),
         (crate::core::Identity::anonymous(), 200),
@@ -177,7 +178,7 @@ async fn session_of_another_identity_is_unknown() {
         let request = crate::surface::mcp::http::McpRequest {
             parts: &parts,
             route: crate::surface::mcp::http::ModeRoute::Configured,
-            mode: McpMode::Meta,
+            settings: &settings.mcp,
             identity,
             account: &account,
             address: Ipv4Addr::LOCALHOST.into(),

@@ -25,6 +25,7 @@ use crate::surface::mcp::connection::too_many_requests;
 use crate::surface::mcp::protocol::{self, Action, Params};
 use crate::surface::mcp::reply::{Answer, answer, failed, refusal};
 use crate::surface::mcp::result;
+use crate::surface::mcp::session_tools::SessionTools;
 use crate::surface::mcp::subscription::report_changes;
 
 /// `Retry-After` of a refused `initialize`, in seconds.
@@ -59,23 +60,29 @@ pub(super) fn initialize(
     id: &Id,
     params: &Params<'_>,
 ) -> Result<Response<ReplyBody>, Refused> {
-    let client = endpoint.client(request)?;
+    let session_id = SessionId::random().map_err(|error| {
+        tracing::error!(%error, "the system gives no random bytes for a session");
+        Refused::new(StatusCode::INTERNAL_SERVER_ERROR, failed())
+    })?;
+    let exec = request.settings.list_changed_exec.as_ref();
+    let client = endpoint
+        .client(request)?
+        .with_session_tools(exec, || session_id.hash());
     let begun = protocol::legacy(&client, request.account, false, "initialize", params);
     let (revision, outcome) = match begun {
         Ok(Action::Initialize { revision, answer }) => (revision, answer),
         Ok(_) => return Err(Refused::bad_request(failed())),
         Err(error) => return Ok(now(accepted, StatusCode::OK, answer(id, Err(error)))),
     };
-    let session_id = SessionId::random().map_err(|error| {
-        tracing::error!(%error, "the system gives no random bytes for a session");
-        Refused::new(StatusCode::INTERNAL_SERVER_ERROR, failed())
-    })?;
     let owner = Owner::new(&request.identity, request.address);
     let identity = request.identity.clone();
     let session = Session::new(session_id, owner, identity, Arc::new(client), revision);
     if let Err(full) = endpoint.sessions.add(Arc::clone(&session)) {
         return Ok(too_many_sessions(full, id));
     }
+    session
+        .client
+        .keep_session_tools_current(session.ended().clone());
     endpoint.sessions.end_with_right(session);
     tracing::debug!(session = ?session_id, revision, "a session began");
     let mut response = now(accepted, StatusCode::OK, answer(id, outcome));
@@ -251,12 +258,14 @@ pub(super) fn open_stream(
     let identity = request.identity.seeing_as(&used.session.client.identity);
     let ending = Box::pin(async move {
         let client = &used.session.client;
-        let changes = client.core.tool_list_changes(&identity);
+        let changes = client.list_changes(&identity);
         let draining = client.core.drain().draining();
         let report = async {
             let _reporter = used.session.become_reporter().await;
-            if protocol::list_changes(client.mode) {
-                report_changes(changes, &sender, None).await;
+            let _announcing = client.session_tools.as_ref().map(SessionTools::open_stream);
+            if let Some(changes) = changes {
+                let announced = || client.list_change_announced();
+                report_changes(changes, &sender, None, announced).await;
             }
             std::future::pending::<()>().await;
         };

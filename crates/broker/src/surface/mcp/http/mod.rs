@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, Response, StatusCode, header};
-use broker_model::config::McpMode;
 use broker_wire::RpcError;
 use broker_wire::protocol::{INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, MODERN};
 use bytes::Bytes;
@@ -32,6 +31,7 @@ pub(in crate::surface) use target::ModeRoute;
 use super::{Client, result};
 use crate::core::{Account, Core, CoreError, Identity};
 use crate::surface::request_id::RequestIds;
+use crate::surface::{ClientView, McpSettings};
 use reply::Refused;
 use session::SessionUse;
 use session_id::SessionId;
@@ -55,8 +55,8 @@ pub(in crate::surface) struct McpEndpoint {
 pub(in crate::surface) struct McpRequest<'a> {
     pub(in crate::surface) parts: &'a Parts,
     pub(in crate::surface) route: ModeRoute,
-    /// The mode of [`ModeRoute::Configured`].
-    pub(in crate::surface) mode: McpMode,
+    /// The settings of the endpoint; the route may have another mode.
+    pub(in crate::surface) settings: &'a McpSettings,
     pub(in crate::surface) identity: Identity,
     /// The account to which the message and its answer are charged.
     pub(in crate::surface) account: &'a Account,
@@ -169,11 +169,15 @@ impl McpEndpoint {
                     Refused::new(StatusCode::NOT_FOUND, error)
                 })?,
         };
-        let mode = request.route.mode(request.mode);
+        let configured = request.settings.view;
+        let view = ClientView {
+            mode: request.route.mode(configured.mode),
+            ..configured
+        };
         Ok(Client::new(
             self.core.clone(),
             identity,
-            mode,
+            view,
             Arc::clone(&self.ids),
         ))
     }

@@ -39,10 +39,16 @@ impl SessionId {
     }
 }
 
+impl SessionId {
+    /// A name for other programs that does not convey the id. Its beginning is what logs show.
+    pub(super) fn hash(self) -> String {
+        HEXLOWER.encode(&Sha256::digest(self.0))
+    }
+}
+
 impl fmt::Debug for SessionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let hash = Sha256::digest(self.0);
-        write!(f, "session {}", HEXLOWER.encode(&hash[..SHOWN_BYTES]))
+        write!(f, "session {}", &self.hash()[..2 * SHOWN_BYTES])
     }
 }
 

@@ -181,7 +181,7 @@ mod tests {
         let counter = watch::Sender::new(0);
         let changes = counter.subscribe();
         let end = Box::pin(async move {
-            report_changes(changes.into(), &sender, None).await;
+            report_changes(changes.into(), &sender, None, || {}).await;
             None
         });
         let mut stream = EventStream::new(Some(messages), end);

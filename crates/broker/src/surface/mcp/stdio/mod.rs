@@ -39,8 +39,12 @@ impl StdioSurface {
     pub(crate) fn new(core: Core, identity: Identity, settings: SurfaceSettings) -> Self {
         let account = core.memory().whole_account();
         let ids = Arc::new(RequestIds::new());
+        let exec = settings.mcp.list_changed_exec.as_ref();
+        let client = Client::new(core, identity, settings.mcp.view, ids)
+            // The connection is the session, and no client names it.
+            .with_session_tools(exec, || "stdio".to_owned());
         Self {
-            client: Arc::new(Client::new(core, identity, settings.mcp.mode, ids)),
+            client: Arc::new(client),
             account,
             line_bytes: LineLimit::new(settings.body_bytes),
             ended: CancellationToken::new(),

@@ -1,0 +1,92 @@
+//! `retrieve_tools`: the tools that fit a query, with what a call of them needs.
+
+use broker_wire::write::push_string;
+use serde_json::Value;
+
+use super::Client;
+use super::session_tools::Registration;
+use super::tools::call_names;
+use crate::core::{CoreError, FoundTools};
+use crate::surface::meta::RetrieveBody;
+
+/// The maximum bytes of descriptions and schemas in one answer.
+const MAX_FOUND_BYTES: usize = 1 << 20;
+
+/// Searches, and registers the hits for the session if its list is `dynamic`. Returns the answer:
+/// `{"tools":[{"name","path","description","input_schema","score","registered"}],"newly_registered":[…],"evicted":[…],"weak"?,"hint"?}`,
+/// and the change of the list.
+pub(super) fn retrieve(
+    client: &Client,
+    arguments: &[u8],
+    dynamic: bool,
+) -> Result<(Vec<u8>, Registration), Box<CoreError>> {
+    let body = RetrieveBody::parse(arguments)?;
+    let limit = body.limit.unwrap_or(client.view.top_k);
+    let found = client
+        .core
+        .find_tools(&client.identity, &body.query, limit, MAX_FOUND_BYTES)?;
+    let session = client.session_tools.as_ref().filter(|_| dynamic);
+    let registration = session.map_or_else(Registration::default, |session| {
+        let hits = found.tools.iter().take(client.view.top_k);
+        // A tool with the name of one of the broker's own tools is called by its path.
+        let hits = hits.filter(|hit| !client.has_own_tool(hit.tool.name));
+        session.register(hits.map(|hit| (hit.tool.name, hit.tool.path)))
+    });
+    let is_registered = |name: &str| session.is_some_and(|session| session.has(name));
+    let mut out = written(&found, &registration, is_registered);
+    if session.is_none() && !found.tools.is_empty() {
+        out.extend_from_slice(b",\"hint\":");
+        push_string(&mut out, &hint(client));
+    }
+    out.push(b'}');
+    Ok((out, registration))
+}
+
+/// The answer without its hint and its last brace.
+fn written(
+    found: &FoundTools,
+    registration: &Registration,
+    is_registered: impl Fn(&str) -> bool,
+) -> Vec<u8> {
+    let mut out = b"{\"tools\":[".to_vec();
+    for (rank, hit) in found.tools.iter().enumerate() {
+        let tool = &hit.tool;
+        out.extend_from_slice(if rank > 0 {
+            b",{\"name\":"
+        } else {
+            b"{\"name\":"
+        });
+        push_string(&mut out, tool.name);
+        out.extend_from_slice(b",\"path\":");
+        push_string(&mut out, tool.path);
+        out.extend_from_slice(b",\"description\":");
+        push_string(&mut out, &tool.description);
+        out.extend_from_slice(b",\"input_schema\":");
+        out.extend_from_slice(tool.input_schema.as_bytes());
+        let (score, registered) = (Value::from(hit.score), is_registered(tool.name));
+        let rest = format!(",\"score\":{score},\"registered\":{registered}}}");
+        out.extend_from_slice(rest.as_bytes());
+    }
+    out.extend_from_slice(b"],\"newly_registered\":");
+    out.extend_from_slice(names(&registration.added).as_bytes());
+    out.extend_from_slice(b",\"evicted\":");
+    out.extend_from_slice(names(&registration.evicted).as_bytes());
+    if found.is_weak {
+        out.extend_from_slice(b",\"weak\":true");
+    }
+    out
+}
+
+fn names(names: &[&str]) -> String {
+    Value::from(names).to_string()
+}
+
+/// How a client without registered tools calls what it found.
+fn hint(client: &Client) -> String {
+    let names = call_names(client.view);
+    let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+    format!(
+        "Call a tool by {} with its `name`, and with `arguments` as its `input_schema` says.",
+        names.join(" or ")
+    )
+}
