@@ -10,7 +10,7 @@ from mcp import ClientSession, McpError, StdioServerParameters, types
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-from target import parse, plain, several
+from target import Changes, parse, plain, several
 
 
 async def main() -> None:
@@ -20,7 +20,8 @@ async def main() -> None:
     else:
         transport = stdio_client(StdioServerParameters(command=command[0], args=command[1:]))
     # Over HTTP, the third member tells the id of the session.
-    async with transport as (read, write, *_), ClientSession(read, write) as session:
+    changes = Changes()
+    async with transport as (read, write, *_), ClientSession(read, write, message_handler=changes) as session:
         hello = await session.initialize()
         seen = {
             "protocol": hello.protocolVersion,
@@ -31,13 +32,17 @@ async def main() -> None:
         async def ask(name, arguments):
             return plain(await session.call_tool(name, arguments))
 
+        async def names():
+            return [tool.name for tool in (await session.list_tools()).tools]
+
         seen["tools"] = plain(await session.list_tools())["tools"]
         if once:
             seen["call"] = await ask(*once)
             print(json.dumps(seen))
             return
         if steps:
-            seen["calls"] = await several(steps, ask)
+            seen["calls"] = await several(steps, ask, names)
+            seen["changes"] = changes.count
             print(json.dumps(seen))
             return
         seen["tree"] = await ask("meta_tree", {"path": "/", "depth": 2})

@@ -10,14 +10,15 @@ import sys
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from target import parse, plain, several
+from target import Changes, parse, plain, several
 
 
 async def main() -> None:
     mode = sys.argv[1]
     once, steps, url, command = parse()
     server = url or stdio_client(StdioServerParameters(command=command[0], args=command[1:]))
-    async with Client(server, mode=mode) as client:
+    changes = Changes()
+    async with Client(server, mode=mode, message_handler=changes) as client:
         seen = {
             "protocol": client.protocol_version,
             "instructions": client.instructions,
@@ -27,13 +28,17 @@ async def main() -> None:
         async def ask(name, arguments):
             return plain(await client.call_tool(name, arguments))
 
+        async def names():
+            return [tool.name for tool in (await client.list_tools()).tools]
+
         seen["tools"] = plain(await client.list_tools())["tools"]
         if once:
             seen["call"] = await ask(*once)
             print(json.dumps(seen))
             return
         if steps:
-            seen["calls"] = await several(steps, ask)
+            seen["calls"] = await several(steps, ask, names)
+            seen["changes"] = changes.count
             print(json.dumps(seen))
             return
         seen["tree"] = await ask("meta_tree", {"path": "/", "depth": 2})

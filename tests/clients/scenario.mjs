@@ -28,11 +28,19 @@ async function single(client, params, { protocol, call }) {
 }
 
 // Lists the tools once, so that the client has the schemas, then makes a call for each step. A step with `rename`
-// replaces a file first, and repeats its call until the result is an error.
+// replaces a file first, and repeats its call until the result is an error; a step with `list` lists the tools in place
+// of a call. `changes` counts the announcements of other lists.
 async function several(client, steps, { protocol, call }) {
-    const seen = { protocol, tools: (await client.listTools()).tools, calls: [] };
+    const seen = { protocol, tools: (await client.listTools()).tools, calls: [], changes: 0 };
+    client.fallbackNotificationHandler = async ({ method }) => {
+        if (method === "notifications/tools/list_changed") seen.changes += 1;
+    };
     const attempt = (params) => call(params).catch((error) => ({ thrown: error.message, code: error.code }));
-    for (const { name, arguments: args, rename: files } of steps) {
+    for (const { name, arguments: args, rename: files, list } of steps) {
+        if (list) {
+            seen.calls.push((await client.listTools()).tools.map((tool) => tool.name));
+            continue;
+        }
         const params = { name, arguments: args };
         if (files) await rename(...files);
         let result = await attempt(params);

@@ -28,8 +28,20 @@ def plain(model):
     return model.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
-async def several(steps, ask):
-    """Makes a call for each step, as `several` of `scenario.mjs`."""
+class Changes:
+    """Counts the announcements of other lists of tools."""
+
+    def __init__(self):
+        self.count = 0
+
+    async def __call__(self, message):
+        inner = getattr(message, "root", message)
+        if getattr(inner, "method", None) == "notifications/tools/list_changed":
+            self.count += 1
+
+
+async def several(steps, ask, names):
+    """Makes a call for each step, as `several` of `scenario.mjs`; `names` lists the names of the tools."""
 
     async def attempt(step):
         try:
@@ -41,6 +53,9 @@ async def several(steps, ask):
 
     calls = []
     for step in steps:
+        if step.get("list"):
+            calls.append(await names())
+            continue
         files = step.get("rename")
         if files:
             os.replace(*files)

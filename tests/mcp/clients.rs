@@ -2,6 +2,7 @@
 //! and output and over HTTP: the actions of `tests/clients` with each, and their results in the client.
 
 mod outcomes;
+mod search_mode;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
