@@ -6,9 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use broker_model::access::reviewed_annotations;
 use broker_model::config::{Config, Node, Source, ToolOverride, min_output_chars};
+use broker_model::json::escape_token;
 use broker_model::lock::{Lock, LockedSource, LockedTool};
 use broker_model::suggest;
-use broker_model::text::shown_line;
+use broker_model::text::{counted, shown_line};
 use broker_model::{Diagnostic, DiagnosticCode, NodePath};
 use serde_json::Value;
 
@@ -114,8 +115,8 @@ fn check_search_hints(config: &Config, lock: &Lock) -> Result<(), Vec<Diagnostic
         let overrides = config.source(&locked.path).map(|source| &source.overrides);
         for tool in &locked.exposed {
             let own = overrides.and_then(|own| own.get(&tool.upstream_name));
-            let hints = own.map_or(&[][..], |own| &own.search_hints);
-            if hints != tool.search_hints {
+            let hints = own.map(|own| own.compiled_hints(&tool.digest));
+            if hints.unwrap_or_default() != tool.search_hints {
                 let message = format!(
                     "the lock has other `search_hints` of `{}` of `{}` than the config",
                     shown_line(&tool.upstream_name, 80),
@@ -207,6 +208,7 @@ impl<'a> Planner<'a> {
             self.add_tool(index, source, tool);
         }
         self.check_exposure(source, locked);
+        self.warn_about_hints(source, locked);
         let names = source
             .aliases
             .keys()
@@ -310,6 +312,42 @@ impl<'a> Planner<'a> {
             if let Entry::Node { node, children } = entry {
                 // Nodes come first, in the config's order; tools follow by leaf.
                 children[node.children.len()..].sort_by(|a, b| a.leaf().cmp(b.leaf()));
+            }
+        }
+    }
+
+    /// Reports the search hints that are left out.
+    fn warn_about_hints(&mut self, source: &Source, locked: &LockedSource) {
+        for tool in &locked.exposed {
+            let Some(own) = source.overrides.get(&tool.upstream_name) else {
+                continue;
+            };
+            let of = |count: usize| {
+                format!(
+                    "{} of `{}` of `{}`",
+                    counted(count, "search hint"),
+                    shown_line(&tool.upstream_name, 80),
+                    source.path
+                )
+            };
+            let (current, stale): (Vec<_>, Vec<_>) = own
+                .search_hints
+                .iter()
+                .partition(|hint| hint.is_for(&tool.digest));
+            let waiting = current.iter().filter(|hint| hint.generated).count();
+            let mut warn = |code, message| {
+                let name = escape_token(&tool.upstream_name);
+                let place = format!("{}/tool_overrides/{name}/hints", source.pointer);
+                let warning = Diagnostic::warning(code, message).at(place);
+                self.plan.warnings.push(self.config.place(warning));
+            };
+            if !stale.is_empty() {
+                let message = format!("left out: {}, written for another version", of(stale.len()));
+                warn(DiagnosticCode::HintStale, message);
+            }
+            if waiting > 0 {
+                let message = format!("not compiled: {}, which a model wrote", of(waiting));
+                warn(DiagnosticCode::HintUnreviewed, message);
             }
         }
     }

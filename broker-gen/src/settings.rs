@@ -56,8 +56,9 @@ fn hint_changes(source: &Source, locked: &LockedSource) -> Vec<String> {
     let tools = locked.exposed.iter();
     let changes = tools.filter_map(|tool| {
         let own = source.overrides.get(&tool.upstream_name);
-        let now = own.map_or(&[][..], |own| &own.search_hints);
-        SettingChange::of_search_hints(&tool.upstream_name, &tool.search_hints, now)
+        let now = own.map(|own| own.compiled_hints(&tool.digest));
+        let now = now.unwrap_or_default();
+        SettingChange::of_search_hints(&tool.upstream_name, &tool.search_hints, &now)
     });
     changes.map(|change| change.message).collect()
 }

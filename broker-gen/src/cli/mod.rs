@@ -27,6 +27,7 @@ mod check;
 mod diff;
 mod doctor;
 mod generate;
+mod hints;
 mod host_leaks;
 mod import;
 mod input;
@@ -133,6 +134,14 @@ enum Verb {
     /// Print which groups may call which tools, and where the hints come from that rules read. Launches nothing.
     #[command(after_help = "Example:\n  broker-gen access --config config.json --json")]
     Access(access::AccessArgs),
+    /// Write the tools that need search hints for a person or a model, or write the answers into the config.
+    ///
+    /// A hint that was imported is marked as generated. It is not compiled until `broker-gen review` accepts it, or a
+    /// person deletes the mark. Launches nothing.
+    #[command(
+        after_help = "Examples:\n  broker-gen hints --export tools.json\n  broker-gen hints --import answers.json"
+    )]
+    Hints(hints::HintsArgs),
     /// Print the tools that a search of callers finds, best first, and with `--explain` why. Launches nothing.
     #[command(
         after_help = "Examples:\n  broker-gen search 'list directory files'\n  broker-gen search 'list directory files' --explain --limit 2"
@@ -303,6 +312,7 @@ fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Lint(args) => lint::run(&args),
         Verb::Generate(args) => generate::run(&args),
         Verb::Access(args) => access::run(&args),
+        Verb::Hints(args) => hints::run(&args),
         Verb::Search(args) => search::run(&args),
         Verb::Tree(args) => tree::run(&args),
         Verb::Verify(args) => verify::run(&args),

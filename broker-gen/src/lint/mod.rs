@@ -12,6 +12,7 @@ mod alike;
 mod bait;
 mod foreign;
 mod hidden;
+mod hints;
 mod markup;
 mod matcher;
 mod names;
@@ -48,6 +49,7 @@ pub fn lint(sources: &[LockedSource]) -> Vec<LintResult> {
     let named = foreign::Named::of(sources);
     let mut across = names::check(sources);
     across.extend(alike::check(sources));
+    across.extend(hints::check(sources, &named));
     let mut clean = HashSet::new();
     for (number, source) in sources.iter().enumerate() {
         let used = foreign::Own::of(source);

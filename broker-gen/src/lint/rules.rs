@@ -88,6 +88,15 @@ table! {
     "search-bait" Text Warning
         "The text lists words of many subjects, repeats words or claims to fit every request, so that searches find a tool that does not fit."
         "override the description with what the tool does, or hide the tool with `tool_filter`"
+    "hint-foreign-tool" Text Warning
+        "A search hint of the config names a tool of another source, so that its searches find the wrong tool."
+        "remove the name from the hint"
+    "hint-unrelated" Text Warning
+        "A search hint of the config shares no word with the name, the description and the parameters of its tool."
+        "check that a user who writes this needs the tool, or add a word of the tool"
+    "hint-common" Text Warning
+        "More than 5 % of the tools have every word of a search hint of the config, so that it finds nothing in particular."
+        "say what is specific to the tool"
     "same-name" Text Warning
         "Two sources have a tool of this name, and a model may call the wrong one."
         "give one of the two an alias, or keep one"

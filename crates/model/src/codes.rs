@@ -188,6 +188,9 @@ closed_list! {
         AuditsUnknownKey = "audits_unknown_key", "The audits file has an unknown key.", "Correct the name.";
         AuditsValue = "audits_value", "A value in the audits file is missing or invalid.", "Write what the message names.";
         AuditMissing = "audit_missing", "A tool has no valid audit, and the config requires them.", "Review it with `broker-gen review`, or accept it with `broker-gen accept`.";
+        HintUnreviewed = "hint_unreviewed", "Search hints that a model wrote wait for a review; they are not compiled.", "Run `broker-gen review`, or delete the mark `generated` of those that you accept.";
+        HintStale = "hint_stale", "A search hint was written for another version of its tool, and is left out.", "Remove it, or delete `for` if it still fits; `broker-gen hints --export` lists tools without a current hint.";
+        HintRefused = "hint_refused", "A phrase of an answer cannot be a search hint.", "Correct or remove it at the place that the message names; nothing was written.";
         HintUnaudited = "hint_unaudited", "Hints in the config claim more safety for a tool than its server does, and no entry of the audits confirms them.", "Run the command that the message names, or remove the hints from `tool_overrides`.";
         AuditStale = "audit_stale", "An audit matches no locked tool or source.", "None: it is history; you may remove it by hand.";
         WriteRefused = "write_refused", "Audits are not written where `CI` or `MCP_BROKER_LOCKED` is set.", "Run it on your own machine, and commit what it writes.";

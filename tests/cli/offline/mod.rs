@@ -10,6 +10,7 @@ mod diff;
 mod flat_names;
 mod formats;
 mod generate;
+mod generated_hints;
 mod hints;
 mod import;
 mod key;

@@ -8,7 +8,7 @@ use broker_drift::{Report, access_lines};
 use broker_model::config::Config;
 use broker_model::exit::Exit;
 use broker_model::lock::Lock;
-use broker_model::text::shown_line;
+use broker_model::text::{counted, shown_line};
 use broker_model::{Diagnostic, DiagnosticCode, Severity, text};
 use clap::Args;
 
@@ -22,10 +22,12 @@ use crate::build_script::checked_plan;
 use crate::plan;
 
 mod describe;
+mod generated_hints;
 mod items;
 mod session;
 mod show;
 
+use generated_hints::HintTally;
 use items::Item;
 use session::{Accepted, Tally};
 use show::Style;
@@ -78,6 +80,16 @@ fn review(args: &ReviewArgs) -> Result<(), Vec<Diagnostic>> {
     let changed = changed
         .into_iter()
         .map(|change| text!("changed since then: {}", change));
+    let hints = review_hints(config, &lock)?;
+    if hints.accepted > 0 {
+        say(text!(
+            "hints of {} accepted: run `broker-gen lock`, which compiles them",
+            counted(hints.accepted, "tool")
+        ));
+    }
+    if hints.quit {
+        return Ok(());
+    }
     if items.is_empty() {
         let changed: Vec<_> = changed.collect();
         if !changed.is_empty() {
@@ -135,6 +147,18 @@ fn review(args: &ReviewArgs) -> Result<(), Vec<Diagnostic>> {
         say(text!("the audits are in {}: commit it", shown));
     }
     Ok(())
+}
+
+/// Asks about the search hints that a model wrote. A config that cannot be read has none.
+fn review_hints(file: &Path, lock: &Lock) -> Result<HintTally, Vec<Diagnostic>> {
+    let shown = file.to_string_lossy();
+    let parsed = crate::build_script::read_config(file, &shown)
+        .and_then(|bytes| Config::parse(&shown, &bytes));
+    let Ok(parsed) = parsed else {
+        return Ok(HintTally::default());
+    };
+    let input = &mut io::stdin().lock();
+    generated_hints::walk(file, &parsed.config, lock, input, &mut output::ask)
 }
 
 /// Who gains or loses what since the baseline. A config that cannot be read does not matter for a review.

@@ -245,7 +245,7 @@ impl Answer {
 }
 
 /// The next line of the input; `None` at its end.
-fn line_of(
+pub(super) fn line_of(
     question: &Text,
     input: &mut impl BufRead,
     output: &mut impl FnMut(&Text) -> io::Result<()>,
@@ -260,7 +260,7 @@ fn line_of(
     Ok(Some(String::from_utf8_lossy(&line).into_owned()))
 }
 
-fn write(
+pub(super) fn write(
     output: &mut impl FnMut(&Text) -> io::Result<()>,
     text: &Text,
 ) -> Result<(), Vec<Diagnostic>> {

@@ -6,7 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::confidential::without_secret_values;
-use super::{Auth, CommandLine, Config, Endpoint, HttpEndpoint, ProcessEndpoint, Source, Template};
+use super::{
+    Auth, CommandLine, Config, Endpoint, HttpEndpoint, ProcessEndpoint, SearchHint, Source,
+    Template,
+};
 use crate::digest::Digest;
 use crate::trust::{SensitiveNames, TrustLevel};
 
@@ -84,8 +87,11 @@ pub(super) fn members(source: &Source) -> Vec<(&'static str, Value)> {
     let hints: BTreeMap<_, _> = source
         .overrides
         .iter()
-        .filter(|(_, own)| !own.search_hints.is_empty())
-        .map(|(tool, own)| (tool, &own.search_hints))
+        .map(|(tool, own)| {
+            let covered = own.search_hints.iter().filter_map(SearchHint::covered);
+            (tool, covered.collect::<Vec<_>>())
+        })
+        .filter(|(_, hints)| !hints.is_empty())
         .collect();
     // Locks of configs without hints keep their digest.
     if !hints.is_empty() {

@@ -18,6 +18,7 @@ pub(super) enum Level {
     Limits,
     Mcp,
     Search,
+    SearchHint,
     Trust,
     Access,
     AccessRule,
@@ -28,7 +29,7 @@ pub(super) enum Level {
     KeysFile,
 }
 
-const LEVELS: [Level; 17] = [
+const LEVELS: [Level; 18] = [
     Level::Top,
     Level::Node,
     Level::Source,
@@ -38,6 +39,7 @@ const LEVELS: [Level; 17] = [
     Level::Limits,
     Level::Mcp,
     Level::Search,
+    Level::SearchHint,
     Level::Trust,
     Level::Access,
     Level::AccessRule,
@@ -206,6 +208,7 @@ impl Level {
                 "session_idle",
             ],
             Self::Search => &["table", "top_k"],
+            Self::SearchHint => &["text", "generated", "for"],
             Self::Trust => &["sensitive"],
             Self::Access => &[
                 "groups",
@@ -252,6 +255,7 @@ impl Level {
             Self::Limits => "`limits`",
             Self::Mcp => "`mcp`",
             Self::Search => "`search`",
+            Self::SearchHint => "a hint",
             Self::Trust => "`trust` of the top level",
             Self::Access => "`access`",
             Self::AccessRule => "a rule of `access`",

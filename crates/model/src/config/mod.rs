@@ -58,7 +58,7 @@ pub use mcp::{DEFAULT_MAX_NAME, Mcp, McpMode, Routing};
 pub use narrow::{KnownTools, Narrowing};
 pub use public_url::PublicUrl;
 pub use reader::MAX_BYTES;
-pub use search::{Search, TOP_K};
+pub use search::{MAX_HINTS, Search, SearchHint, TOP_K, hint_problem};
 pub use template::{MissingVariable, Part, Template, TemplateError, is_own_variable};
 pub use vscode::WORKSPACE_FOLDER;
 
@@ -244,7 +244,7 @@ pub struct ToolOverride {
     /// Replaces single hints of the tool's annotations.
     pub annotations: Option<Map<String, Value>>,
     /// Phrases by which a search finds the tool besides its texts. They are never shown to callers.
-    pub search_hints: Vec<String>,
+    pub search_hints: Vec<SearchHint>,
     /// Example arguments.
     pub example_args: Option<Map<String, Value>>,
     /// Maximum time of a call without progress.

@@ -2,12 +2,16 @@
 
 use std::ops::RangeInclusive;
 
+use serde_json::{Value, json};
+
+use super::ToolOverride;
 use super::fields;
 use super::findings::{Cursor, Findings};
 use super::keys::{self, Level};
 use super::spanned::Data;
 use crate::codes::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
+use crate::digest::Digest;
 use crate::text::{is_invisible, shown_line};
 
 /// The default of `search.top_k`.
@@ -15,7 +19,7 @@ const DEFAULT_TOP_K: usize = 5;
 /// The values of `search.top_k`: from one hit to as many as a search has.
 pub const TOP_K: RangeInclusive<u64> = 1..=50;
 /// Maximum number of hints of a tool.
-const MAX_HINTS: usize = 5;
+pub const MAX_HINTS: usize = 5;
 /// Maximum length of a hint, in characters.
 const MAX_HINT_CHARS: usize = 120;
 
@@ -26,6 +30,54 @@ pub struct Search {
     pub table: bool,
     /// The number of hits of the mode `search`, unless a caller names another.
     pub top_k: usize,
+}
+
+/// A phrase by which a search finds a tool.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SearchHint {
+    /// The phrase.
+    pub text: String,
+    /// Whether a model wrote it and no person has accepted it. It is not compiled.
+    pub generated: bool,
+    /// The digest of the tool for which it was written; for another digest it is left out.
+    pub made_for: Option<String>,
+}
+
+impl SearchHint {
+    /// A hint that a person wrote.
+    fn of_person(text: String) -> Self {
+        Self {
+            text,
+            generated: false,
+            made_for: None,
+        }
+    }
+
+    /// Whether it was written for a tool with this digest, or for any.
+    pub fn is_for(&self, digest: &Digest) -> bool {
+        let made_for = self.made_for.as_deref();
+        made_for.is_none_or(|made_for| made_for == digest.as_str())
+    }
+
+    /// The hint as the digest of a config has it: accepted hints only.
+    pub(super) fn covered(&self) -> Option<Value> {
+        match (&self.made_for, self.generated) {
+            (_, true) => None,
+            (None, false) => Some(json!(self.text)),
+            (Some(made_for), false) => Some(json!({"text": self.text, "for": made_for})),
+        }
+    }
+}
+
+impl ToolOverride {
+    /// The hints of a tool with this digest that are compiled, sorted: those that a person wrote or accepted.
+    pub fn compiled_hints(&self, digest: &Digest) -> Vec<String> {
+        let hints = self.search_hints.iter();
+        hints
+            .filter(|hint| !hint.generated && hint.is_for(digest))
+            .map(|hint| hint.text.clone())
+            .collect()
+    }
 }
 
 impl Default for Search {
@@ -60,11 +112,11 @@ pub(super) fn read(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Search {
 }
 
 /// Reads the hints of a tool, sorted: their order has no meaning.
-pub(super) fn hints(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Vec<String> {
-    let mut out: Vec<String> = Vec::new();
-    if let Data::Array(items) = &cursor.value.data
-        && items.len() > MAX_HINTS
-    {
+pub(super) fn hints(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Vec<SearchHint> {
+    let mut out: Vec<SearchHint> = Vec::new();
+    let expected = "a list of strings and objects with `text`";
+    let items = fields::list(findings, cursor, expected).unwrap_or_default();
+    if items.len() > MAX_HINTS {
         let message = format!("a tool has at most {MAX_HINTS} hints, got {}", items.len());
         let diagnostic = Diagnostic::error(Code::ConfigRange, message);
         findings.add(
@@ -73,20 +125,61 @@ pub(super) fn hints(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Vec<Str
         );
         return out;
     }
-    fields::strings(findings, cursor, |findings, item, text| {
-        let hint = fields::unescaped(findings, item, text, "a hint")?;
-        match problem(&hint, &out) {
-            Some(problem) => fields::out_of_range(findings, item, problem),
-            None => out.push(hint),
+    for (index, item) in items.iter().enumerate() {
+        let item = cursor.item(index, item);
+        let hint = match &item.value.data {
+            Data::Object(_) => object(findings, &item),
+            _ => phrase(findings, &item).map(SearchHint::of_person),
+        };
+        match hint {
+            Some(hint) if out.iter().any(|other| other.text == hint.text) => {
+                fields::out_of_range(findings, &item, "the hint is in the list twice".to_owned());
+            }
+            hint => out.extend(hint),
         }
-        Some(())
-    });
+    }
     out.sort();
     out
 }
 
-/// The reason why a hint is refused.
-fn problem(hint: &str, others: &[String]) -> Option<String> {
+/// A hint with its origin.
+fn object(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Option<SearchHint> {
+    let (mut text, mut generated, mut made_for) = (None, false, None);
+    for member in fields::object(findings, cursor, "an object")? {
+        let value = cursor.member(member);
+        match member.key.as_str() {
+            "text" => text = phrase(findings, &value),
+            "generated" => generated = fields::boolean(findings, &value).unwrap_or_default(),
+            "for" => made_for = fields::string(findings, &value).map(str::to_owned),
+            unknown => keys::unknown(findings, &value, unknown, Level::SearchHint),
+        }
+    }
+    if text.is_none() && cursor.get("text").is_none() {
+        let message = "a hint that is an object has the member `text`";
+        findings.add(cursor, Diagnostic::error(Code::ConfigShape, message));
+    }
+    Some(SearchHint {
+        text: text?,
+        generated,
+        made_for,
+    })
+}
+
+/// The text of a hint.
+fn phrase(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Option<String> {
+    let text = fields::string(findings, cursor)?;
+    let hint = fields::unescaped(findings, cursor, text, "a hint")?;
+    match hint_problem(&hint) {
+        Some(problem) => {
+            fields::out_of_range(findings, cursor, problem);
+            None
+        }
+        None => Some(hint),
+    }
+}
+
+/// The reason why a text cannot be a hint.
+pub fn hint_problem(hint: &str) -> Option<String> {
     let length = hint.chars().count();
     if length > MAX_HINT_CHARS {
         return Some(format!(
@@ -102,11 +195,6 @@ fn problem(hint: &str, others: &[String]) -> Option<String> {
             shown_line(hint, MAX_HINT_CHARS)
         ));
     }
-    if !hint.chars().any(char::is_alphanumeric) {
-        return Some("a hint has at least one letter or digit".to_owned());
-    }
-    others
-        .iter()
-        .any(|other| other == hint)
-        .then(|| "the hint is in the list twice".to_owned())
+    let has_word = hint.chars().any(char::is_alphanumeric);
+    (!has_word).then(|| "a hint has at least one letter or digit".to_owned())
 }

@@ -301,7 +301,26 @@ struct ToolOverride {
 }
 
 #[derive(JsonSchema)]
-struct SearchHint(#[schemars(length(min = 1, max = 120))] String);
+#[serde(untagged)]
+enum SearchHint {
+    Text(HintText),
+    Origin(HintWithOrigin),
+}
+
+#[derive(JsonSchema)]
+struct HintText(#[schemars(length(min = 1, max = 120))] String);
+
+/// A phrase with its origin.
+#[derive(JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct HintWithOrigin {
+    text: HintText,
+    /// Whether a model wrote it and no person has accepted it; then it is not compiled. Default: false.
+    generated: Option<bool>,
+    /// The digest of the tool for which it was written; for another version of the tool it is left out.
+    #[serde(rename = "for")]
+    made_for: Option<String>,
+}
 
 #[derive(JsonSchema)]
 #[serde(rename_all = "snake_case")]

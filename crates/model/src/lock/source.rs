@@ -66,7 +66,9 @@ impl LockedSource {
         for tool in &mut self.exposed {
             tool.summary = Some(summary(source, tool));
             let own = source.overrides.get(&tool.upstream_name);
-            tool.search_hints = own.map(|own| own.search_hints.clone()).unwrap_or_default();
+            tool.search_hints = own
+                .map(|own| own.compiled_hints(&tool.digest))
+                .unwrap_or_default();
         }
     }
 

@@ -9,7 +9,8 @@ fn with_hints(hints: &str) -> String {
 fn hints(list: &str) -> Vec<String> {
     let parsed = parse(&with_hints(list));
     let source = parsed.config.sources().next().unwrap();
-    source.overrides["t"].search_hints.clone()
+    let hints = source.overrides["t"].search_hints.iter();
+    hints.map(|hint| hint.text.clone()).collect()
 }
 
 #[test]
