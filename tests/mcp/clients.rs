@@ -207,26 +207,59 @@ fn every_client_gets_the_result_of_a_direct_call_by_a_flat_name() {
     }
 }
 
+/// What the Inspector prints for a server over HTTP. It keeps settings of its user in `home`.
+fn inspect(url: &str, home: &Path, args: &[&str]) -> Value {
+    let program = conformance::folder()
+        .join("node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js");
+    let output = Run::new(&private_node())
+        .env("HOME", home)
+        .args([&program])
+        .args(["--cli", url, "--transport", "http"])
+        .args(args)
+        .output();
+    assert_eq!(output.code, Some(0), "{}{}", output.stdout, output.stderr);
+    serde_json::from_str(&output.stdout).expect("JSON")
+}
+
 #[test]
 fn inspector_lists_and_calls_tools_over_http() {
     let (bench, broker) = direct_broker();
     let url = format!("http://{}/mcp", broker.address());
-    let program = conformance::folder()
-        .join("node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js");
-    let inspect = |args: &[&str]| {
-        let output = Run::new(&private_node())
-            // It keeps settings of its user there.
-            .env("HOME", bench.path(""))
-            .args([&program])
-            .args(["--cli", &url, "--transport", "http"])
-            .args(args)
-            .output();
-        assert_eq!(output.code, Some(0), "{}{}", output.stdout, output.stderr);
-        serde_json::from_str::<Value>(&output.stdout).expect("JSON")
-    };
+    let inspect = |args: &[&str]| inspect(&url, &bench.path(""), args);
     let listed = inspect(&["--method", "tools/list"]);
     assert_eq!(tool(&listed, "util-hash_text")["name"], "util-hash_text");
     let call = ["--method", "tools/call", "--tool-name", "util-hash_text"];
     let result = inspect(&[&call[..], &["--tool-arg", "text=hello"]].concat());
     assert_eq!(result["structuredContent"], hash("hello"));
+}
+
+#[test]
+fn inspector_searches_and_calls_over_http_with_both_routings() {
+    for routing in ["CALL_TOOL", "DYNAMIC"] {
+        let bench = Bench::new();
+        let program = Path::new(env!("CARGO_BIN_EXE_mcp-broker"));
+        let run = Run::new(program).args(["127.0.0.1:0", "--routing", routing]);
+        let broker = Broker::start_ready(run);
+        let url = format!("http://{}/mcp/search", broker.address());
+        let call = |name: &str, arguments: &[&str]| {
+            let call = ["--method", "tools/call", "--tool-name", name];
+            let arguments = arguments.iter().flat_map(|one| ["--tool-arg", one]);
+            let args: Vec<_> = call.into_iter().chain(arguments).collect();
+            inspect(&url, &bench.path(""), &args)
+        };
+        let found = call("retrieve_tools", &["query=hash text"]);
+        let is_dynamic = routing == "DYNAMIC";
+        let hit = &found["structuredContent"]["tools"][0];
+        assert_eq!(hit["name"], "util-hash_text");
+        assert_eq!(hit["registered"], is_dynamic);
+        // Each run of the Inspector is a session, which has found nothing yet.
+        let listed = inspect(&url, &bench.path(""), &["--method", "tools/list"]);
+        let count = listed["tools"].as_array().map(Vec::len);
+        assert_eq!(count, Some(if is_dynamic { 1 } else { 2 }));
+        if !is_dynamic {
+            let arguments = r#"arguments={"text":"hello"}"#;
+            let result = call("call_tool", &["name=util-hash_text", arguments]);
+            assert_eq!(result["structuredContent"], hash("hello"));
+        }
+    }
 }

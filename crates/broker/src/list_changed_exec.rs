@@ -192,7 +192,7 @@ async fn run_until_idle(
     subject: &str,
 ) {
     loop {
-        let Ok(_slot) = exec.slots.acquire().await else {
+        let Ok(slot) = exec.slots.acquire().await else {
             return;
         };
         let changed = {
@@ -217,7 +217,7 @@ async fn run_until_idle(
             let error = shown_line(&exec.process.redactor.redact(&error.to_string()), 400);
             tracing::warn!("`mcp.list_changed_exec`: {error}");
         }
-        drop(_slot);
+        drop(slot);
         sleep_until(next).await;
     }
 }
