@@ -117,14 +117,10 @@ fn full_list_loses_the_tools_that_were_not_used_for_the_longest_time() {
         assert!(first.iter().any(|known| known == name), "{name}");
         assert!(!list.iter().any(|listed| listed == name), "{name}");
     }
-    // The best hits were found first, so they leave first.
-    assert_eq!(
-        evicted[0],
-        first
-            .iter()
-            .find(|name| !found(&second).contains(*name))
-            .expect("one")
-    );
+    // The worst hits leave first.
+    let again = found(&second);
+    let worst = first.iter().rev().find(|name| !again.contains(name));
+    assert_eq!(worst.map(String::as_str), Some(evicted[0]));
     for tool in second["tools"].as_array().expect("hits") {
         assert_eq!(tool["registered"], true, "{tool}");
     }

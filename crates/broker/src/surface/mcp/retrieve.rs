@@ -30,7 +30,8 @@ pub(super) fn retrieve(
         let hits = found.tools.iter().take(client.view.top_k);
         // A tool with the name of one of the broker's own tools is called by its path.
         let hits = hits.filter(|hit| !client.has_own_tool(hit.tool.name));
-        session.register(hits.map(|hit| (hit.tool.name, hit.tool.path)))
+        let hits: Vec<_> = hits.map(|hit| (hit.tool.name, hit.tool.path)).collect();
+        session.register(&hits)
     });
     let is_registered = |name: &str| session.is_some_and(|session| session.has(name));
     let mut out = written(&found, &registration, is_registered);

@@ -76,16 +76,14 @@ impl SessionTools {
         }
     }
 
-    /// Adds tools to the list, by flat name and path. The least recently used ones leave a full list.
-    pub(super) fn register(
-        &self,
-        found: impl Iterator<Item = (&'static str, &'static str)>,
-    ) -> Registration {
+    /// Adds the hits of a search to the list, the best first, by flat name and path. The least recently used tools leave
+    /// a full list; of those of one search, the worst hit first.
+    pub(super) fn register(&self, found: &[(&'static str, &'static str)]) -> Registration {
         let mut state = self.lock();
         let mut result = Registration::default();
-        for (name, path) in found {
-            state.clock += 1;
-            let used = state.clock;
+        state.clock += found.len() as u64;
+        for (rank, (name, path)) in (0..).zip(found.iter().copied()) {
+            let used = state.clock - rank;
             match state.tools.iter_mut().find(|tool| tool.name == name) {
                 Some(tool) => tool.used = used,
                 None => {
@@ -224,15 +222,15 @@ mod tests {
     #[test]
     fn least_recently_used_tool_leaves_a_full_list() {
         let tools = tools();
-        let first = tools.register(pairs(0..MAX_REGISTERED));
+        let first = tools.register(&pairs(0..MAX_REGISTERED));
         assert_eq!((first.added.len(), first.evicted.len()), (64, 0));
-        // The first one is found again, the second one is called.
-        assert!(tools.register(pairs(0..1)).is_empty());
-        tools.note_call(name(1));
-        let next = tools.register(pairs(64..66));
+        // The worst hit is found again, the one before it is called.
+        assert!(tools.register(&pairs(63..64)).is_empty());
+        tools.note_call(name(62));
+        let next = tools.register(&pairs(64..66));
         assert_eq!(next.added, [name(64), name(65)]);
-        assert_eq!(next.evicted, [name(2), name(3)]);
-        assert!(tools.has(name(0)) && tools.has(name(1)) && !tools.has(name(2)));
+        assert_eq!(next.evicted, [name(61), name(60)]);
+        assert!(tools.has(name(63)) && tools.has(name(62)) && !tools.has(name(61)));
     }
 
     #[test]
