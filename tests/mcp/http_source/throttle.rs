@@ -185,8 +185,10 @@ async fn pause_applies_to_streams_of_announcements() {
 
 #[tokio::test]
 async fn stream_that_opens_during_the_first_listing_is_followed_by_another_listing() {
-    let slow = json!({"on": {"method": "tools/list"}, "nth": 1, "do": {"delay_ms": 700}});
-    let fixture = HttpFixture::of_era("legacy", &json!({"rules": [slow]}));
+    // The stream opens after the request of the listing and before its answer.
+    let stream = json!({"on": {"http_method": "GET"}, "nth": 1, "do": {"delay_ms": 500}});
+    let listing = json!({"on": {"method": "tools/list"}, "nth": 1, "do": {"delay_ms": 3000}});
+    let fixture = HttpFixture::of_era("legacy", &json!({"rules": [stream, listing]}));
     let source = start(fixture.spec());
     eventually("the tools are listed again", || fixture.events("list") >= 2).await;
     assert_eq!(fixture.requests(&json!({"method": "GET"})).len(), 1);
