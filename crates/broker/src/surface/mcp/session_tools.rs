@@ -215,8 +215,8 @@ mod tests {
         SessionTools::new(None)
     }
 
-    fn pairs(range: std::ops::Range<usize>) -> impl Iterator<Item = (&'static str, &'static str)> {
-        range.map(|at| (name(at), name(at)))
+    fn pairs(range: std::ops::Range<usize>) -> Vec<(&'static str, &'static str)> {
+        range.map(|at| (name(at), name(at))).collect()
     }
 
     #[test]
