@@ -11,7 +11,9 @@ use broker_gen::plan::plan;
 use broker_gen::search_documents::search_documents;
 use broker_model::config::Config;
 use broker_model::lock::Lock;
-use broker_search::{Document, Index, SearchScope, StaticTable, TABLE, index_bytes, search};
+use broker_search::{
+    Document, Index, SearchScope, Similarity, StaticTable, TABLE, index_bytes, search,
+};
 use harness::Run;
 use serde_json::Value;
 
@@ -105,7 +107,7 @@ fn run(tools: usize, rounds: usize) {
             black_box(search(
                 &index,
                 &scope,
-                Some(&table),
+                Similarity::Table(&table),
                 query,
                 0..index.tools(),
             ));

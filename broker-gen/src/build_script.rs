@@ -21,6 +21,7 @@ use crate::hint_audits;
 use crate::plan::{self, Plan};
 #[cfg(feature = "cli")]
 use crate::tables::{self, Tables};
+use crate::vectors_file::{self, vectors_file};
 
 /// Compiles the config that `MCP_BROKER_CONFIG` names, by default `config.json` or `smoke_config.json`,
 /// relative to the package's folder. Call it from a build script; a failure ends the process.
@@ -56,9 +57,9 @@ fn run(config: &OsStr) {
         tell_cargo(&text!("cargo::rerun-if-changed={}", input.display()));
     }
     // Cargo runs the script each time if a file that it watches does not exist.
-    let audits = audits_file(&file);
-    if audits.exists() {
-        tell_cargo(&text!("cargo::rerun-if-changed={}", audits.display()));
+    let optional = [audits_file(&file), vectors_file(&file)];
+    for input in optional.iter().filter(|input| input.exists()) {
+        tell_cargo(&text!("cargo::rerun-if-changed={}", input.display()));
     }
     let outcome = compile(&file, &config.to_string_lossy()).and_then(|emitted| {
         let mut files = emit::files(&emitted).into_iter();
@@ -93,18 +94,22 @@ pub(crate) fn read_tables(file: &Path, shown: &str) -> Result<Tables, Vec<Diagno
     Ok(tables::tables(&config, &lock, &plan))
 }
 
-/// The plan of config and lock, whose hints are audited.
+/// The plan of config and lock, whose hints are audited and whose tools have vectors.
 pub(crate) fn checked_plan<'a>(
     config: &'a Config,
     lock: &'a Lock,
     file: &Path,
     shown: &str,
 ) -> Result<Plan<'a>, Vec<Diagnostic>> {
-    let plan = plan::plan(config, &lock.sources)?;
-    let unaudited = hint_audits::check(config, &plan, file, shown);
-    match unaudited.is_empty() {
+    let mut plan = plan::plan(config, &lock.sources)?;
+    let mut problems = hint_audits::check(config, &plan, file, shown);
+    match vectors_file::load(config, &plan, file, shown) {
+        Ok(vectors) => plan.vectors = vectors,
+        Err(stale) => problems.extend(stale),
+    }
+    match problems.is_empty() {
         true => Ok(plan),
-        false => Err(unaudited),
+        false => Err(problems),
     }
 }
 

@@ -4,13 +4,14 @@
 //! identifier or a comment. Equal plans give equal bytes.
 
 use broker_model::access::{DenyMask, NarrowMask};
-use broker_model::config::Config;
+use broker_model::config::{Config, Embedder};
 use broker_model::lock::Lock;
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 
 use crate::plan::Plan;
 use crate::tables::{self, AccessTable, Area, Entry, EntryKind, Source, Span, Tables, Tool};
+use crate::vectors_file::{EmbedderTable, ModelTable};
 use broker_model::header_params::{HeaderParam, HeaderParamKind};
 
 /// The name of the file with the tables, which `include_catalog!` includes.
@@ -19,6 +20,8 @@ pub const CATALOG_FILE: &str = "catalog.rs";
 pub const BLOB_FILE: &str = "catalog.json";
 /// The name of the file with the index of the search, which the tables include.
 pub const SEARCH_FILE: &str = "search.index";
+/// The names of the files with the vectors by each model, which the tables include.
+pub const VECTOR_FILES: [&str; 2] = ["search.vectors", "search.multilingual.vectors"];
 
 /// The name of the file with the types of the tools, which `include_tools!` includes.
 pub const TOOLS_FILE: &str = "tools.rs";
@@ -32,6 +35,8 @@ pub struct Emitted {
     pub blob: String,
     /// The content of [`SEARCH_FILE`].
     pub search: Vec<u8>,
+    /// The content of each of [`VECTOR_FILES`]; one for each model of the embedder.
+    pub vectors: Vec<Vec<u8>>,
     /// The content of [`TOOLS_FILE`].
     pub tools: String,
     /// The digest of everything that callers can see and call.
@@ -40,18 +45,24 @@ pub struct Emitted {
 
 /// The files of a build, by name.
 pub fn files(emitted: &Emitted) -> Vec<(&'static str, &[u8])> {
-    vec![
+    let mut files = vec![
         (CATALOG_FILE, emitted.tables.as_bytes()),
         (BLOB_FILE, emitted.blob.as_bytes()),
-        (SEARCH_FILE, &emitted.search),
+        (SEARCH_FILE, emitted.search.as_slice()),
         (TOOLS_FILE, emitted.tools.as_bytes()),
-    ]
+    ];
+    let vectors = VECTOR_FILES.into_iter().zip(&emitted.vectors);
+    files.extend(vectors.map(|(name, bytes)| (name, bytes.as_slice())));
+    files
 }
 
 /// Renders everything. `lock` must be fresh for `config`, and `plan` made of both.
 pub fn emit(config: &Config, lock: &Lock, plan: &Plan<'_>) -> Emitted {
     let tables = tables::tables(config, lock, plan);
+    let embedder = tables.search.embedder.as_ref();
+    let models = embedder.map_or(&[][..], |embedder| &embedder.models);
     Emitted {
+        vectors: models.iter().map(|model| model.vectors.clone()).collect(),
         tables: render(&catalog(&tables)),
         tools: render(&crate::types::types(plan).tokens),
         blob: tables.blob,
@@ -83,7 +94,11 @@ fn catalog(tables: &Tables) -> TokenStream {
         .has_table
         .then(|| quote!(&::mcp_broker::catalog::SEARCH_TABLE));
     let table = option(table.as_ref());
+    let embedder = option(search.embedder.as_ref());
+    let needs_models = search.embedder.as_ref().map(needed_feature);
     quote! {
+        #needs_models
+
         pub static CATALOG: ::mcp_broker::catalog::Catalog = {
             use ::mcp_broker::catalog::{Area, Catalog, Entry, EntryKind, Source, Span, Tool};
             Catalog {
@@ -103,9 +118,23 @@ fn catalog(tables: &Tables) -> TokenStream {
                 search: ::mcp_broker::catalog::SearchTables {
                     index: include_bytes!(#SEARCH_FILE),
                     table: #table,
+                    embedder: #embedder,
                 },
             }
         };
+    }
+}
+
+/// A build of a catalog for `HF` fails without the feature that runs its models.
+fn needed_feature(embedder: &EmbedderTable) -> TokenStream {
+    match embedder.embedder {
+        Embedder::Hf => quote! {
+            const _: () = assert!(
+                ::mcp_broker::catalog::HAS_LOCAL_MODELS,
+                "the embedder HF needs the feature hf: cargo build --release --locked --features hf",
+            );
+        },
+        Embedder::OpenAi | Embedder::Bm25 => TokenStream::new(),
     }
 }
 
@@ -130,6 +159,41 @@ fn option(value: Option<&impl ToTokens>) -> TokenStream {
     match value {
         Some(value) => quote!(Some(#value)),
         None => quote!(None),
+    }
+}
+
+impl ToTokens for EmbedderTable {
+    fn to_tokens(&self, tokens: &mut TokenStream) {
+        let Self {
+            digest: _,
+            embedder,
+            models,
+        } = self;
+        let embedder = match embedder {
+            Embedder::Hf => quote!(Hf),
+            Embedder::OpenAi => quote!(OpenAi),
+            Embedder::Bm25 => quote!(Bm25),
+        };
+        let models = models.iter().zip(VECTOR_FILES).map(|(model, file)| {
+            let ModelTable {
+                name,
+                files,
+                dimensions,
+                vectors: _,
+            } = model;
+            let files = option(files.as_ref());
+            quote! {
+                ::mcp_broker::catalog::ModelTable {
+                    name: #name, files: #files, dimensions: #dimensions,
+                    vectors: include_bytes!(#file),
+                }
+            }
+        });
+        tokens.extend(quote! {
+            ::mcp_broker::catalog::EmbedderTable {
+                embedder: ::mcp_broker::catalog::Embedder::#embedder, models: &[#(#models),*],
+            }
+        });
     }
 }
 

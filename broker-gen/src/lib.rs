@@ -24,5 +24,6 @@ mod settings;
 pub mod tables;
 mod text;
 pub mod types;
+pub mod vectors_file;
 
 pub use build_script::{build, build_config, lock_file};

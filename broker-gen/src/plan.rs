@@ -14,6 +14,7 @@ use broker_model::{Diagnostic, DiagnosticCode, NodePath};
 use serde_json::Value;
 
 use crate::settings;
+use crate::vectors_file::EmbedderTable;
 
 mod access;
 mod exposure;
@@ -26,6 +27,8 @@ pub struct Plan<'a> {
     pub entries: BTreeMap<NodePath, Entry<'a>>,
     /// The config's sources in its order, each with its part of the lock.
     pub sources: Vec<(&'a Source, &'a LockedSource)>,
+    /// The vectors by the models of the config, of the file beside the lock; `None` if no file was read.
+    pub vectors: Option<EmbedderTable>,
     /// Warnings.
     pub warnings: Vec<Diagnostic>,
 }
@@ -144,6 +147,7 @@ pub fn plan<'a>(
         plan: Plan {
             entries: BTreeMap::new(),
             sources: Vec::new(),
+            vectors: None,
             warnings: Vec::new(),
         },
         problems: Vec::new(),

@@ -23,12 +23,13 @@ mod tool_reply;
 
 use crate::plan::{self, Plan, ToolEntry};
 use crate::search_documents::search_documents;
+use crate::vectors_file::EmbedderTable;
 use broker_model::header_params::{self, HeaderParam};
 use summary::{node_summary, tool_summary};
 use tool_reply::ToolReply;
 
 /// The version of the tables; a library with another version refuses them.
-pub const CATALOG_FORMAT: u32 = 5;
+pub const CATALOG_FORMAT: u32 = 6;
 
 /// The owned form of a catalog. Each type has the members of the type of this name in
 /// `mcp_broker::catalog`, where they are described.
@@ -71,6 +72,8 @@ pub struct SearchTables {
     pub index: Vec<u8>,
     /// Whether the catalog has the table of the vectors of words.
     pub has_table: bool,
+    /// The vectors by the models of the config.
+    pub embedder: Option<EmbedderTable>,
 }
 
 /// The section `access`, apart from its rules.
@@ -244,6 +247,9 @@ pub fn tables(config: &Config, lock: &Lock, plan: &Plan<'_>) -> Tables {
     if !config.search.table {
         digested["search"] = json!({"table": false});
     }
+    if let Some(vectors) = &plan.vectors {
+        digested["vectors"] = vectors.digest.clone().into();
+    }
     if let Some(access) = config.access_digest() {
         digested["access"] = access.into();
     }
@@ -280,6 +286,7 @@ pub(crate) fn search_tables(config: &Config, plan: &Plan<'_>) -> SearchTables {
     SearchTables {
         index: broker_search::index_bytes(&search_documents(plan), table.as_ref()),
         has_table: table.is_some(),
+        embedder: plan.vectors.clone(),
     }
 }
 

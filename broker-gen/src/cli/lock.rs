@@ -5,6 +5,7 @@ use std::path::Path;
 
 use broker_drift::{BetweenLocks, Report, SeenPackage, access_lines};
 
+use broker_embed::Models;
 use broker_model::config::Source;
 use broker_model::exit::Exit;
 use broker_model::lock::Package;
@@ -22,7 +23,7 @@ use super::snapshot_all::{Failure, SnapshotJob, SnapshotResult, snapshot_all};
 use super::whole_file::write_whole;
 use super::{
     LockArgs, access_args, access_diff, host_leaks, lint, live, partial, provenance, schemas,
-    type_notes,
+    type_notes, vectors,
 };
 use crate::{hint_audits, plan, settings};
 
@@ -32,8 +33,16 @@ const MAX_ACCESS_LINES: usize = 40;
 const MAX_NAMED_HIDDEN: usize = 200;
 
 pub(super) async fn run(args: &LockArgs) -> Exit {
-    match lock(args).await {
-        Ok(()) => Exit::Ok,
+    let locked = async {
+        let input = Input::read(&args.config)?;
+        // A model that cannot be used fails before anything is launched.
+        let models = vectors::open(&input.config, &args.config.file.config)?;
+        let lock = lock(args, &input).await?;
+        Ok::<_, Vec<Diagnostic>>((input, models, lock))
+    };
+    match locked.await {
+        Ok((input, Some(models), Some(lock))) => embed(args, &input, &models, &lock).await,
+        Ok(_) => Exit::Ok,
         Err(problems) => {
             let exit = output::diagnostics(&problems);
             say("the lock was not written");
@@ -42,15 +51,25 @@ pub(super) async fn run(args: &LockArgs) -> Exit {
     }
 }
 
-async fn lock(args: &LockArgs) -> Result<(), Vec<Diagnostic>> {
-    let input = Input::read(&args.config)?;
+/// Makes the missing vectors of a lock that was written.
+async fn embed(args: &LockArgs, input: &Input, models: &Models, lock: &Lock) -> Exit {
+    let config = &input.config;
+    let made = match plan::plan(config, &lock.sources) {
+        Ok(plan) => vectors::update(config, &plan, models, &args.config.file.config).await,
+        Err(problems) => Err(problems),
+    };
+    made.map_or_else(|problems| output::diagnostics(&problems), |()| Exit::Ok)
+}
+
+/// Writes the lock, and returns it; `None` if it would only be written.
+async fn lock(args: &LockArgs, input: &Input) -> Result<Option<Lock>, Vec<Diagnostic>> {
     // The kept sources of the old lock are checked before anything is launched.
     let kept = if args.config.sources.is_empty() {
         Vec::new()
     } else {
-        kept_sources(&input)?
+        kept_sources(input)?
     };
-    let of_tools = one_source(args, &input)?;
+    let of_tools = one_source(args, input)?;
     let unpinned = provenance::unpinned(&input.config, &input.specs, args.strict);
     if unpinned.iter().any(Diagnostic::is_error) {
         return Err(unpinned);
@@ -77,7 +96,7 @@ async fn lock(args: &LockArgs) -> Result<(), Vec<Diagnostic>> {
     let mut problems = Vec::new();
     let mut sources = kept;
     for result in results {
-        match take(&input, result).await {
+        match take(input, result).await {
             Ok(new) => match &of_tools {
                 Some(old) => match partial::take(old, &new, &args.tools) {
                     Ok(source) => sources.push(source),
@@ -103,13 +122,13 @@ async fn lock(args: &LockArgs) -> Result<(), Vec<Diagnostic>> {
         Err(found) => problems.extend(found),
     }
     let folder = args.config.file.config.parent().unwrap_or(Path::new(""));
-    let (secrets, warnings): (Vec<_>, Vec<_>) = not_theirs(&input, &sources, folder)
+    let (secrets, warnings): (Vec<_>, Vec<_>) = not_theirs(input, &sources, folder)
         .into_iter()
         .partition(Diagnostic::is_error);
     output::diagnostics(&warnings);
     // A finding shows its text, so secrets are masked first.
     if secrets.is_empty() {
-        problems.extend(lint::before_lock(&input, &sources, args));
+        problems.extend(lint::before_lock(input, &sources, args));
     }
     problems.extend(secrets);
     if !problems.is_empty() {
@@ -131,7 +150,7 @@ async fn lock(args: &LockArgs) -> Result<(), Vec<Diagnostic>> {
         && old.root_digest() == lock.root_digest()
     {
         say(text!("{} is up to date", shown));
-        return Ok(());
+        return Ok(Some(lock));
     }
     lock.version = LOCK_VERSION;
     settings::describe(&mut lock, &input.config);
@@ -148,17 +167,17 @@ async fn lock(args: &LockArgs) -> Result<(), Vec<Diagnostic>> {
     }
     if broker_files::holds(&input.lock_path, text.as_bytes()) {
         say(text!("{} is up to date", shown));
-        return Ok(());
+        return Ok(Some(lock));
     }
     if let Some(old) = &old {
         output::diagnostics(&provenance::swapped(old, &lock.sources));
     }
     if args.dry_run {
-        would_write(&input, &lock);
-        return Ok(());
+        would_write(input, &lock);
+        return Ok(None);
     }
     if let Some(old) = &old {
-        say_access(&input, old, &lock);
+        say_access(input, old, &lock);
     }
     write_whole(&input.lock_path, text.as_bytes()).map_err(|error| {
         vec![Diagnostic::error(
@@ -173,7 +192,7 @@ async fn lock(args: &LockArgs) -> Result<(), Vec<Diagnostic>> {
             LOCK_VERSION
         ));
     }
-    Ok(())
+    Ok(Some(lock))
 }
 
 /// Who gains or loses what by the new lock.

@@ -53,6 +53,7 @@ mod snapshot_all;
 mod tree;
 mod type_notes;
 mod usage;
+mod vectors;
 mod verify;
 mod whole_file;
 
@@ -147,6 +148,12 @@ enum Verb {
         after_help = "Examples:\n  broker-gen search 'list directory files'\n  broker-gen search 'list directory files' --explain --limit 2"
     )]
     Search(search::SearchArgs),
+    /// Make the missing vectors of the tools by the embedder of the config, for the build to compile in.
+    ///
+    /// `lock` does it as its last step. The embedder `HF` computes on this machine; `OPENAI` sends the texts of the
+    /// exposed tools to an endpoint. Vectors of unchanged texts are kept. Launches nothing.
+    #[command(after_help = "Example:\n  broker-gen vectors --config config.json")]
+    Vectors(vectors::VectorsArgs),
     /// Print the tree that callers will see, from config and lock. Launches nothing.
     #[command(after_help = "Example:\n  broker-gen tree --hidden")]
     Tree(tree::TreeArgs),
@@ -313,7 +320,8 @@ fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Generate(args) => generate::run(&args),
         Verb::Access(args) => access::run(&args),
         Verb::Hints(args) => hints::run(&args),
-        Verb::Search(args) => search::run(&args),
+        Verb::Search(args) => launching(search::run(&args)),
+        Verb::Vectors(args) => launching(vectors::run(&args)),
         Verb::Tree(args) => tree::run(&args),
         Verb::Verify(args) => verify::run(&args),
         Verb::Review(args) => review::run(&args),
@@ -369,7 +377,7 @@ const OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum time from an interrupt to the exit, even if the output is not read.
 const INTERRUPT_TIMEOUT: Duration = Duration::from_secs(13);
 
-/// Runs a verb that launches sources.
+/// Runs a verb that launches sources or models.
 fn launching(verb: impl Future<Output = Exit>) -> Exit {
     match tokio::runtime::Builder::new_multi_thread()
         .enable_all()

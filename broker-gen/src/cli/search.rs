@@ -1,21 +1,23 @@
 //! `search`: the tools that a search of callers finds, and why. Launches nothing.
 
+use broker_model::config::Config;
 use broker_model::exit::Exit;
 use broker_model::terminal::Text;
 use broker_model::text::{counted, shown_line};
 use broker_model::{Diagnostic, NodePath, text};
 use broker_search::{
-    DEFAULT_HITS, Explanation, Index, MAX_HITS, MAX_QUERY_CHARS, MatchKind, Ranking, SearchScope,
-    StaticTable, TABLE, WordPart,
+    DEFAULT_HITS, Embedding, Explanation, Index, MAX_HITS, MAX_QUERY_CHARS, MatchKind,
+    ModelVectors, Ranking, SearchScope, Similarity, StaticTable, TABLE, WordPart,
 };
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::output;
+use super::{output, vectors};
 use crate::build_script;
 use crate::plan::{self, Entry, Plan, ToolEntry};
 use crate::tables;
 use crate::tables::summary::tool_summary;
+use crate::vectors_file::{self, EmbedderTable};
 
 /// Maximum length of a summary in a line, in characters.
 const SUMMARY: usize = 100;
@@ -54,8 +56,8 @@ fn limit(text: &str) -> Result<usize, String> {
         .ok_or_else(|| format!("expected a number from 1 to {MAX_HITS}"))
 }
 
-pub(super) fn run(args: &SearchArgs) -> Exit {
-    match render(args) {
+pub(super) async fn run(args: &SearchArgs) -> Exit {
+    match render(args).await {
         Ok(text) => {
             output::data(&text);
             Exit::Ok
@@ -73,10 +75,12 @@ struct Found<'p> {
     explanation: Option<Explanation>,
 }
 
-fn render(args: &SearchArgs) -> Result<Text, Vec<Diagnostic>> {
+async fn render(args: &SearchArgs) -> Result<Text, Vec<Diagnostic>> {
     let file = &args.file.config;
-    let (config, lock) = build_script::read(file, &file.to_string_lossy())?;
-    let plan = plan::plan(&config, &lock.sources)?;
+    let shown = file.to_string_lossy();
+    let (config, lock) = build_script::read(file, &shown)?;
+    let mut plan = plan::plan(&config, &lock.sources)?;
+    plan.vectors = vectors_file::load(&config, &plan, file, &shown)?;
     output::diagnostics(&plan.warnings);
     let tables = tables::search_tables(&config, &plan);
     let index = Index::new(&tables.index).expect("the index was made by this program");
@@ -84,20 +88,24 @@ fn render(args: &SearchArgs) -> Result<Text, Vec<Diagnostic>> {
         .has_table
         .then(|| StaticTable::new(&TABLE).expect("a test reads the table"));
     let scope = SearchScope::new(&index, |_| true);
-    let Ranking { hits, is_weak } = broker_search::search(
-        &index,
-        &scope,
-        table.as_ref(),
-        &args.query,
-        0..index.tools(),
-    );
+    let embedded = embedded(&config, tables.embedder.as_ref(), args).await?;
+    let vectors = embedded.as_ref().map(|(bytes, query)| {
+        let tools = ModelVectors::new(bytes, index.tools());
+        (tools.expect("they were made by this program"), query)
+    });
+    let similarity = match &vectors {
+        Some((tools, query)) => Similarity::Model(tools, query),
+        None => table.as_ref().into(),
+    };
+    let among = 0..index.tools();
+    let Ranking { hits, is_weak } =
+        broker_search::search(&index, &scope, similarity, &args.query, among);
     let tools = tools(&plan);
     let found: Vec<_> = hits
         .take(args.limit)
         .map(|hit| {
             let (path, tool) = tools[hit.tool as usize];
-            let explain =
-                || Explanation::new(&index, &scope, table.as_ref(), &args.query, hit.tool);
+            let explain = || Explanation::new(&index, &scope, similarity, &args.query, hit.tool);
             Found {
                 path,
                 summary: tool_summary(tool),
@@ -110,6 +118,23 @@ fn render(args: &SearchArgs) -> Result<Text, Vec<Diagnostic>> {
         true => Text::json(&document(&args.query, &found, is_weak)),
         false => human(&found, is_weak, tools.len()),
     })
+}
+
+/// The vectors of the tools, and that of the query by the same model; `None` without a model.
+async fn embedded(
+    config: &Config,
+    table: Option<&EmbedderTable>,
+    args: &SearchArgs,
+) -> Result<Option<(Vec<u8>, Embedding)>, Vec<Diagnostic>> {
+    let (Some(table), Some(models)) = (table, vectors::open(config, &args.file.config)?) else {
+        return Ok(None);
+    };
+    let (at, query) = models
+        .query(&args.query)
+        .await
+        .map_err(|error| vectors::unavailable(&error))?;
+    let model = table.models.get(at).map(|model| model.vectors.clone());
+    Ok(model.map(|vectors| (vectors, query)))
 }
 
 /// The tools in the order of the index, which is that of their paths.

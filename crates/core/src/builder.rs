@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use broker_mcp::Environment;
 use broker_model::Diagnostic;
-use broker_model::config::{Config, Unreachable};
+use broker_model::config::{Config, Embedder, Unreachable};
 
 use crate::Core;
 use crate::admission::{Admission, Filters, HealthView};
@@ -25,6 +25,7 @@ pub struct CoreBuilder<'a> {
     pub(crate) base: &'a Path,
     pub(crate) mode: StartMode,
     pub(crate) unreachable: Unreachable,
+    pub(crate) embedder: Option<Embedder>,
     pub(crate) filters: Filters,
     pub(crate) clock: Arc<dyn Clock>,
 }
@@ -38,6 +39,7 @@ impl<'a> CoreBuilder<'a> {
             base: Path::new("."),
             mode: StartMode::Plain,
             unreachable: Unreachable::Refuse,
+            embedder: None,
             filters: Filters::default(),
             clock: Arc::new(SystemClock),
         }
@@ -71,6 +73,14 @@ impl<'a> CoreBuilder<'a> {
     #[must_use]
     pub const fn unreachable(mut self, unreachable: Unreachable) -> Self {
         self.unreachable = unreachable;
+        self
+    }
+
+    /// What makes the vectors of queries: the embedder for which the catalog was built, or [`Embedder::Bm25`]. Default:
+    /// the former.
+    #[must_use]
+    pub const fn embedder(mut self, embedder: Option<Embedder>) -> Self {
+        self.embedder = embedder;
         self
     }
 

@@ -2,7 +2,7 @@
 //! path; `view` says which of them are served at a moment.
 
 /// The version of the tables that this library reads.
-pub const FORMAT: u32 = 5;
+pub const FORMAT: u32 = 6;
 
 /// A piece of [`Catalog::blob`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +46,8 @@ pub struct Catalog {
     pub search: SearchTables,
 }
 
+pub use broker_embed::HAS_LOCAL_MODELS;
+pub use broker_model::config::Embedder;
 pub use broker_search::{TABLE as SEARCH_TABLE, TableFiles};
 
 /// What a search reads.
@@ -55,6 +57,30 @@ pub struct SearchTables {
     pub index: &'static [u8],
     /// The table of the vectors of words; `None` if the config leaves it out.
     pub table: Option<&'static TableFiles>,
+    /// The vectors by models; `None` for the embedder `BM25`.
+    pub embedder: Option<EmbedderTable>,
+}
+
+/// The vectors of the tools by the models of an embedder.
+#[derive(Clone, Copy, Debug)]
+pub struct EmbedderTable {
+    /// What made them, and makes those of queries.
+    pub embedder: Embedder,
+    /// One model, or two: the second one is for queries that are not English.
+    pub models: &'static [ModelTable],
+}
+
+/// The vectors of the tools by one model.
+#[derive(Clone, Copy, Debug)]
+pub struct ModelTable {
+    /// Its name in the config.
+    pub name: &'static str,
+    /// The digest of its files; `None` for an endpoint.
+    pub files: Option<&'static str>,
+    /// The number of components of a vector.
+    pub dimensions: u32,
+    /// The bytes of [`broker_search::ModelVectors`] of the tools, in their order.
+    pub vectors: &'static [u8],
 }
 
 impl SearchTables {
@@ -62,6 +88,7 @@ impl SearchTables {
     pub const EMPTY: Self = Self {
         index: broker_search::EMPTY_INDEX,
         table: None,
+        embedder: None,
     };
 }
 

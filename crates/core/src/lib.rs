@@ -57,6 +57,7 @@ pub use identity::{Claims, Identity, Revocation, Subject};
 pub use interface::{BrokerInterface, Restrict, ToolItem};
 pub use listing::changes::ToolListChanges;
 pub use listing::direct::{CallableTool, FlatTool, ToolPage};
+pub use listing::query_vector::QueryVector;
 pub use listing::search::{FoundTool, FoundTools};
 pub use sources::examine::{ExamResult, SourceExam, StartedSource, ToolComparison};
 pub use sources::health::{BuiltFrom, Health, InstanceHealth, SourceCounters, SourceHealth};
@@ -76,6 +77,7 @@ use listing::areas;
 use listing::direct;
 use listing::lookup;
 use listing::nearest::Budget;
+use listing::query_vector::QueryVectors;
 use listing::scope::Scope;
 use listing::search::ToolSearch;
 use listing::view::View;
@@ -99,6 +101,8 @@ struct Inner {
     catalog: &'static Catalog,
     heights: Box<[u8]>,
     search: ToolSearch,
+    /// Models that make the vectors of queries; `None` if words answer alone.
+    query_vectors: Option<QueryVectors>,
     /// The nodes whose compiled summary is the names of their tools.
     named: BTreeSet<u32>,
     /// Who may see and call what; a reload replaces it.
@@ -401,9 +405,13 @@ impl Core {
         self.0.stop_sources(time).await;
     }
 
-    /// A redactor that knows the secrets of every source.
+    /// A redactor that knows the secrets of every source, and the key of an endpoint for embeddings.
     pub fn redactor(&self) -> Redactor {
-        self.0.drift_state.redactor()
+        let sources = self.0.drift_state.redactor();
+        match &self.0.query_vectors {
+            Some(vectors) => sources.merge(&vectors.redactor()),
+            None => sources,
+        }
     }
 
     /// The error for an operation on tools at a node that exists for the caller.

@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use broker_drift::Report;
 use bytes::Bytes;
 
+use crate::listing::query_vector::QueryVector;
+
 /// The mode of a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartMode {
@@ -25,12 +27,15 @@ pub struct Reply {
 }
 
 /// Where a search looks and how much it answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct SearchOptions<'a> {
     /// The node below which tools are searched; `None` for the topmost entry that the caller sees.
     pub path: Option<&'a str>,
     /// The maximum number of tools, from 1 to 50.
     pub limit: usize,
+    /// The vector of the query, from [`Core::query_vector`](crate::Core::query_vector); without it words answer, and the
+    /// table unless the config leaves it out.
+    pub vector: Option<&'a QueryVector>,
 }
 
 impl Default for SearchOptions<'_> {
@@ -39,6 +44,7 @@ impl Default for SearchOptions<'_> {
         Self {
             path: None,
             limit: broker_search::DEFAULT_HITS,
+            vector: None,
         }
     }
 }

@@ -169,6 +169,9 @@ closed_list! {
         LockOrphan = "lock_orphan", "The lock has a source or a tool that it should not have.", "Make a new one with `broker-gen lock`.";
         LockMismatch = "lock_mismatch", "The config is not the compiled-in one.", "Build the broker with this config.";
         LockWiden = "lock_widen", "The config would expose more than the compiled-in one.", "Make a new lock and a new build.";
+        VectorsStale = "vectors_stale", "The file of vectors is missing, was edited, or does not have exactly the texts of the tools by the models of the config.", "Make the missing vectors with `broker-gen vectors` and commit the file.";
+        EmbedderMismatch = "embedder_mismatch", "The chosen embedder is not the one for which the catalog was built.", "Choose that one or `BM25`, or build the broker with a lock for the other one.";
+        EmbedderUnavailable = "embedder_unavailable", "The model cannot be loaded, or the endpoint does not embed texts.", "Correct the cause that the message names; docs/search.md says what each embedder needs.";
         SchemaInvalid = "schema_invalid", "A schema does not compile.", "Hide the tool with `tool_filter`, or report it to the server's maintainers.";
         SchemaRef = "schema_ref", "A schema refers to another document, or to a place that does not exist.", "Hide the tool with `tool_filter`.";
         SchemaCycle = "schema_cycle", "A schema refers to itself and cannot be resolved.", "Hide the tool with `tool_filter`.";

@@ -118,6 +118,7 @@ impl Exit {
             | Code::LockVersion
             | Code::LockStale
             | Code::LockOrphan
+            | Code::VectorsStale
             | Code::AuditMissing
             | Code::HintUnaudited
             | Code::GeneratedStale => Self::Lock,
@@ -130,6 +131,7 @@ impl Exit {
             | Code::SourceSecret
             | Code::SourceUnstable
             | Code::SourceFailed
+            | Code::EmbedderUnavailable
             | Code::BinaryUnchecked => Self::Unchecked,
             Code::LintRefused => Self::Lint,
             Code::FileWrite => Self::Failure,

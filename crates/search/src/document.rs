@@ -130,8 +130,8 @@ impl Document<'_> {
         weights
     }
 
-    /// The text that is embedded: server, name and first sentence.
-    pub(crate) fn embedded_text(&self) -> String {
+    /// The text that is embedded: server, name and first sentence, at most 300 characters.
+    pub fn embedded_text(&self) -> String {
         let description = bounded(self.description.unwrap_or_default(), MAX_DESCRIPTION_BYTES);
         let (sentence, _) = first_sentence(description);
         let words: Vec<_> = tokens(self.name)
@@ -140,6 +140,11 @@ impl Document<'_> {
             .collect();
         let text = format!("{}: {}. {sentence}", self.place.join(" "), words.join(" "));
         text.chars().take(300).collect()
+    }
+
+    /// The text of all hints, which is embedded apart; `None` without hints.
+    pub fn embedded_hints(&self) -> Option<String> {
+        (!self.hints.is_empty()).then(|| self.hints.join(". "))
     }
 }
 

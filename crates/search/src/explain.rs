@@ -2,9 +2,8 @@
 
 use crate::index::Index;
 use crate::query::MatchKind;
-use crate::rank::{Scores, rarity, saturated};
+use crate::rank::{Scores, Similarity, rarity, saturated};
 use crate::scope::SearchScope;
-use crate::vectors::StaticTable;
 
 /// The parts of the score of a tool.
 #[derive(Clone, Debug)]
@@ -41,11 +40,11 @@ impl Explanation {
     pub fn new(
         index: &Index<'_>,
         scope: &SearchScope,
-        table: Option<&StaticTable>,
+        similarity: Similarity<'_>,
         text: &str,
         tool: u32,
     ) -> Self {
-        let scores = Scores::new(index, scope, table, text);
+        let scores = Scores::new(index, scope, similarity, text);
         let mut words = Vec::new();
         for (at, word) in scores.query.words.iter().enumerate() {
             let mut terms = scores

@@ -97,8 +97,10 @@ pub fn index_bytes(documents: &[Document<'_>], table: Option<&StaticTable>) -> V
         out.extend(weight.to_le_bytes());
     }
     let vectors = table.map(|table| {
-        let vector =
-            |document: &Document<'_>| table.document(&document.embedded_text(), &document.hints);
+        let vector = |document: &Document<'_>| {
+            let hints = document.embedded_hints();
+            table.document(&document.embedded_text(), hints.as_deref())
+        };
         documents.iter().map(vector).collect::<Vec<_>>()
     });
     for vector in vectors.iter().flatten() {

@@ -3,14 +3,17 @@
 use std::ops::Range;
 
 use crate::index::Index;
+use crate::model_vectors::{Embedding, ModelVectors};
 use crate::query::Query;
 use crate::scope::SearchScope;
 use crate::vectors::StaticTable;
 
 /// How soon further occurrences of a term add little: `k1` of BM25.
 const SATURATION: f64 = 1.2;
-/// The share of similarity in the score of a tool.
-const SIMILARITY_SHARE: f64 = 0.5;
+/// The share of similarity in the score of a tool, by the table.
+const TABLE_SHARE: f64 = 0.5;
+/// The share of similarity in the score of a tool, by a model, whose vectors say more.
+const MODEL_SHARE: f64 = 0.6;
 /// The best cosine below which a query may fit no tool.
 const WEAK_COSINE: f64 = 0.40;
 /// The share of the words of a query in the best hit below which it may fit no tool.
@@ -93,6 +96,47 @@ fn maximum(scores: &[f64]) -> f64 {
     scores.iter().fold(0.0, larger)
 }
 
+/// What the similarity of a query and a tool is computed of.
+#[derive(Clone, Copy, Debug)]
+pub enum Similarity<'a> {
+    /// Nothing: words count alone.
+    None,
+    /// The table, and the vectors of the index. Without those, words count alone.
+    Table(&'a StaticTable),
+    /// A model: its vectors of the tools, and that of the query. If they have other dimensions than each other, words
+    /// count alone.
+    Model(&'a ModelVectors<'a>, &'a Embedding),
+}
+
+impl<'a> From<Option<&'a StaticTable>> for Similarity<'a> {
+    fn from(table: Option<&'a StaticTable>) -> Self {
+        table.map_or(Self::None, Self::Table)
+    }
+}
+
+impl Similarity<'_> {
+    /// The cosines of a query and all tools; empty if words count alone.
+    fn cosines(self, index: &Index<'_>, text: &str) -> Vec<f32> {
+        match self {
+            Self::Table(table) => {
+                let vector = table.query(text);
+                vector.map_or_else(Vec::new, |vector| index.cosines(&vector).collect())
+            }
+            Self::Model(vectors, query) if vectors.dimensions() == query.dimensions() => {
+                vectors.cosines(query)
+            }
+            Self::Model(..) | Self::None => Vec::new(),
+        }
+    }
+
+    const fn share(self) -> f64 {
+        match self {
+            Self::Model(..) => MODEL_SHARE,
+            Self::Table(_) | Self::None => TABLE_SHARE,
+        }
+    }
+}
+
 /// The parts of the scores of all tools.
 pub(crate) struct Scores {
     pub(crate) query: Query,
@@ -102,17 +146,19 @@ pub(crate) struct Scores {
     /// By tool, also outside the scope; empty without vectors.
     pub(crate) cosines: Vec<f32>,
     pub(crate) cosine_range: (f32, f32),
+    /// The share of similarity in a score.
+    pub(crate) share: f64,
 }
 
-/// Ranks the tools of a scope for a query, those with a number in `among`. Only tools with a score above 0 are hits. A table without vectors in the index, or the other way round, means that words alone count.
+/// Ranks the tools of a scope for a query, those with a number in `among`. Only tools with a score above 0 are hits.
 pub fn search(
     index: &Index<'_>,
     scope: &SearchScope,
-    table: Option<&StaticTable>,
+    similarity: Similarity<'_>,
     text: &str,
     among: Range<u32>,
 ) -> Ranking {
-    let scores = Scores::new(index, scope, table, text);
+    let scores = Scores::new(index, scope, similarity, text);
     let hits = Hits::new(among.start, scores.of(scope, among.clone()));
     let is_weak = hits
         .peek()
@@ -124,7 +170,7 @@ impl Scores {
     pub(crate) fn new(
         index: &Index<'_>,
         scope: &SearchScope,
-        table: Option<&StaticTable>,
+        similarity: Similarity<'_>,
         text: &str,
     ) -> Self {
         let query = Query::new(index, scope, text);
@@ -138,9 +184,7 @@ impl Scores {
                 words[tool as usize] += factor * saturated(weight);
             }
         }
-        let vector = table.and_then(|table| table.query(text));
-        let cosines: Vec<f32> =
-            vector.map_or_else(Vec::new, |vector| index.cosines(&vector).collect());
+        let cosines = similarity.cosines(index, text);
         let range = if scope.has_all_tools() {
             range_of(cosines.iter().copied())
         } else {
@@ -153,6 +197,7 @@ impl Scores {
             words,
             cosines,
             cosine_range: range,
+            share: similarity.share(),
         }
     }
 
@@ -194,9 +239,7 @@ impl Scores {
         match (cosine, self.best_words > 0.0) {
             (None, _) => words,
             (Some(cosine), false) => self.relative(cosine),
-            (Some(cosine), true) => {
-                (1.0 - SIMILARITY_SHARE) * words + SIMILARITY_SHARE * self.relative(cosine)
-            }
+            (Some(cosine), true) => (1.0 - self.share) * words + self.share * self.relative(cosine),
         }
     }
 

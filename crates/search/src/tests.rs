@@ -3,7 +3,10 @@
 use proptest::prelude::*;
 
 use crate::test_table::table;
-use crate::{Document, Explanation, Index, SearchScope, index_bytes, search};
+use crate::{
+    Document, Embedding, Explanation, Index, ModelVectors, SearchScope, Similarity, index_bytes,
+    search, vector_bytes,
+};
 
 const WORDS: &[&str] = &[
     "file",
@@ -32,12 +35,33 @@ fn words(count: std::ops::Range<usize>) -> impl Strategy<Value = String> {
     prop::collection::vec(prop::sample::select(WORDS), count).prop_map(|words| words.join(" "))
 }
 
+/// What a test compares besides words.
+#[derive(Clone, Copy, Debug)]
+enum With {
+    Words,
+    Table,
+    Model,
+}
+
+fn with() -> impl Strategy<Value = With> {
+    prop::sample::select(&[With::Words, With::Table, With::Model][..])
+}
+
+/// A direction that depends on the letters of a text, as that of a model.
+fn embedding(text: &str) -> Option<Embedding> {
+    let mut vector = [0f32; 24];
+    for (at, byte) in text.bytes().enumerate() {
+        vector[usize::from(byte) % 24] += 1.0 + (at % 3) as f32;
+    }
+    Embedding::new(&vector)
+}
+
 /// The hits and whether they are weak, with the names of the tools instead of their numbers.
 fn answer(
     names: &[String],
     visible: &[bool],
     query: &str,
-    with_table: bool,
+    with: With,
 ) -> (Vec<(String, f64)>, bool) {
     let documents: Vec<_> = names
         .iter()
@@ -46,11 +70,19 @@ fn answer(
             ..Document::default()
         })
         .collect();
-    let table = with_table.then(table);
+    let table = matches!(with, With::Table).then(table);
     let bytes = index_bytes(&documents, table);
+    let embedded: Vec<_> = names.iter().map(|name| embedding(name)).collect();
+    let vectors = vector_bytes(24, &embedded);
+    let vectors = ModelVectors::new(&vectors, names.len() as u32).unwrap();
+    let query_vector = embedding(query).filter(|_| matches!(with, With::Model));
+    let similarity = match &query_vector {
+        Some(vector) => Similarity::Model(&vectors, vector),
+        None => table.into(),
+    };
     let index = Index::new(&bytes).unwrap();
     let scope = SearchScope::new(&index, |tool| visible[tool as usize]);
-    let ranking = search(&index, &scope, table, query, 0..index.tools());
+    let ranking = search(&index, &scope, similarity, query, 0..index.tools());
     let hits = ranking
         .hits
         .map(|hit| (names[hit.tool as usize].clone(), hit.score));
@@ -62,21 +94,21 @@ proptest! {
     fn answer_equals_that_of_the_visible_tools_alone(
         tools in prop::collection::vec((words(1..5), any::<bool>()), 1..12),
         query in words(1..5),
-        with_table in any::<bool>(),
+        with in with(),
     ) {
         // Equal names would make hits indistinguishable.
         let names: Vec<_> = tools.iter().zip(0..).map(|((name, _), at)| format!("{name} t{at}")).collect();
         let visible: Vec<_> = tools.iter().map(|(_, visible)| *visible).collect();
         let alone: Vec<_> = names.iter().zip(&visible).filter(|(_, it)| **it).map(|(name, _)| name.clone()).collect();
-        let scoped = answer(&names, &visible, &query, with_table);
-        let alone_answer = answer(&alone, &vec![true; alone.len()], &query, with_table);
+        let scoped = answer(&names, &visible, &query, with);
+        let alone_answer = answer(&alone, &vec![true; alone.len()], &query, with);
         prop_assert_eq!(scoped, alone_answer);
     }
 
     #[test]
-    fn any_text_is_a_query(query in "\\PC{1,60}|[\\x00-\\xff]{1,60}", with_table in any::<bool>()) {
+    fn any_text_is_a_query(query in "\\PC{1,60}|[\\x00-\\xff]{1,60}", with in with()) {
         let names = ["read_file".to_owned(), "文件 löschen".to_owned()];
-        let (hits, _) = answer(&names, &[true, true], &query, with_table);
+        let (hits, _) = answer(&names, &[true, true], &query, with);
         for (_, score) in hits {
             prop_assert!(score > 0.0 && score <= 1.0);
         }
@@ -88,8 +120,8 @@ proptest! {
         let bytes = index_bytes(&documents, Some(table()));
         let index = Index::new(&bytes).unwrap();
         let scope = SearchScope::new(&index, |tool| tool % 5 > 0);
-        for hit in search(&index, &scope, Some(table()), &query, 0..index.tools()).hits {
-            let why = Explanation::new(&index, &scope, Some(table()), &query, hit.tool);
+        for hit in search(&index, &scope, Similarity::Table(table()), &query, 0..index.tools()).hits {
+            let why = Explanation::new(&index, &scope, Similarity::Table(table()), &query, hit.tool);
             prop_assert_eq!(why.score, hit.score);
             let added: f64 = why.words.iter().map(|word| word.part).sum();
             prop_assert_eq!(added > 0.0, why.words_score.unwrap_or_default() > 0.0);
@@ -100,7 +132,7 @@ proptest! {
 #[test]
 fn equal_scores_are_in_the_order_of_the_index() {
     let names = ["b".to_owned(), "a".to_owned(), "b".to_owned()];
-    let (hits, is_weak) = answer(&names, &[true; 3], "b", false);
+    let (hits, is_weak) = answer(&names, &[true; 3], "b", With::Words);
     assert_eq!(
         hits.iter().map(|(_, score)| *score).collect::<Vec<_>>(),
         [1.0, 1.0]
@@ -111,13 +143,13 @@ fn equal_scores_are_in_the_order_of_the_index() {
 #[test]
 fn a_query_that_fits_no_tool_is_weak() {
     let names = ["read_file".to_owned(), "write_file".to_owned()];
-    assert!(answer(&names, &[true; 2], "quantum chromodynamics", true).1);
-    assert!(answer(&names, &[true; 2], "quantum chromodynamics", false).1);
+    assert!(answer(&names, &[true; 2], "quantum chromodynamics", With::Table).1);
+    assert!(answer(&names, &[true; 2], "quantum chromodynamics", With::Words).1);
     assert!(
-        answer(&names, &[false; 2], "read file", true).1,
+        answer(&names, &[false; 2], "read file", With::Table).1,
         "no tool is visible"
     );
-    assert!(!answer(&names, &[true; 2], "read file", true).1);
+    assert!(!answer(&names, &[true; 2], "read file", With::Table).1);
 }
 
 #[test]
@@ -128,7 +160,11 @@ fn typos_and_abbreviations_are_found() {
         "list_rooms",
     ]
     .map(str::to_owned);
-    let first = |query| answer(&names, &[true; 3], query, false).0[0].0.clone();
+    let first = |query| {
+        answer(&names, &[true; 3], query, With::Words).0[0]
+            .0
+            .clone()
+    };
     assert_eq!(first("calendra evnet"), "create_calendar_event");
     assert_eq!(first("open a MR"), "create_merge_request");
 }

@@ -109,18 +109,17 @@ impl StaticTable {
         normalised(sum)
     }
 
-    /// The vector of a document: of its text and, if it has hints, of each hint as well.
-    pub(crate) fn document(&self, text: &str, hints: &[&str]) -> StoredVector {
+    /// The vector of a document: of its text and, if it has hints, of their text as well.
+    pub(crate) fn document(&self, text: &str, hints: Option<&str>) -> StoredVector {
         let mut sum = self.embed(text).unwrap_or([0.0; DIMENSIONS]);
-        let hints = match hints {
-            [] => None,
-            hints => self.embed(&hints.join(". ")),
-        };
+        let hints = hints.and_then(|hints| self.embed(hints));
         for (sum, component) in sum.iter_mut().zip(hints.into_iter().flatten()) {
             *sum += component;
         }
-        let scaled = scaled(&sum, MAX_STORED);
-        let components = scaled.map(|component| component as i8);
+        let mut components = [0i8; DIMENSIONS];
+        for (component, scaled) in components.iter_mut().zip(scaled(&sum, MAX_STORED)) {
+            *component = scaled as i8;
+        }
         let squares: i32 = components
             .iter()
             .map(|it| i32::from(*it) * i32::from(*it))
@@ -133,7 +132,13 @@ impl StaticTable {
 
     /// The vector of a query; `None` without known words.
     pub(crate) fn query(&self, text: &str) -> Option<QueryVector> {
-        let components = scaled(&self.embed(text)?, MAX_QUERY).map(|component| component as i16);
+        let mut components = [0i16; DIMENSIONS];
+        for (component, scaled) in components
+            .iter_mut()
+            .zip(scaled(&self.embed(text)?, MAX_QUERY))
+        {
+            *component = scaled as i16;
+        }
         let squares: f32 = components
             .iter()
             .map(|it| f32::from(*it) * f32::from(*it))
@@ -212,15 +217,18 @@ fn normalised(vector: [f32; DIMENSIONS]) -> Option<[f32; DIMENSIONS]> {
 }
 
 /// The same direction, the largest component being `max`, rounded.
-fn scaled(vector: &[f32; DIMENSIONS], max: f32) -> [f32; DIMENSIONS] {
+pub(crate) fn scaled(vector: &[f32], max: f32) -> impl ExactSizeIterator<Item = f32> {
     let largest = vector
         .iter()
         .fold(0f32, |largest, it| largest.max(it.abs()));
     let factor = if largest > 0.0 { max / largest } else { 0.0 };
-    vector.map(|component| (component * factor).round())
+    vector
+        .iter()
+        .map(move |component| (component * factor).round())
 }
 
-fn inverse_root(squares: f32) -> f32 {
+/// 1 divided by the root of a sum of squares; 0 for 0.
+pub(crate) fn inverse_root(squares: f32) -> f32 {
     if squares > 0.0 {
         1.0 / squares.sqrt()
     } else {
@@ -234,7 +242,7 @@ mod tests {
     use crate::test_table::table;
 
     fn cosine(table: &StaticTable, a: &str, b: &str) -> f32 {
-        let stored = table.document(b, &[]);
+        let stored = table.document(b, None);
         let query = table.query(a).expect("its words are known");
         query.cosine(&stored.bytes(), stored.inverse_length)
     }
@@ -253,11 +261,11 @@ mod tests {
     fn hints_move_the_vector_towards_them() {
         let table = table();
         let query = table.query("book a flight").expect("its words are known");
-        let cosine = |hints: &[&str]| {
+        let cosine = |hints: Option<&str>| {
             let stored = table.document("run code", hints);
             query.cosine(&stored.bytes(), stored.inverse_length)
         };
-        assert!(cosine(&["reserve a plane ticket"]) > cosine(&[]) + 0.2);
+        assert!(cosine(Some("reserve a plane ticket")) > cosine(None) + 0.2);
     }
 
     #[test]
@@ -267,8 +275,9 @@ mod tests {
             ("read a file", "write files"),
             ("send mail", "stop a server"),
         ] {
-            let stored = table.document(b, &[]);
-            let query = scaled(&table.embed(a).expect("known"), MAX_QUERY);
+            let stored = table.document(b, None);
+            let embedded = table.embed(a).expect("known");
+            let query: Vec<f32> = scaled(&embedded, MAX_QUERY).collect();
             let pairs = query.iter().zip(&stored.components);
             let product: f64 = pairs.map(|(a, b)| f64::from(*a) * f64::from(*b)).sum();
             let length = query
@@ -285,7 +294,7 @@ mod tests {
     fn texts_without_known_words_have_no_direction() {
         let table = table();
         assert!(table.query("\u{10FFFF}").is_none());
-        assert_eq!(table.document("", &[]).inverse_length, 0.0);
+        assert_eq!(table.document("", None).inverse_length, 0.0);
     }
 
     #[test]

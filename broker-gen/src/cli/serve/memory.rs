@@ -1,11 +1,12 @@
 //! The catalog in memory: borrows from tables that live as long as the process.
 
 use mcp_broker::catalog::{
-    AccessTable, Area, Catalog, Entry, EntryKind, HeaderParam, SEARCH_TABLE, SearchTables, Source,
-    Span, Tool,
+    AccessTable, Area, Catalog, EmbedderTable, Entry, EntryKind, HeaderParam, ModelTable,
+    SEARCH_TABLE, SearchTables, Source, Span, Tool,
 };
 
 use crate::tables::{self, Tables};
+use crate::vectors_file;
 use broker_model::header_params;
 
 /// The catalog with the content of these tables.
@@ -29,12 +30,26 @@ pub(super) fn catalog(tables: Tables) -> &'static Catalog {
         search: SearchTables {
             index: &tables.search.index,
             table: tables.search.has_table.then_some(&SEARCH_TABLE),
+            embedder: tables.search.embedder.as_ref().map(embedder),
         },
     }))
 }
 
 fn each<From, To>(list: &'static [From], convert: impl Fn(&'static From) -> To) -> &'static [To] {
     list.iter().map(convert).collect::<Vec<_>>().leak()
+}
+
+fn embedder(table: &'static vectors_file::EmbedderTable) -> EmbedderTable {
+    let model = |model: &'static vectors_file::ModelTable| ModelTable {
+        name: &model.name,
+        files: model.files.as_deref(),
+        dimensions: model.dimensions,
+        vectors: &model.vectors,
+    };
+    EmbedderTable {
+        embedder: table.embedder,
+        models: each(&table.models, model),
+    }
 }
 
 fn entry(entry: &'static tables::Entry) -> Entry {

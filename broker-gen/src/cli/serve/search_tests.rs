@@ -124,7 +124,15 @@ fn core(tools: &[(usize, String, String)], access: Option<&Value>) -> Core {
 
 /// The answer, or the error without its suggestions.
 fn answer(core: &Core, caller: &Identity, query: &str, path: Option<&str>) -> String {
-    match core.search(caller, query, SearchOptions { path, limit: 50 }) {
+    match core.search(
+        caller,
+        query,
+        SearchOptions {
+            path,
+            limit: 50,
+            ..SearchOptions::default()
+        },
+    ) {
         Ok(reply) => String::from_utf8(reply.body.to_vec()).expect("UTF-8"),
         Err(error) => format!("{error:?}"),
     }

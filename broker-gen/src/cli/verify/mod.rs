@@ -14,7 +14,7 @@ use clap::{Args, ValueEnum};
 use super::accept::read_lock;
 use super::audits::{AuditStatus, Audits, Date, Missing, subjects};
 use super::{access_args, output, program, schemas};
-use crate::{hint_audits, lock_file, plan, tables};
+use crate::{hint_audits, lock_file, plan, tables, vectors_file};
 
 mod outcome;
 
@@ -123,7 +123,7 @@ fn documents(outcome: &mut Outcome, config: &Config, lock: &Lock, path: &Path) {
     }
     outcome.problems.extend(problems);
     match plan::plan(config, &lock.sources) {
-        Ok(plan) => {
+        Ok(mut plan) => {
             output::diagnostics(&plan.warnings);
             let paths = counted(plan.entries.len(), "path");
             outcome.holds("tree", format!("{paths}, no duplicates"));
@@ -139,6 +139,14 @@ fn documents(outcome: &mut Outcome, config: &Config, lock: &Lock, path: &Path) {
                 );
             }
             outcome.problems.extend(unaudited);
+            match vectors_file::load(config, &plan, path, &path.to_string_lossy()) {
+                Ok(vectors) => plan.vectors = vectors,
+                Err(stale) => return outcome.problems.extend(stale),
+            }
+            if let Some(vectors) = &plan.vectors {
+                let embedder = vectors.embedder.as_str();
+                outcome.holds("vectors", format!("those of {embedder}, of every text"));
+            }
             let digest = tables::tables(config, lock, &plan).catalog_digest;
             outcome.holds("catalog", digest.clone());
             outcome.catalog_digest = Some(digest);

@@ -1,7 +1,7 @@
 //! What MCP clients see: the command line and variables take precedence over the config. The variables of another
 //! proxy are read as well, so that its set-ups work.
 
-use broker_model::config::{Config, McpMode, Routing, TOP_K};
+use broker_model::config::{Config, Embedder, McpMode, Routing, TOP_K};
 
 use super::failure::Failure;
 use crate::cli::RunOptions;
@@ -10,6 +10,7 @@ use crate::surface::ClientView;
 const MODE: &str = "MCP_MODE";
 const ROUTING: &str = "ROUTING_TYPE";
 const TOP_K_NAME: &str = "TOP_K";
+const EMBEDDER: &str = "EMBEDDER";
 /// The beginnings of the names of variables; the first one that is set counts.
 const PREFIXES: [&str; 2] = ["MCP_BROKER_", "MCPPROXY_"];
 
@@ -19,6 +20,8 @@ pub(super) struct ViewVariables {
     mode: Option<McpMode>,
     routing: Option<Routing>,
     top_k: Option<usize>,
+    /// What makes the vectors of queries.
+    pub(super) embedder: Option<Embedder>,
 }
 
 impl ViewVariables {
@@ -41,6 +44,9 @@ impl ViewVariables {
             mode: mode.or(implied),
             routing,
             top_k: value(&lookup, TOP_K_NAME, &numbers, number)?,
+            embedder: value(&lookup, EMBEDDER, "`BM25`, `HF` or `OPENAI`", |text| {
+                Embedder::from_name(text)
+            })?,
         })
     }
 
@@ -115,6 +121,7 @@ mod tests {
             mode: Some(McpMode::Search),
             routing: Some(Routing::CallTool),
             top_k: Some(7),
+            embedder: None,
         };
         assert_eq!(both, Ok(expected));
         let named = read(&[
@@ -133,6 +140,7 @@ mod tests {
             ("MCPPROXY_ROUTING_TYPE", "dynamic"),
             ("MCP_BROKER_TOP_K", "0"),
             ("MCP_BROKER_TOP_K", "51"),
+            ("MCP_BROKER_EMBEDDER", "bm25"),
         ] {
             let refused = read(&[(name, value)]);
             assert!(refused.is_err_and(|text| text.contains(name)), "{name}");

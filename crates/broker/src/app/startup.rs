@@ -140,6 +140,7 @@ impl<'a> Startup<'a> {
             .environment(&self.environment)
             .mode(mode)
             .unreachable(unreachable_default(self.cli.is_stdio()))
+            .embedder(self.view.embedder)
             .build();
         let core = unless_refused(core, problems)?;
         self.output.mask(&core.redactor());

@@ -23,7 +23,7 @@ pub(crate) struct AdmissionClass {
 
 /// Claims of a token, and their text.
 #[derive(Debug)]
-pub(super) struct ClaimValues {
+pub(crate) struct ClaimValues {
     pub(super) values: BTreeMap<String, Value>,
     pub(super) text: String,
 }
@@ -50,7 +50,7 @@ impl ClaimValues {
 }
 
 impl AdmissionClass {
-    pub(super) const fn new(
+    pub(crate) const fn new(
         policy: u64,
         groups: GroupSet,
         claims: Option<Arc<ClaimValues>>,

@@ -7,6 +7,7 @@ pub(crate) mod direct;
 pub(crate) mod heads;
 pub(crate) mod lookup;
 pub(crate) mod nearest;
+pub(crate) mod query_vector;
 pub(crate) mod scope;
 pub(crate) mod search;
 pub(crate) mod view;

@@ -5,18 +5,19 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use broker_model::CallCode;
-use broker_search::{Index, MAX_HITS, MAX_QUERY_CHARS, Ranking, StaticTable};
+use broker_search::{Index, MAX_HITS, MAX_QUERY_CHARS, Ranking, Similarity, StaticTable};
 use bytes::Bytes;
 use serde_json::Value;
 
-use crate::Core;
 use crate::catalog::{EntryKind, SearchTables, Tool};
 use crate::errors::error::CoreError;
 use crate::identity::Identity;
 use crate::listing::direct::{self, CallableTool};
 use crate::listing::lookup;
+use crate::listing::query_vector::QueryVector;
 use crate::listing::scope::Scope;
 use crate::types::{Reply, SearchOptions};
+use crate::{Core, Inner};
 
 /// The maximum number of nodes that an answer names.
 const MAX_NODES: usize = 3;
@@ -36,6 +37,8 @@ pub struct FoundTools {
     pub tools: Vec<FoundTool>,
     /// Whether the query may fit none of the tools of the caller.
     pub is_weak: bool,
+    /// Whether words answered, since the model gave no vector.
+    pub is_degraded: bool,
 }
 
 /// A tool that was found for a query.
@@ -48,9 +51,9 @@ pub struct FoundTool {
 }
 
 impl Core {
-    /// The tools that fit a query best: `{"path","type","query","children":[…],"nodes":[…],"weak"?}`. Each child has
-    /// its path, type, summary and score, from 0 to 1; `nodes` has up to three nodes of the best tools; `weak` says
-    /// that the query may fit no tool. Equals the answer of a catalog that has only the tools that exist for the
+    /// The tools that fit a query best: `{"path","type","query","children":[…],"nodes":[…],"weak"?,"degraded"?}`. Each
+    /// child has its path, type, summary and score, from 0 to 1; `nodes` has up to three nodes of the best tools; `weak`
+    /// says that the query may fit no tool, and `"degraded":"words"` that the model gave no vector in time. Equals the answer of a catalog that has only the tools that exist for the
     /// caller.
     ///
     /// # Errors
@@ -65,9 +68,11 @@ impl Core {
     ) -> Result<Reply, Box<CoreError>> {
         let (view, caller) = (self.0.drift_state.view.load(), self.0.caller(identity));
         let scope = self.0.scope(&view, &caller);
+        let similarity = self.0.similarity(options.vector);
+        let root = self.root(identity);
         self.0
             .search
-            .search(scope, self.root(identity), query, options)
+            .search(scope, root, query, options, similarity)
     }
 }
 
@@ -84,14 +89,52 @@ impl Core {
         query: &str,
         limit: usize,
         max_bytes: usize,
+        vector: &QueryVector,
     ) -> Result<FoundTools, Box<CoreError>> {
         let (view, caller) = (self.0.drift_state.view.load(), self.0.caller(identity));
         let scope = self.0.scope(&view, &caller);
-        let root = self.root(identity);
-        self.0
-            .search
-            .find_tools(scope, root, query, limit, max_bytes)
+        check(query, limit)?;
+        let search = &self.0.search;
+        let similarity = self.0.similarity(Some(vector));
+        let ranking = search.ranking(scope, self.root(identity), query, similarity);
+        let (tools, is_weak) = found_tools(scope, ranking, limit, max_bytes);
+        Ok(FoundTools {
+            tools,
+            is_weak,
+            is_degraded: vector.has_failed(),
+        })
     }
+}
+
+impl Inner {
+    /// What a search with a vector compares with it; `None` for words and the table.
+    fn similarity<'a>(&'a self, vector: Option<&'a QueryVector>) -> Option<Similarity<'a>> {
+        self.query_vectors.as_ref()?.similarity(vector?)
+    }
+}
+
+/// The served tools of a ranking, with what a call needs: at most `limit`, and after the first one only those that fit
+/// into `max_bytes`. And whether the ranking is weak.
+fn found_tools(
+    scope: Scope<'_>,
+    ranking: Ranking,
+    limit: usize,
+    max_bytes: usize,
+) -> (Vec<FoundTool>, bool) {
+    let served = ranking.hits.filter(|hit| scope.view.is_served(hit.tool));
+    let (mut tools, mut bytes) = (Vec::new(), 0);
+    for hit in served.take(limit) {
+        let found = FoundTool {
+            tool: direct::called(scope, hit.tool),
+            score: rounded(hit.score),
+        };
+        bytes += found.tool.description.len() + found.tool.input_schema.len();
+        if bytes > max_bytes && !tools.is_empty() {
+            break;
+        }
+        tools.push(found);
+    }
+    (tools, ranking.is_weak)
 }
 
 impl ToolSearch {
@@ -122,6 +165,7 @@ impl ToolSearch {
         root: &str,
         query: &str,
         options: SearchOptions<'_>,
+        similarity: Option<Similarity<'_>>,
     ) -> Result<Reply, Box<CoreError>> {
         check(query, options.limit)?;
         let at = lookup::resolve(scope, options.path.unwrap_or(root))?;
@@ -129,7 +173,7 @@ impl ToolSearch {
         if matches!(place.kind, EntryKind::Tool(_)) {
             return Err(lookup::is_tool(place.path));
         }
-        let mut ranking = self.ranking(scope, place.path, query);
+        let mut ranking = self.ranking(scope, place.path, query, similarity);
         let best: Vec<_> = ranking.hits.by_ref().take(options.limit).collect();
         let mut out = String::with_capacity(1024);
         out.push_str("{\"path\":");
@@ -155,6 +199,9 @@ impl ToolSearch {
         if ranking.is_weak {
             out.push_str(",\"weak\":true");
         }
+        if options.vector.is_some_and(QueryVector::has_failed) {
+            out.push_str(",\"degraded\":\"words\"");
+        }
         out.push('}');
         Ok(Reply {
             body: Bytes::from(out),
@@ -163,43 +210,19 @@ impl ToolSearch {
     }
 
     /// The tools below a node, ranked for a query that was checked.
-    fn ranking(&self, scope: Scope<'_>, node: &str, query: &str) -> Ranking {
+    fn ranking(
+        &self,
+        scope: Scope<'_>,
+        node: &str,
+        query: &str,
+        similarity: Option<Similarity<'_>>,
+    ) -> Ranking {
         let tools = scope
             .caller
             .search_scope(scope.view, scope.catalog, &self.index);
         let below = tools_below(scope, node);
-        broker_search::search(&self.index, &tools, self.table(), query, below)
-    }
-
-    /// The served tools that fit a query best, with what a call needs: at most `limit`, and after the first one only
-    /// those that fit into `max_bytes`.
-    pub(crate) fn find_tools(
-        &self,
-        scope: Scope<'_>,
-        root: &str,
-        query: &str,
-        limit: usize,
-        max_bytes: usize,
-    ) -> Result<FoundTools, Box<CoreError>> {
-        check(query, limit)?;
-        let ranking = self.ranking(scope, root, query);
-        let served = ranking.hits.filter(|hit| scope.view.is_served(hit.tool));
-        let (mut tools, mut bytes) = (Vec::new(), 0);
-        for hit in served.take(limit) {
-            let found = FoundTool {
-                tool: direct::called(scope, hit.tool),
-                score: rounded(hit.score),
-            };
-            bytes += found.tool.description.len() + found.tool.input_schema.len();
-            if bytes > max_bytes && !tools.is_empty() {
-                break;
-            }
-            tools.push(found);
-        }
-        Ok(FoundTools {
-            tools,
-            is_weak: ranking.is_weak,
-        })
+        let similarity = similarity.unwrap_or_else(|| self.table().into());
+        broker_search::search(&self.index, &tools, similarity, query, below)
     }
 
     /// The nodes of the best tools, each once, without the one that was searched.

@@ -21,6 +21,7 @@ use crate::call::work::WorkPool;
 use crate::catalog::{Catalog, FORMAT};
 use crate::drain::Drain;
 use crate::listing::heads::nodes_with_tool_names;
+use crate::listing::query_vector::QueryVectors;
 use crate::listing::scope::heights;
 use crate::listing::search::ToolSearch;
 use crate::listing::view::View;
@@ -102,11 +103,15 @@ pub(crate) fn build(parts: CoreBuilder<'_>) -> Result<Inner, Vec<Diagnostic>> {
         check_settings,
         parts.clock.clone(),
     );
+    let query_vectors =
+        QueryVectors::open(catalog, parts.embedder, &config, parts.base, &environment)
+            .map_err(|problem| vec![*problem])?;
     let validators = catalog.tools.iter().map(|_| LazyValidator::default());
     Ok(Inner {
         catalog,
         heights: heights(catalog),
         search,
+        query_vectors,
         named: nodes_with_tool_names(catalog),
         policy: ArcSwap::new(prepared.policy),
         validators: validators.collect(),

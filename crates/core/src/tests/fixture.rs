@@ -210,6 +210,7 @@ pub(super) fn catalog() -> &'static Catalog {
     let search = SearchTables {
         index: leak(broker_search::index_bytes(&documents, None)),
         table: None,
+        embedder: None,
     };
     Box::leak(Box::new(Catalog {
         format: FORMAT,

@@ -48,6 +48,7 @@ async fn only_tools_below_the_place_are_found_and_at_most_the_limit() {
     let at = |path, limit| SearchOptions {
         path: Some(path),
         limit,
+        vector: None,
     };
     let below = answer(&core, &CALLER, "echo", at("/a/deep", 5));
     assert_eq!(paths(&below["children"]), ["/a/deep/b/echo"]);
@@ -69,7 +70,15 @@ async fn only_tools_below_the_place_are_found_and_at_most_the_limit() {
 async fn queries_limits_and_places_out_of_bounds_are_refused() {
     let core = fixture(StartMode::Plain).core;
     let code = |query: &str, path, limit| {
-        let refused = core.search(&CALLER, query, SearchOptions { path, limit });
+        let refused = core.search(
+            &CALLER,
+            query,
+            SearchOptions {
+                path,
+                limit,
+                vector: None,
+            },
+        );
         refused.err().map(|error| error.code)
     };
     let invalid = Some(CallCode::FieldInvalid);

@@ -133,9 +133,11 @@ fn inherited(
             return BTreeMap::new();
         }
     };
-    let named = |name: &str| {
-        !process.inherit_env.is_empty() && !config::is_own_variable(name) && globs.admits(name)
-    };
+    // The key for embeddings is the broker's; a source that needs it names it in `env`.
+    let is_reserved =
+        |name: &str| config::is_own_variable(name) || name == config::OPENAI_KEY_VARIABLE;
+    let named =
+        |name: &str| !process.inherit_env.is_empty() && !is_reserved(name) && globs.admits(name);
     let mut env = BTreeMap::new();
     for (name, value) in expander.environment.iter() {
         if is_base(name) || named(name) {

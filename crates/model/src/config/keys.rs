@@ -207,7 +207,16 @@ impl Level {
                 "max_name",
                 "session_idle",
             ],
-            Self::Search => &["table", "top_k"],
+            Self::Search => &[
+                "table",
+                "top_k",
+                "embedder",
+                "hf_model",
+                "hf_multilingual_model",
+                "openai_model",
+                "external",
+                "timeout",
+            ],
             Self::SearchHint => &["text", "generated", "for"],
             Self::Trust => &["sensitive"],
             Self::Access => &[

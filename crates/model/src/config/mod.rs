@@ -58,7 +58,9 @@ pub use mcp::{DEFAULT_MAX_NAME, Mcp, McpMode, Routing};
 pub use narrow::{KnownTools, Narrowing};
 pub use public_url::PublicUrl;
 pub use reader::MAX_BYTES;
-pub use search::{MAX_HINTS, Search, SearchHint, TOP_K, hint_problem};
+pub use search::{
+    Embedder, MAX_HINTS, OPENAI_KEY_VARIABLE, Search, SearchHint, TOP_K, hint_problem,
+};
 pub use template::{MissingVariable, Part, Template, TemplateError, is_own_variable};
 pub use vscode::WORKSPACE_FOLDER;
 

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Config, Node, Source, ToolOverride, digest};
+use super::{Config, Embedder, Node, Source, ToolOverride, digest};
 use crate::codes::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
 use crate::path::NodePath;
@@ -46,6 +46,9 @@ pub fn compare(
     }
     if built.search.table != given.search.table {
         comparison.table(built.search.table, given.search.table);
+    }
+    if built.search.embedder != given.search.embedder {
+        comparison.embedder(built.search.embedder, given.search.embedder);
     }
     comparison.shape(&built.root, &given.root);
     let (locked_sources, given_sources) = (by_path(built), by_path(given));
@@ -140,6 +143,21 @@ impl Comparison {
         self.found.push(
             Diagnostic::error(Code::LockMismatch, message)
                 .at("/search/table")
+                .help(help),
+        );
+    }
+
+    /// A difference in the embedder whose vectors are compiled in.
+    fn embedder(&mut self, built: Embedder, given: Embedder) {
+        let message = format!(
+            "`search.embedder` is `{}`, and the broker was built with the vectors of `{}`",
+            given.as_str(),
+            built.as_str()
+        );
+        let help = "make the vectors and build the broker with this config: `broker-gen vectors`, then `cargo build`; the variable MCP_BROKER_EMBEDDER=BM25 chooses words without a build";
+        self.found.push(
+            Diagnostic::error(Code::LockMismatch, message)
+                .at("/search/embedder")
                 .help(help),
         );
     }

@@ -1,6 +1,7 @@
 //! The section `search`, and the hints of a tool: phrases by which a search finds it.
 
 use std::ops::RangeInclusive;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -23,13 +24,69 @@ pub const MAX_HINTS: usize = 5;
 /// Maximum length of a hint, in characters.
 const MAX_HINT_CHARS: usize = 120;
 
-/// The data that a search uses besides words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The default of `search.timeout`.
+const DEFAULT_TIMEOUT: Duration = Duration::from_millis(300);
+/// The values of `search.timeout`, in seconds.
+const TIMEOUT: RangeInclusive<f64> = 0.01..=30.0;
+/// The default of `search.openai_model`.
+const DEFAULT_OPENAI_MODEL: &str = "text-embedding-3-small";
+/// Maximum length of the name of a model, in bytes.
+const MAX_MODEL_BYTES: usize = 1024;
+/// The variable with the key for the endpoint of the embedder `OPENAI`.
+pub const OPENAI_KEY_VARIABLE: &str = "OPENAI_API_KEY";
+
+/// The section `search`: the data that a search uses besides words.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Search {
     /// Whether the vectors of words are compiled in.
     pub table: bool,
     /// The number of hits of the mode `search`, unless a caller names another.
     pub top_k: usize,
+    /// What makes the vectors of tools and queries.
+    pub embedder: Embedder,
+    /// The local model: a folder, or a name in the cache of Hugging Face.
+    pub hf_model: Option<String>,
+    /// The local model for queries that are not English.
+    pub hf_multilingual_model: Option<String>,
+    /// The model of the endpoint.
+    pub openai_model: String,
+    /// Whether texts may be sent to an endpoint.
+    pub external: bool,
+    /// Maximum time for the vector of a query; words answer afterwards.
+    pub timeout: Duration,
+}
+
+/// What makes the vectors of tools and queries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Embedder {
+    /// No model: words, and the table unless `search.table` is `false`.
+    #[default]
+    Bm25,
+    /// A local model in the files that Hugging Face uses.
+    Hf,
+    /// An endpoint with the embeddings API of OpenAI.
+    OpenAi,
+}
+
+impl Embedder {
+    /// The embedder with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "BM25" => Self::Bm25,
+            "HF" => Self::Hf,
+            "OPENAI" => Self::OpenAi,
+            _ => return None,
+        })
+    }
+
+    /// The name in configs and variables.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Bm25 => "BM25",
+            Self::Hf => "HF",
+            Self::OpenAi => "OPENAI",
+        }
+    }
 }
 
 /// A phrase by which a search finds a tool.
@@ -85,6 +142,12 @@ impl Default for Search {
         Self {
             table: true,
             top_k: DEFAULT_TOP_K,
+            embedder: Embedder::default(),
+            hf_model: None,
+            hf_multilingual_model: None,
+            openai_model: DEFAULT_OPENAI_MODEL.to_owned(),
+            external: true,
+            timeout: DEFAULT_TIMEOUT,
         }
     }
 }
@@ -105,10 +168,63 @@ pub(super) fn read(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Search {
                     out.top_k = hits;
                 }
             }
+            "embedder" => {
+                let name = fields::string(findings, &value).unwrap_or("BM25");
+                match Embedder::from_name(name) {
+                    Some(embedder) => out.embedder = embedder,
+                    None => {
+                        let message = format!(
+                            "expected `BM25`, `HF` or `OPENAI`, got `{}`",
+                            shown_line(name, 40)
+                        );
+                        fields::out_of_range(findings, &value, message);
+                    }
+                }
+            }
+            "hf_model" => out.hf_model = model(findings, &value),
+            "hf_multilingual_model" => out.hf_multilingual_model = model(findings, &value),
+            "openai_model" => out.openai_model = model(findings, &value).unwrap_or_default(),
+            "external" => {
+                if let Some(external) = fields::boolean(findings, &value) {
+                    out.external = external;
+                }
+            }
+            "timeout" => {
+                if let Some(timeout) = fields::seconds(findings, &value, TIMEOUT) {
+                    out.timeout = timeout;
+                }
+            }
             unknown => keys::unknown(findings, &value, unknown, Level::Search),
         }
     }
+    if out.embedder == Embedder::OpenAi && !out.external {
+        let message = "`\"embedder\": \"OPENAI\"` sends texts to an endpoint, which `\"external\": false` forbids";
+        let diagnostic = Diagnostic::error(Code::ConfigRange, message);
+        findings.add(
+            cursor,
+            diagnostic
+                .help("choose the embedder `HF`, whose model runs on this machine, or `BM25`"),
+        );
+    }
+    if out.hf_multilingual_model.is_some() && out.hf_model.is_none() {
+        let message = "`hf_multilingual_model` is the second model: `hf_model` is missing";
+        findings.add(cursor, Diagnostic::error(Code::ConfigShape, message));
+    }
     out
+}
+
+/// The name of a model, or its folder.
+fn model(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Option<String> {
+    let text = fields::string(findings, cursor)?;
+    let name = fields::unescaped(findings, cursor, text, "the name of a model")?;
+    if name.is_empty() || name.len() > MAX_MODEL_BYTES || name.chars().any(is_invisible) {
+        let message = format!(
+            "the name of a model has 1 to {MAX_MODEL_BYTES} bytes and no control or invisible characters"
+        );
+        fields::out_of_range(findings, cursor, message);
+        return None;
+    }
+    Some(name)
 }
 
 /// Reads the hints of a tool, sorted: their order has no meaning.

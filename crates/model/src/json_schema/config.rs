@@ -339,6 +339,32 @@ struct Search {
     /// The number of hits in the mode `search`, unless the caller sets `limit`. Default: 5.
     #[schemars(range(min = 1, max = 50))]
     top_k: Option<u64>,
+    /// What makes the vectors of tools and queries: nothing but words and table, a model on this machine, or an
+    /// endpoint. The lock is made for it. Default: `BM25`.
+    embedder: Option<Embedder>,
+    /// The model of `HF`: a folder, or a name in the cache of Hugging Face.
+    #[schemars(length(min = 1, max = 1024))]
+    hf_model: Option<String>,
+    /// A second model of `HF`, for queries that are not English.
+    #[schemars(length(min = 1, max = 1024))]
+    hf_multilingual_model: Option<String>,
+    /// The model of `OPENAI`. Default: `text-embedding-3-small`.
+    #[schemars(length(min = 1, max = 1024))]
+    openai_model: Option<String>,
+    /// Whether texts of tools and queries may be sent to an endpoint; `false` refuses `OPENAI`. Default: true.
+    external: Option<bool>,
+    /// Seconds until words answer a query without the vector of a model. Default: 0.3.
+    #[schemars(range(min = 0.01, max = 30))]
+    timeout: Option<f64>,
+}
+
+/// What makes the vectors of tools and queries.
+#[derive(JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+enum Embedder {
+    Bm25,
+    Hf,
+    OpenAi,
 }
 
 /// Bounds that protect the broker's memory.

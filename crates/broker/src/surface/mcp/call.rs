@@ -173,7 +173,10 @@ impl ToolCall {
         let listing = match self.tool {
             Tool::Own(OwnTool::Tree) => Listing::Tree,
             Tool::Own(OwnTool::Desc) => Listing::Desc,
-            Tool::Own(OwnTool::Retrieve) => return Ok(self.retrieve(client, parts)?),
+            Tool::Own(OwnTool::Retrieve) => {
+                // Boxed, so that calls do not carry the size of a search.
+                return Ok(Box::pin(self.retrieve(client, parts)).await?);
+            }
             Tool::Own(OwnTool::MetaCall(_) | OwnTool::CallTool(_)) | Tool::Flat(_) => {
                 let outcome = self.call(client, &asker).await?;
                 return Ok(self.forwarded(client, parts.account, outcome).await?);
@@ -205,9 +208,13 @@ impl ToolCall {
     }
 
     /// Searches, and announces the change of the session's list before the answer.
-    fn retrieve(&self, client: &Client, parts: &CallParts<'_>) -> Result<Text, Box<CoreError>> {
+    async fn retrieve(
+        &self,
+        client: &Client,
+        parts: &CallParts<'_>,
+    ) -> Result<Text, Box<CoreError>> {
         let dynamic = self.is_dynamic(client);
-        let (body, registration) = retrieve::retrieve(client, &self.arguments, dynamic)?;
+        let (body, registration) = retrieve::retrieve(client, &self.arguments, dynamic).await?;
         if let Some(tools) = client
             .session_tools
             .as_ref()

@@ -13,18 +13,24 @@ use crate::surface::meta::RetrieveBody;
 const MAX_FOUND_BYTES: usize = 1 << 20;
 
 /// Searches, and registers the hits for the session if its list is `dynamic`. Returns the answer:
-/// `{"tools":[{"name","path","description","input_schema","score","registered"}],"newly_registered":[…],"evicted":[…],"weak"?,"hint"?}`,
+/// `{"tools":[{"name","path","description","input_schema","score","registered"}],"newly_registered":[…],"evicted":[…],"weak"?,"degraded"?,"hint"?}`,
 /// and the change of the list.
-pub(super) fn retrieve(
+pub(super) async fn retrieve(
     client: &Client,
     arguments: &[u8],
     dynamic: bool,
 ) -> Result<(Vec<u8>, Registration), Box<CoreError>> {
-    let body = RetrieveBody::parse(arguments)?;
-    let limit = body.limit.unwrap_or(client.view.top_k);
-    let found = client
-        .core
-        .find_tools(&client.identity, &body.query, limit, MAX_FOUND_BYTES)?;
+    let RetrieveBody { query, limit } = RetrieveBody::parse(arguments)?;
+    let limit = limit.unwrap_or(client.view.top_k);
+    let (core, identity) = (&client.core, &client.identity);
+    let vector = core.query_vector(identity, &query).await;
+    let found = if core.is_long_search(&vector) {
+        let (core, identity) = (core.clone(), identity.clone());
+        let find = move || core.find_tools(&identity, &query, limit, MAX_FOUND_BYTES, &vector);
+        client.core.read_long(find).await?
+    } else {
+        core.find_tools(identity, &query, limit, MAX_FOUND_BYTES, &vector)
+    }?;
     let session = client.session_tools.as_ref().filter(|_| dynamic);
     let registration = session.map_or_else(Registration::default, |session| {
         let hits = found.tools.iter().take(client.view.top_k);
@@ -74,6 +80,9 @@ fn written(
     out.extend_from_slice(names(&registration.evicted).as_bytes());
     if found.is_weak {
         out.extend_from_slice(b",\"weak\":true");
+    }
+    if found.is_degraded {
+        out.extend_from_slice(b",\"degraded\":\"words\"");
     }
     out
 }

@@ -13,8 +13,8 @@ use super::fields::{BodyForm, DescBody, DescRequest, TreeBody, TreeRequest, json
 use super::reply::chars_around;
 use crate::core::{
     Account, Args, CallContext, CallEvents, CancelMode, Charge, Core, CoreError, Describe,
-    Identity, Operation, Outcome, Reply, ResultForm, SMALL_BYTES, SearchOptions, ToolRequest,
-    memory_error_for_request,
+    Identity, Operation, Outcome, QueryVector, Reply, ResultForm, SMALL_BYTES, SearchOptions,
+    ToolRequest, memory_error_for_request,
 };
 
 /// The caller of a request.
@@ -196,17 +196,19 @@ impl MetaCaller<'_> {
         body: Bytes,
     ) -> Result<Listed, Box<CoreError>> {
         let form = self.form;
-        let mut listed = if body.len() > SMALL_BYTES {
+        let vector = self.query_vector(what, &body).await;
+        let is_long = body.len() > SMALL_BYTES || self.core.is_long_search(&vector);
+        let mut listed = if is_long {
             // A body longer than fifty paths is nearly always refused.
             let (core, account) = (self.core.clone(), self.account.clone());
             let identity = self.identity.clone();
             let list = move || {
                 let _charge = core.charge_parsed(&account, &body)?;
-                list(&core, &identity, what, form, &body)
+                list(&core, &identity, what, form, &body, &vector)
             };
             self.core.read_long(list).await?
         } else {
-            list(self.core, self.identity, what, form, &body)
+            list(self.core, self.identity, what, form, &body, &vector)
         }?;
         let mut charge = Charge::default();
         let needed = listed.reply.body.len();
@@ -220,14 +222,31 @@ impl MetaCaller<'_> {
         listed.reply.body = charge.hold(listed.reply.body);
         Ok(listed)
     }
+
+    /// The vector of the query of a search, if the broker uses a model.
+    async fn query_vector(&self, what: Listing, body: &[u8]) -> QueryVector {
+        // A search has a path and a query; a longer body is refused where it is read.
+        if !self.core.has_query_vectors() || what != Listing::Tree || body.len() > SMALL_BYTES {
+            return QueryVector::default();
+        }
+        let tree = utf8(body).and_then(TreeBody::parse);
+        match tree.map(|tree| tree.what) {
+            Ok(TreeRequest::Search { query, .. }) => {
+                self.core.query_vector(self.identity, &query).await
+            }
+            _ => QueryVector::default(),
+        }
+    }
 }
 
+/// Answers a body that was not read yet, or only for its query.
 fn list(
     core: &Core,
     identity: &Identity,
     what: Listing,
     form: BodyForm,
     body: &[u8],
+    vector: &QueryVector,
 ) -> Result<Listed, Box<CoreError>> {
     let text = utf8(body)?;
     match what {
@@ -239,7 +258,13 @@ fn list(
                     core.list(identity, path.unwrap_or_else(|| core.root(identity)), depth)
                 }
                 TreeRequest::Search { query, limit } => {
-                    core.search(identity, &query, SearchOptions { path, limit })
+                    let vector = Some(vector);
+                    let options = SearchOptions {
+                        path,
+                        limit,
+                        vector,
+                    };
+                    core.search(identity, &query, options)
                 }
             }?;
             Ok(Listed {
