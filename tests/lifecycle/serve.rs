@@ -7,6 +7,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use harness::{Broker, Chaos, Output, Run, binary, contains, is_alive, post, refusal, wait_until};
 use serde_json::{Value, json};
 
+mod embedder;
+
 const CONFIG: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/tests/chaos-broker/config.json"
@@ -51,6 +53,11 @@ impl Bench {
         let args = ["lock", "--config", &self.config];
         let locked = self.chaos.run("broker-gen", &args).output();
         assert_eq!(locked.code, Some(0), "{}", locked.stderr);
+    }
+
+    /// The text of a file of the folder.
+    fn chaos_text(&self, name: &str) -> String {
+        fs::read_to_string(self.chaos.path().join(name)).expect("the file is there")
     }
 
     fn change(&self, change: impl FnOnce(&mut Value)) {
