@@ -34,7 +34,7 @@ pub enum Model {
     #[cfg(feature = "hf")]
     Local(crate::hf::LocalModel),
     /// One behind an endpoint.
-    Endpoint(Endpoint),
+    Endpoint(Box<Endpoint>),
 }
 
 impl Models {
@@ -52,11 +52,8 @@ impl Models {
             Embedder::OpenAi => {
                 let (base, key) = (lookup("OPENAI_BASE_URL"), lookup(OPENAI_KEY_VARIABLE));
                 let model = &search.openai_model;
-                vec![Model::Endpoint(Endpoint::new(
-                    model,
-                    base.as_deref(),
-                    key.as_deref(),
-                )?)]
+                let endpoint = Endpoint::new(model, base.as_deref(), key.as_deref())?;
+                vec![Model::Endpoint(Box::new(endpoint))]
             }
             Embedder::Hf => {
                 let set = MODEL_VARIABLES

@@ -189,11 +189,15 @@ async fn pause_that_an_endpoint_asks_for_is_kept_three_times() {
     let answers = vec![busy(1), busy(0), ("200 OK".to_owned(), VECTORS.to_owned())];
     let stub = Stub::new(answers);
     let begun = tokio::time::Instant::now();
-    let vectors = Model::Endpoint(stub.endpoint()).documents(two()).await;
+    let vectors = Model::Endpoint(Box::new(stub.endpoint()))
+        .documents(two())
+        .await;
     assert_eq!(vectors.map(|vectors| vectors.len()), Ok(2));
     assert!(begun.elapsed() >= Duration::from_secs(1), "a pause");
     let stub = Stub::new(vec![busy(0); 4]);
-    let refused = Model::Endpoint(stub.endpoint()).documents(two()).await;
+    let refused = Model::Endpoint(Box::new(stub.endpoint()))
+        .documents(two())
+        .await;
     let refused = refused.expect_err("a fourth refusal").to_string();
     assert!(refused.contains("Rate limit reached"), "{refused}");
     assert_eq!(stub.seen().len(), 4);
