@@ -18,6 +18,7 @@ const FOREIGN: [&str; 25] = [
     "--format",
     "--from",
     "--init",
+    "--features",
     "--locked",
     "--no-default-features",
     "--offline",

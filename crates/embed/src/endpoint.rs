@@ -13,7 +13,7 @@ use http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use serde::Deserialize;
 use serde_json::json;
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, Semaphore};
 use tokio::task::spawn_blocking;
 use url::Url;
 
@@ -26,6 +26,8 @@ mod tests;
 const DEFAULT_BASE: &str = "https://api.openai.com/v1";
 /// Maximum number of texts of one request.
 pub const MAX_BATCH: usize = 64;
+/// Maximum number of requests at a time, of all callers.
+const MAX_IN_FLIGHT: usize = 32;
 /// Maximum bytes of an answer: a fixed part, and one for each text. A component has at most 24 characters.
 const ANSWER_BYTES: usize = 64 << 10;
 const VECTOR_BYTES: usize = MAX_DIMENSIONS * 32;
@@ -39,6 +41,7 @@ pub struct Endpoint {
     model: String,
     key: Option<HeaderValue>,
     redactor: Redactor,
+    in_flight: Semaphore,
     /// Made by the first request, since it reads the certificates of the system.
     client: OnceCell<(HttpTransport, Target)>,
 }
@@ -90,6 +93,7 @@ impl Endpoint {
             model: model.to_owned(),
             key: header.transpose()?,
             redactor: Redactor::new(key.map(Secret::new)),
+            in_flight: Semaphore::new(MAX_IN_FLIGHT),
             client: OnceCell::new(),
         })
     }
@@ -110,6 +114,7 @@ impl Endpoint {
 
     /// The vectors of texts, in their order. Sends a request for each [`MAX_BATCH`] texts, and none again.
     pub(crate) async fn embed(&self, texts: &[String]) -> Result<Vec<Embedding>, EmbedError> {
+        let _permit = self.in_flight.try_acquire().map_err(|_| EmbedError::Busy)?;
         let mut out = Vec::with_capacity(texts.len());
         for batch in texts.chunks(MAX_BATCH) {
             out.extend(self.embed_batch(batch).await?);

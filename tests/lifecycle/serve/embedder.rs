@@ -5,6 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use harness::mcp_http::McpSession;
 use harness::{Broker, Output, contains, wait_until};
 use serde_json::{Value, json};
 
@@ -123,7 +124,7 @@ fn answer(stream: TcpStream, state: &mut State) {
     let text = format!(
         "HTTP/1.1 {status} X\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
     );
-    // A client that left is none of the endpoint's concern.
+    // The client may have left.
     let _ = (&stream).write_all(text.as_bytes());
 }
 
@@ -165,6 +166,13 @@ fn tree(broker: &Broker, query: &str) -> Value {
     let answer = broker.post("/meta_tree", &json!({"query": query}));
     assert_eq!(answer.status, 200, "{}", answer.text());
     answer.json()
+}
+
+/// The answer of `retrieve_tools`.
+fn retrieve(broker: &Broker, query: &str) -> Value {
+    let session = McpSession::begin(broker.address(), "/mcp/search");
+    let params = json!({"name": "retrieve_tools", "arguments": {"query": query}});
+    session.result("tools/call", &params)["structuredContent"].clone()
 }
 
 #[test]
@@ -294,6 +302,8 @@ fn words_answer_when_the_endpoint_gives_no_vector() {
         assert_eq!(found["degraded"], "words", "{found}");
         assert_eq!(found["children"][0]["path"], "/a/structured", "{found}");
     }
+    let found = retrieve(&broker, "structured again");
+    assert_eq!(found["degraded"], "words", "{found}");
     wait_until("the failure is logged", || {
         broker.stderr().contains("the model gave no vector")
     });
@@ -304,6 +314,11 @@ fn words_answer_when_the_endpoint_gives_no_vector() {
     endpoint.behave(Behaviour::Vectors);
     let found = tree(&broker, "structured 9");
     assert_eq!(found.get("degraded"), None, "{found}");
+    let found = retrieve(&broker, "quux");
+    assert_eq!(
+        (found.get("degraded"), &found["tools"][0]["path"]),
+        (None, &json!("/a/structured"))
+    );
     wait_until("it answers again", || {
         broker.stderr().contains("answers searches again")
     });

@@ -11,6 +11,7 @@ const MODE: &str = "MCP_MODE";
 const ROUTING: &str = "ROUTING_TYPE";
 const TOP_K_NAME: &str = "TOP_K";
 const EMBEDDER: &str = "EMBEDDER";
+const HF_MODEL: &str = "HF_MODEL";
 /// The beginnings of the names of variables; the first one that is set counts.
 const PREFIXES: [&str; 2] = ["MCP_BROKER_", "MCPPROXY_"];
 
@@ -40,6 +41,8 @@ impl ViewVariables {
             let number = text.parse().ok().filter(|number| TOP_K.contains(number));
             number.map(|number: u64| number as usize)
         };
+        // The core reads it, with the same precedence.
+        value(&lookup, HF_MODEL, "a folder or a name", |_| Some(()))?;
         Ok(Self {
             mode: mode.or(implied),
             routing,

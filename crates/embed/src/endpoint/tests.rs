@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
+use std::task::Poll;
 use std::thread;
 
 use serde_json::Value;
@@ -201,6 +202,27 @@ async fn pause_that_an_endpoint_asks_for_is_kept_three_times() {
     let refused = refused.expect_err("a fourth refusal").to_string();
     assert!(refused.contains("Rate limit reached"), "{refused}");
     assert_eq!(stub.seen().len(), 4);
+}
+
+#[tokio::test]
+async fn requests_at_a_time_are_limited() {
+    // It accepts connections and answers nothing.
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let base = format!("http://{}", listener.local_addr().expect("an address"));
+    let endpoint = Endpoint::new("m", Some(&base), None).expect("settings");
+    let texts = two();
+    let mut waiting: Vec<_> = (0..MAX_IN_FLIGHT)
+        .map(|_| Box::pin(endpoint.embed(&texts)))
+        .collect();
+    for request in &mut waiting {
+        let begun = std::future::poll_fn(|context| Poll::Ready(request.as_mut().poll(context)));
+        assert_eq!(begun.await, Poll::Pending);
+    }
+    assert_eq!(endpoint.embed(&texts).await, Err(EmbedError::Busy));
+    drop(waiting);
+    let mut next = Box::pin(endpoint.embed(&texts));
+    let begun = std::future::poll_fn(|context| Poll::Ready(next.as_mut().poll(context)));
+    assert_eq!(begun.await, Poll::Pending);
 }
 
 #[test]

@@ -188,7 +188,7 @@ impl Loaded {
         while let Ok(job) = waiting.recv() {
             let mut vectors = Ok(Vec::with_capacity(job.texts.len()));
             for text in &job.texts {
-                // The one who waited has left, for example after a timeout.
+                // The caller has left, for example after a timeout.
                 if job.reply.is_closed() {
                     break;
                 }
