@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use harness::{Run, binary};
 
 /// Options of other programs that pages and messages name.
-const FOREIGN: [&str; 25] = [
+const FOREIGN: [&str; 26] = [
     "--all-targets",
     "--cached",
     "--calls",
