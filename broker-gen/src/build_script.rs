@@ -7,8 +7,10 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
-use broker_files::ReadError;
-use broker_model::config::{self, Config};
+use broker_files::{
+    CACHE_VARIABLES, Lookup, MODEL_VARIABLES, ReadError, find_model, model_of_variable,
+};
+use broker_model::config::{self, Config, Embedder};
 use broker_model::lock::{self, Lock};
 use broker_model::terminal::Text;
 use broker_model::text::shell_word;
@@ -80,10 +82,35 @@ fn run(config: &OsStr) {
 }
 
 /// Reads config and lock, and renders the catalog; writes nothing.
-pub(crate) fn compile(file: &Path, shown: &str) -> Result<Emitted, Vec<Diagnostic>> {
+fn compile(file: &Path, shown: &str) -> Result<Emitted, Vec<Diagnostic>> {
     let (config, lock) = read(file, shown)?;
+    find_models(&config, file, &|name| env::var(name).ok())?;
     let plan = checked_plan(&config, &lock, file, shown)?;
     Ok(emit::emit(&config, &lock, &plan))
+}
+
+/// Refuses the embedder `HF` if a model is not on this machine: the broker that is built could not start. The models
+/// are not read; the vectors of the tools are in the file beside the lock.
+fn find_models(config: &Config, file: &Path, lookup: Lookup<'_>) -> Result<(), Vec<Diagnostic>> {
+    let search = &config.search;
+    if search.embedder != Embedder::Hf {
+        return Ok(());
+    }
+    for variable in MODEL_VARIABLES.iter().chain(&CACHE_VARIABLES) {
+        tell_cargo(&text!("cargo::rerun-if-env-changed={}", variable));
+    }
+    let first = model_of_variable(lookup).or_else(|| search.hf_model.clone());
+    let names = [first, search.hf_multilingual_model.clone()];
+    let base = file.parent().unwrap_or(Path::new(""));
+    let missing = names.into_iter().flatten().filter_map(|name| {
+        let missing = find_model(&name, base, lookup).err()?;
+        let problem = Diagnostic::error(DiagnosticCode::EmbedderUnavailable, missing.to_string());
+        Some(config.place(problem.at("/search")))
+    });
+    match missing.collect::<Vec<_>>() {
+        none if none.is_empty() => Ok(()),
+        missing => Err(missing),
+    }
 }
 
 /// Reads config and lock, and computes the catalog.
@@ -215,4 +242,37 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), Vec<Diagnostic>> {
 fn tell_cargo(line: &Text) {
     // Cargo reads a build script's standard output; if it is closed, there is no other output.
     let _ = writeln!(io::stdout(), "{}", line.as_str());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn build_of_a_missing_local_model_is_refused_with_the_searched_folders() {
+        let folder = tempfile::TempDir::new().expect("a folder");
+        let file = folder.path().join("c.json");
+        let text = r#"{"mcpServers":{},"search":{"embedder":"HF","hf_model":"models/own","hf_multilingual_model":"org/second"}}"#;
+        let config = Config::parse("c.json", text.as_bytes())
+            .expect("valid")
+            .config;
+        let cache = folder.path().join("cache");
+        let lookup = |name: &str| (name == "HF_HUB_CACHE").then(|| cache.display().to_string());
+        let found = find_models(&config, &file, &lookup).expect_err("both are missing");
+        assert_eq!(found.len(), 2);
+        assert_eq!(found[0].code, DiagnosticCode::EmbedderUnavailable);
+        let second = cache.join("models--org--second");
+        assert!(
+            found[1].message.contains(&second.display().to_string()),
+            "{}",
+            found[1].message
+        );
+        fs::create_dir_all(folder.path().join("models/own")).expect("writable");
+        fs::create_dir_all(second.join("snapshots/abc")).expect("writable");
+        assert_eq!(find_models(&config, &file, &lookup), Ok(()));
+        let words = Config::parse("c.json", br#"{"mcpServers":{}}"#)
+            .expect("valid")
+            .config;
+        assert_eq!(find_models(&words, &file, &|_| None), Ok(()));
+    }
 }

@@ -1,4 +1,4 @@
-//! What the tools of a plan are found by in a search.
+//! The texts by which a search finds the tools of a plan.
 
 use broker_search::Document;
 use serde_json::Value;

@@ -61,7 +61,7 @@ pub struct Tables {
     pub areas: Vec<Area>,
     /// The section `access` of the config.
     pub access: Option<AccessTable>,
-    /// What a search reads.
+    /// The data that a search reads.
     pub search: SearchTables,
 }
 

@@ -1,4 +1,4 @@
-//! What the rules say of a caller and a tool, written plainly from the documentation, and rules at random.
+//! The decision of the rules for a caller and a tool, written plainly from the documentation, and rules at random.
 
 use std::collections::BTreeSet;
 
@@ -84,7 +84,7 @@ pub(crate) struct Rule {
     args: Option<Value>,
 }
 
-/// What a caller may do with a tool.
+/// The right of a caller to a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expected {
     Absent,

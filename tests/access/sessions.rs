@@ -199,7 +199,7 @@ fn change_of_the_list_reaches_only_callers_that_saw_it() {
     assert_eq!(subscriptions.map(rest), [1, 1], "no message more");
 }
 
-/// What a caller of `/b` can compare over time: bodies and entity tags.
+/// The replies that a caller of `/b` can compare over time: bodies and entity tags.
 fn seen(caller: &Caller) -> Vec<(Option<String>, String)> {
     let replies = [
         caller.tree("/", 1),

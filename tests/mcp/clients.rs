@@ -207,7 +207,7 @@ fn every_client_gets_the_result_of_a_direct_call_by_a_flat_name() {
     }
 }
 
-/// What the Inspector prints for a server over HTTP. It keeps settings of its user in `home`.
+/// The output of the Inspector for a server over HTTP. It keeps settings of its user in `home`.
 fn inspect(url: &str, home: &Path, args: &[&str]) -> Value {
     let program = conformance::folder()
         .join("node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js");

@@ -124,7 +124,7 @@ fn suite_run(suite: &str) -> Run {
     Run::new(&private_node()).args([program])
 }
 
-/// What the suite wrote: the checks of each scenario, without those in folders of groups.
+/// The output of the suite: the checks of each scenario, without those in folders of groups.
 fn read_results(results: &Path, output: &Output) -> Vec<(String, Value)> {
     let Ok(written) = fs::read_dir(results) else {
         panic!(
@@ -172,7 +172,7 @@ fn expected(run: &str, upstream: &str) -> BTreeSet<String> {
     listed
 }
 
-/// What a run shows that `expected.tsv` does not say.
+/// The differences between a run and `expected.tsv`.
 fn unexpected(
     run: &str,
     upstream: &str,

@@ -26,7 +26,7 @@ const SUMMARY: usize = 100;
 pub(super) struct SearchArgs {
     #[command(flatten)]
     file: super::ConfigFile,
-    /// What to search for: two to six words, action, object and product.
+    /// The words to search for: two to six, of action, object and product.
     #[arg(value_parser = query)]
     query: String,
     /// Show why each tool was found, word by word.

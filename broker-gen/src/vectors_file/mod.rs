@@ -62,7 +62,7 @@ pub(crate) struct ModelVectors {
 pub struct EmbedderTable {
     /// The digest of the file.
     pub digest: String,
-    /// What made them.
+    /// The embedder that made them.
     pub embedder: Embedder,
     /// One model or two.
     pub models: Vec<ModelTable>,

@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use broker_model::config::{Limits, Mcp, McpMode, Routing};
+use broker_model::config::{Limits, Mcp};
 use broker_model::redact::Secret;
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -48,12 +48,7 @@ fn settings() -> SurfaceSettings {
         hosts: HostPolicy::default(),
         body_bytes: Limits::default().body_bytes,
         mcp: McpSettings {
-            view: ClientView {
-                mode: McpMode::Meta,
-                routing: Routing::default(),
-                top_k: 5,
-                split_calls: false,
-            },
+            view: ClientView::default(),
             list_changed_exec: None,
             session_idle: Mcp::default().session_idle,
             body_bytes: Limits::default().body_bytes,

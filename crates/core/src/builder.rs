@@ -76,7 +76,7 @@ impl<'a> CoreBuilder<'a> {
         self
     }
 
-    /// What makes the vectors of queries: the embedder for which the catalog was built, or [`Embedder::Bm25`]. Default:
+    /// The source of the vectors of queries: the embedder for which the catalog was built, or [`Embedder::Bm25`]. Default:
     /// the former.
     #[must_use]
     pub const fn embedder(mut self, embedder: Option<Embedder>) -> Self {

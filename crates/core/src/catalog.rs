@@ -50,7 +50,7 @@ pub use broker_embed::HAS_LOCAL_MODELS;
 pub use broker_model::config::Embedder;
 pub use broker_search::{TABLE as SEARCH_TABLE, TableFiles};
 
-/// What a search reads.
+/// The data that a search reads.
 #[derive(Clone, Copy, Debug)]
 pub struct SearchTables {
     /// The bytes of a [`broker_search::Index`] of the tools, in their order.
@@ -64,7 +64,7 @@ pub struct SearchTables {
 /// The vectors of the tools by the models of an embedder.
 #[derive(Clone, Copy, Debug)]
 pub struct EmbedderTable {
-    /// What made them, and makes those of queries.
+    /// The embedder that made them, and makes those of queries.
     pub embedder: Embedder,
     /// One model, or two: the second one is for queries that are not English.
     pub models: &'static [ModelTable],

@@ -86,7 +86,7 @@ impl Endpoint {
                 EmbedError::Settings("OPENAI_API_KEY has characters that no header may have".into())
             })?;
             value.set_sensitive(true);
-            Ok(value)
+            Ok::<_, EmbedError>(value)
         });
         Ok(Self {
             base: base.with_path(&path),

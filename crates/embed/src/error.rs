@@ -14,13 +14,8 @@ pub enum EmbedError {
     )]
     NoModelName,
     /// No folder has the model.
-    #[error("the model `{name}` was not found; searched: {searched}")]
-    ModelMissing {
-        /// The name.
-        name: String,
-        /// The folders.
-        searched: String,
-    },
+    #[error(transparent)]
+    ModelMissing(#[from] broker_files::ModelNotFound),
     /// A file of the model cannot be used.
     #[error("the model `{name}` cannot be used: {reason}")]
     Model {
@@ -37,7 +32,7 @@ pub enum EmbedError {
     Endpoint {
         /// Its host.
         host: String,
-        /// What went wrong.
+        /// The problem.
         reason: String,
         /// How long it wants to get no request.
         retry_after: Option<Duration>,
@@ -48,7 +43,7 @@ pub enum EmbedError {
 }
 
 impl EmbedError {
-    /// What to do, in one sentence.
+    /// The remedy, in one sentence.
     pub const fn remedy(&self) -> &'static str {
         match self {
             Self::NoLocalModels => {
@@ -57,7 +52,7 @@ impl EmbedError {
             Self::NoModelName => {
                 "Write the folder of a model, or its name in the cache of Hugging Face, into `search.hf_model`."
             }
-            Self::ModelMissing { .. } => {
+            Self::ModelMissing(_) => {
                 "Nothing is downloaded: install it with `hf download NAME`, or name the folder that has it."
             }
             Self::Model { .. } => {

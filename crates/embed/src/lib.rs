@@ -25,12 +25,12 @@ pub use open::{Model, Models};
 /// Whether this program can run models on this machine.
 pub const HAS_LOCAL_MODELS: bool = cfg!(feature = "hf");
 
-/// What a text is. Some models read a different prefix before each.
+/// The role of a text. Some models read a different prefix before each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextKind {
-    /// What someone looks for.
+    /// The text of a search.
     Query,
-    /// What is found.
+    /// The text of a tool.
     Document,
 }
 

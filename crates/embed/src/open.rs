@@ -12,8 +12,6 @@ use tokio::time::{sleep, timeout};
 use crate::MAX_BATCH;
 use crate::{EmbedError, Endpoint, ModelIdentity, TextKind};
 
-/// The variable that names the local model.
-const MODEL_VARIABLES: [&str; 2] = ["MCP_BROKER_HF_MODEL", "MCPPROXY_HF_MODEL"];
 /// Maximum time for a batch of documents.
 const BATCH_TIMEOUT: Duration = Duration::from_secs(120);
 /// How often a batch is sent that the endpoint does not take for now.
@@ -56,9 +54,7 @@ impl Models {
                 vec![Model::Endpoint(Box::new(endpoint))]
             }
             Embedder::Hf => {
-                let set = MODEL_VARIABLES
-                    .iter()
-                    .find_map(|name| lookup(name).filter(|it| !it.is_empty()));
+                let set = broker_files::model_of_variable(lookup);
                 let first = set.or_else(|| search.hf_model.clone());
                 let first = first.ok_or(EmbedError::NoModelName)?;
                 let names = [Some(first), search.hf_multilingual_model.clone()];
@@ -119,7 +115,7 @@ const fn local(_: &str, _: &Path, _: &dyn Fn(&str) -> Option<String>) -> Result<
 }
 
 impl Model {
-    /// What the vectors of a lock name it by.
+    /// The identity by which the vectors of a lock name it.
     pub fn identity(&self) -> ModelIdentity {
         match self {
             #[cfg(feature = "hf")]

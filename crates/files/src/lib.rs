@@ -7,6 +7,12 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::time::Duration;
 
+mod models;
+
+pub use models::{
+    CACHE_VARIABLES, Lookup, MODEL_VARIABLES, ModelNotFound, find_model, model_of_variable,
+};
+
 /// Time for a pipe to be written and closed.
 pub const PIPE_TIMEOUT: Duration = Duration::from_secs(5);
 

@@ -16,7 +16,7 @@ const MAX_SCHEMA_DEPTH: usize = 8;
 /// The share of the length of a field in its normalisation: `b` of BM25F.
 const LENGTH_SHARE: f64 = 0.75;
 
-/// What a tool is found by.
+/// The texts by which a tool is found.
 #[derive(Clone, Debug, Default)]
 pub struct Document<'a> {
     /// The server's name of the tool.

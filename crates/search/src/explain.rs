@@ -20,7 +20,7 @@ pub struct Explanation {
     pub score: f64,
 }
 
-/// What a word of a query adds to the score of a tool.
+/// The addition of a word of a query to the score of a tool.
 #[derive(Clone, Debug)]
 pub struct WordPart {
     /// The word.

@@ -96,7 +96,7 @@ fn maximum(scores: &[f64]) -> f64 {
     scores.iter().fold(0.0, larger)
 }
 
-/// What the similarity of a query and a tool is computed of.
+/// The vectors of which the similarity of a query and a tool is computed.
 #[derive(Clone, Copy, Debug)]
 pub enum Similarity<'a> {
     /// Nothing: words count alone.

@@ -35,7 +35,7 @@ fn words(count: std::ops::Range<usize>) -> impl Strategy<Value = String> {
     prop::collection::vec(prop::sample::select(WORDS), count).prop_map(|words| words.join(" "))
 }
 
-/// What a test compares besides words.
+/// The similarity that a test adds to words.
 #[derive(Clone, Copy, Debug)]
 enum With {
     Words,

@@ -13,7 +13,7 @@ const MAX_STORED: f32 = 127.0;
 const MAX_QUERY: f32 = 32_767.0;
 /// The pairs of components that are multiplied at the same time.
 const LANES: usize = 8;
-/// What is added to every second stored component, so that it is not negative.
+/// The addition to every second stored component, so that it is not negative.
 const BIAS: i32 = 128;
 
 /// The files of a table.
@@ -67,7 +67,7 @@ pub(crate) struct StoredVector {
 pub(crate) struct QueryVector {
     even: [i16x8; DIMENSIONS / LANES / 2],
     odd: [i16x8; DIMENSIONS / LANES / 2],
-    /// What the bias of stored components adds to a product.
+    /// The part of a product that comes from the bias of stored components.
     bias: i32,
     inverse_length: f32,
 }

@@ -1,4 +1,4 @@
-//! What a server over HTTP gets of callers and of secrets: its own credentials, and nothing of a caller's headers.
+//! A server over HTTP gets its own credentials, and nothing of a caller's headers.
 
 use harness::mcp_http::{McpSession, modern};
 use harness::{HttpSources, HttpStage, Output, access, http_script, on_echo, request, wait_until};

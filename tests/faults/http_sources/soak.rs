@@ -17,7 +17,7 @@ const HEALTHY_TIME: Duration = Duration::from_secs(31);
 /// Maximum time of a round, which is longer than any delay before a restart.
 const ROUND_TIMEOUT: Duration = Duration::from_secs(150);
 
-/// What happens to a server, one after the other.
+/// The faults of a server, one after the other.
 const ROUNDS: [&str; 9] = [
     "reset", "pause", "end", "cut", "status", "move", "close", "redirect", "end",
 ];

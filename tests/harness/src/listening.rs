@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::program::{Run, wait_until};
 
-/// What a server prints on standard error in front of its port.
+/// The text that a server prints on standard error in front of its port.
 const ADDRESS: &str = "http://127.0.0.1:";
 
 /// A running server over HTTP. Its process group is killed when it is dropped.

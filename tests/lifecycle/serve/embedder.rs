@@ -13,7 +13,7 @@ use super::Bench;
 
 const KEY: &str = "sk-endpoint-key-for-tests";
 
-/// What the stub answers.
+/// The answer of the stub.
 #[derive(Clone, Copy, PartialEq)]
 enum Behaviour {
     Vectors,

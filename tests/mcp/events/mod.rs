@@ -1,4 +1,4 @@
-//! What a call carries besides its arguments and its result: progress, log messages and `_meta`.
+//! Progress, log messages and `_meta` of calls.
 
 mod logs;
 mod meta;

@@ -1,4 +1,4 @@
-//! What a failure ends and what it leaves: sessions, streams and clients that are used again.
+//! After a failure: the sessions and streams that end, and the clients that are used again.
 
 use broker_mcp::{CallFailure, Carrier, ClientErrorKind, State, ToolCall};
 use harness::{http_script, on_echo};

@@ -94,16 +94,15 @@ fn tool_outside_the_list_can_be_called() {
     assert_eq!(listed(&session), ["retrieve_tools"]);
 }
 
+/// A broker of many tools whose searches register up to 50 of them.
+fn dynamic_with_50_hits() -> Broker {
+    let options = "--mcp-mode search --routing DYNAMIC --top-k 50";
+    corpus_broker(&options.split(' ').collect::<Vec<_>>())
+}
+
 #[test]
 fn full_list_loses_the_tools_that_were_not_used_for_the_longest_time() {
-    let broker = corpus_broker(&[
-        "--mcp-mode",
-        "search",
-        "--routing",
-        "DYNAMIC",
-        "--top-k",
-        "50",
-    ]);
+    let broker = dynamic_with_50_hits();
     let session = McpSession::begin(broker.address(), "/mcp");
     let first = retrieve(&session, json!({"query": "list repository issues"}));
     let first = found(&first);
@@ -128,14 +127,7 @@ fn full_list_loses_the_tools_that_were_not_used_for_the_longest_time() {
 
 #[test]
 fn session_that_finds_thousands_of_tools_lists_64() {
-    let broker = corpus_broker(&[
-        "--mcp-mode",
-        "search",
-        "--routing",
-        "DYNAMIC",
-        "--top-k",
-        "50",
-    ]);
+    let broker = dynamic_with_50_hits();
     let session = McpSession::begin(broker.address(), "/mcp");
     let mut registered = 0;
     let words = [

@@ -21,7 +21,7 @@ pub(super) struct ViewVariables {
     mode: Option<McpMode>,
     routing: Option<Routing>,
     top_k: Option<usize>,
-    /// What makes the vectors of queries.
+    /// The embedder that makes the vectors of queries.
     pub(super) embedder: Option<Embedder>,
 }
 

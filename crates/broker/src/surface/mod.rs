@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use broker_model::address::AddressRange;
-use broker_model::config::{Config, McpMode, Routing};
+use broker_model::config::{Config, Mcp, McpMode, Routing, Search};
 use tokio_util::sync::CancellationToken;
 
 use crate::list_changed_exec::ListChangedExec;
@@ -46,7 +46,7 @@ pub(crate) struct CallerSettings {
 /// The part of a config for MCP clients.
 #[derive(Clone, Debug)]
 pub(crate) struct McpSettings {
-    /// What clients at the route `/mcp` see. A session keeps what it began with.
+    /// The view of clients at the route `/mcp`. A session keeps the view that it began with.
     pub(crate) view: ClientView,
     /// The command that runs after the list of a session has changed.
     pub(crate) list_changed_exec: Option<Arc<ListChangedExec>>,
@@ -56,7 +56,7 @@ pub(crate) struct McpSettings {
     pub(crate) body_bytes: usize,
 }
 
-/// What an MCP client sees.
+/// The selection of tools that an MCP client lists and calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ClientView {
     pub(crate) mode: McpMode,
@@ -71,12 +71,23 @@ pub(crate) struct ClientView {
 impl ClientView {
     /// The view of a config.
     pub(crate) fn of(config: &Config) -> Self {
+        Self::of_sections(&config.mcp, &config.search)
+    }
+
+    fn of_sections(mcp: &Mcp, search: &Search) -> Self {
         Self {
-            mode: config.mcp.mode,
-            routing: config.mcp.routing,
-            top_k: config.search.top_k,
-            split_calls: config.mcp.split_calls,
+            mode: mcp.mode,
+            routing: mcp.routing,
+            top_k: search.top_k,
+            split_calls: mcp.split_calls,
         }
+    }
+}
+
+/// The view of a config without the sections `mcp` and `search`.
+impl Default for ClientView {
+    fn default() -> Self {
+        Self::of_sections(&Mcp::default(), &Search::default())
     }
 }
 

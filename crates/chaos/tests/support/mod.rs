@@ -1,4 +1,4 @@
-//! What the tests of both transports share: a folder with the script and the journal.
+//! Common parts of the tests of both transports: a folder with the script and the journal.
 
 use std::path::PathBuf;
 use std::process::Command;

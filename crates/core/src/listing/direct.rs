@@ -69,7 +69,7 @@ impl Core {
             .collect()
     }
 
-    /// What a call of the tool at a path may do, by its reviewed annotations; `None` if the path names no tool that
+    /// The effects that a call of the tool at a path may have, by its reviewed annotations; `None` if the path names no tool that
     /// exists for the caller.
     pub fn call_safety(&self, identity: &Identity, path: &str) -> Option<CallSafety> {
         let (view, caller) = (self.0.drift_state.view.load(), self.0.caller(identity));
@@ -110,7 +110,7 @@ pub(crate) fn called(scope: Scope<'_>, at: u32) -> CallableTool {
     }
 }
 
-/// What a call of a tool may do, by its reviewed annotations.
+/// The effects that a call of a tool may have, by its reviewed annotations.
 pub(crate) fn safety(catalog: &Catalog, tool: &'static Tool) -> CallSafety {
     CallSafety::of(Hints::of(head(catalog, tool).annotations.as_ref()))
 }

@@ -22,7 +22,7 @@ use crate::{Core, Inner};
 /// The maximum number of nodes that an answer names.
 const MAX_NODES: usize = 3;
 
-/// What all searches of a core read.
+/// The data that all searches of a core read.
 pub(crate) struct ToolSearch {
     index: Index<'static>,
     tables: SearchTables,
@@ -107,7 +107,7 @@ impl Core {
 }
 
 impl Inner {
-    /// What a search with a vector compares with it; `None` for words and the table.
+    /// The vectors of the tools, for a search with a vector; `None` for words and the table.
     fn similarity<'a>(&'a self, vector: Option<&'a QueryVector>) -> Option<Similarity<'a>> {
         self.query_vectors.as_ref()?.similarity(vector?)
     }

@@ -1,6 +1,6 @@
-//! The folder of a model: where it is, and its files, read once with bounds.
+//! The files of a model, read once with bounds.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use broker_files::ReadError;
 use broker_model::text::shown_line;
@@ -8,21 +8,14 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest as _, Sha256};
 
-use crate::EmbedError;
-
 /// Maximum bytes of a file of settings.
 const MAX_SETTINGS_BYTES: usize = 1 << 20;
 /// Maximum bytes of `tokenizer.json`.
 const MAX_TOKENIZER_BYTES: usize = 64 << 20;
 /// Maximum bytes of `model.safetensors`.
 const MAX_TENSOR_BYTES: usize = 4 << 30;
-/// The organisation of a name without one.
-const DEFAULT_ORGANISATION: &str = "sentence-transformers";
 /// The modules of `modules.json` that are computed here.
 const KNOWN_MODULES: [&str; 4] = ["Transformer", "Pooling", "Normalize", "StaticEmbedding"];
-
-/// The variables by which a model is found.
-pub(crate) type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// The files of a model.
 #[derive(Debug)]
@@ -44,69 +37,6 @@ pub(super) struct Files {
 #[derive(Deserialize)]
 struct Module {
     r#type: String,
-}
-
-/// The folder of a model: a path, or a name in the cache of Hugging Face.
-///
-/// # Errors
-///
-/// If no folder has it; the error lists the folders.
-pub(super) fn find(name: &str, base: &Path, lookup: Lookup<'_>) -> Result<PathBuf, EmbedError> {
-    let missing = |searched: &[PathBuf]| {
-        let searched = searched.iter().map(|path| path.display().to_string());
-        EmbedError::ModelMissing {
-            name: shown_line(name, 200),
-            searched: searched.collect::<Vec<_>>().join(", "),
-        }
-    };
-    let local = base.join(name);
-    if local.is_dir() {
-        return Ok(local);
-    }
-    let (organisation, model) = name.split_once('/').unwrap_or((DEFAULT_ORGANISATION, name));
-    let is_part = |part: &str| {
-        !part.is_empty()
-            && !part.starts_with('.')
-            && part
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
-    };
-    let cache = cache_folder(lookup).filter(|_| is_part(organisation) && is_part(model));
-    let Some(cache) = cache else {
-        return Err(missing(&[local]));
-    };
-    let cached = cache.join(format!("models--{organisation}--{model}"));
-    match snapshot(&cached) {
-        Some(folder) => Ok(folder),
-        None => Err(missing(&[local, cached])),
-    }
-}
-
-/// The cache of Hugging Face.
-fn cache_folder(lookup: Lookup<'_>) -> Option<PathBuf> {
-    let set = |name| lookup(name).filter(|value| !value.is_empty());
-    if let Some(cache) = set("HF_HUB_CACHE") {
-        return Some(cache.into());
-    }
-    let home = match set("HF_HOME") {
-        Some(home) => PathBuf::from(home),
-        None => Path::new(&set("HOME")?).join(".cache/huggingface"),
-    };
-    Some(home.join("hub"))
-}
-
-/// The snapshot that `main` names, or the only one.
-fn snapshot(cached: &Path) -> Option<PathBuf> {
-    let snapshots = cached.join("snapshots");
-    if let Ok(revision) = broker_files::read_text(&cached.join("refs/main"), 100) {
-        let revision = revision.trim();
-        let is_hash = !revision.is_empty() && revision.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let folder = snapshots.join(revision);
-        return (is_hash && folder.is_dir()).then_some(folder);
-    }
-    let mut folders = std::fs::read_dir(&snapshots).ok()?;
-    let folder = folders.next()?.ok()?.path();
-    (folders.next().is_none() && folder.is_dir()).then_some(folder)
 }
 
 impl Files {

@@ -17,10 +17,9 @@ use tokenizers::{Tokenizer, TruncationParams};
 use tokio::sync::oneshot;
 
 use crate::{EmbedError, ModelIdentity, TextKind};
+use broker_files::{Lookup, find_model};
 use folder::{Files, settings};
 use network::{Network, Pooling};
-
-pub(crate) use folder::Lookup;
 
 /// Maximum number of jobs that wait for a model.
 const MAX_WAITING: usize = 32;
@@ -45,15 +44,15 @@ struct Job {
     reply: oneshot::Sender<Result<Vec<Embedding>, EmbedError>>,
 }
 
-/// What the thread of a model has.
+/// The data of the thread of a model.
 struct Loaded {
     name: String,
     network: Network,
     tokenizer: Tokenizer,
     pooling: Pooling,
-    /// What a query begins with.
+    /// The prefix of a query.
     query_prefix: String,
-    /// What a document begins with.
+    /// The prefix of a document.
     document_prefix: String,
 }
 
@@ -66,7 +65,7 @@ struct Prompts {
 impl LocalModel {
     /// Finds and loads a model. Blocks for the time that its files take; starts a thread.
     pub(crate) fn open(name: &str, base: &Path, lookup: Lookup<'_>) -> Result<Self, EmbedError> {
-        let folder = folder::find(name, base, lookup)?;
+        let folder = find_model(name, base, lookup)?;
         let failed = |reason: String| EmbedError::Model {
             name: shown_line(name, 200),
             reason,

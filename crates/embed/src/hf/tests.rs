@@ -307,40 +307,6 @@ fn hostile_settings_are_refused_and_the_file_is_named() {
     assert!(missing.refusal().contains("tokenizer.json"));
 }
 
-#[test]
-fn names_are_found_in_the_cache_and_nowhere_else() {
-    let cache = TempDir::new().expect("a folder");
-    let snapshots = cache
-        .path()
-        .join("hub/models--sentence-transformers--tiny/snapshots");
-    fs::create_dir_all(snapshots.join("abc123")).expect("writable");
-    let home = cache.path().to_str().expect("a path").to_owned();
-    let lookup = |name: &str| (name == "HF_HOME").then(|| home.clone());
-    let base = TempDir::new().expect("a folder");
-    let find = |name: &str| folder::find(name, base.path(), &lookup);
-    assert_eq!(find("tiny"), Ok(snapshots.join("abc123")));
-    assert_eq!(find("sentence-transformers/tiny"), find("tiny"));
-    // Of two snapshots, `main` is one.
-    fs::create_dir_all(snapshots.join("def456")).expect("writable");
-    assert!(find("tiny").is_err());
-    let refs = cache
-        .path()
-        .join("hub/models--sentence-transformers--tiny/refs");
-    fs::create_dir_all(&refs).expect("writable");
-    fs::write(refs.join("main"), "def456\n").expect("writable");
-    assert_eq!(find("tiny"), Ok(snapshots.join("def456")));
-    fs::write(refs.join("main"), "../../..").expect("writable");
-    assert!(find("tiny").is_err());
-    for name in ["../hub", "a/../b", "a/b/c", "other", ".."] {
-        let refused = find(name).map(|found| found.starts_with(cache.path()));
-        assert_ne!(refused, Ok(true), "{name}");
-    }
-    let missing = find("org/none").expect_err("no such model").to_string();
-    assert!(missing.contains("models--org--none"), "{missing}");
-    fs::create_dir_all(base.path().join("models/own")).expect("writable");
-    assert_eq!(find("models/own"), Ok(base.path().join("models/own")));
-}
-
 #[tokio::test]
 async fn full_queue_refuses_and_callers_that_leave_are_skipped() {
     let folder = Folder::bert();

@@ -79,7 +79,7 @@ impl Hints {
     }
 }
 
-/// What a call of a tool may do, by the hints of the tool.
+/// The effects that a call of a tool may have, by the hints of the tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallSafety {
     /// It changes nothing: `readOnlyHint` is true.

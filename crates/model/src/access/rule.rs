@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::GroupSet;
 use super::hints::{Hint, Hints};
 
-/// What a rule does.
+/// The effect of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Allows tools.
@@ -18,7 +18,7 @@ pub enum Effect {
 /// A rule: an effect on the tools that match, for callers in some groups.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// What it does.
+    /// Its effect.
     pub effect: Effect,
     /// The paths of the tools.
     pub paths: PathPatterns,

@@ -251,7 +251,7 @@ fn of_row(row: Row) -> Matrix {
     }
 }
 
-/// What callers in `groups` get: everything, or the narrowings one of which a call must match.
+/// The right of callers in `groups`: everything, or the narrowings one of which a call must match.
 fn reference(row: &Row, groups: u64) -> (bool, Vec<u32>) {
     let denied = row
         .deny

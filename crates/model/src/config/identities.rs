@@ -30,7 +30,7 @@ pub struct Identities {
     pub keys_file: Option<Template>,
     /// The issuers whose tokens are accepted.
     pub issuers: Vec<Issuer>,
-    /// What happens to calls that were sent when the right of their caller ends.
+    /// Whether calls that were sent are cancelled when the right of their caller ends.
     pub on_revoke: OnRevoke,
 }
 

@@ -42,7 +42,7 @@ pub struct Search {
     pub table: bool,
     /// The number of hits of the mode `search`, unless a caller names another.
     pub top_k: usize,
-    /// What makes the vectors of tools and queries.
+    /// The source of the vectors of tools and queries.
     pub embedder: Embedder,
     /// The local model: a folder, or a name in the cache of Hugging Face.
     pub hf_model: Option<String>,
@@ -56,7 +56,7 @@ pub struct Search {
     pub timeout: Duration,
 }
 
-/// What makes the vectors of tools and queries.
+/// The source of the vectors of tools and queries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Embedder {
     /// No model: words, and the table unless `search.table` is `false`.

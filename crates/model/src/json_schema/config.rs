@@ -39,7 +39,7 @@ pub(super) struct TreeConfig {
     limits: Option<Limits>,
     /// How MCP clients see the tools.
     mcp: Option<Mcp>,
-    /// What a search of tools uses.
+    /// The settings of a search of tools.
     search: Option<Search>,
     /// The rules of trust levels.
     trust: Option<Trust>,
@@ -80,7 +80,7 @@ pub(super) struct ServersConfig {
     limits: Option<Limits>,
     /// How MCP clients see the tools.
     mcp: Option<Mcp>,
-    /// What a search of tools uses.
+    /// The settings of a search of tools.
     search: Option<Search>,
     /// The rules of trust levels.
     trust: Option<Trust>,
@@ -330,7 +330,7 @@ enum RenderMode {
     Structured,
 }
 
-/// What a search of tools uses.
+/// The settings of a search of tools.
 #[derive(JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Search {
@@ -339,7 +339,7 @@ struct Search {
     /// The number of hits in the mode `search`, unless the caller sets `limit`. Default: 5.
     #[schemars(range(min = 1, max = 50))]
     top_k: Option<u64>,
-    /// What makes the vectors of tools and queries: nothing but words and table, a model on this machine, or an
+    /// The source of the vectors of tools and queries: words and table only, a model on this machine, or an
     /// endpoint. The lock is made for it. Default: `BM25`.
     embedder: Option<Embedder>,
     /// The model of `HF`: a folder, or a name in the cache of Hugging Face.
@@ -358,7 +358,7 @@ struct Search {
     timeout: Option<f64>,
 }
 
-/// What makes the vectors of tools and queries.
+/// The source of the vectors of tools and queries.
 #[derive(JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 enum Embedder {

@@ -17,7 +17,7 @@ pub(super) struct Identities {
     /// Issuers whose tokens (JWT) are accepted.
     #[schemars(length(max = 16))]
     issuers: Option<Vec<Issuer>>,
-    /// What happens to running calls of a caller whose right ends: `discard` their results, or `cancel` them.
+    /// The treatment of running calls of a caller whose right ends: `discard` their results, or `cancel` them.
     /// Default: `discard`.
     on_revoke: Option<OnRevoke>,
 }

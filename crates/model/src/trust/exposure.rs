@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{SensitiveNames, TrustLevel};
 use crate::filter::ToolFilter;
 
-/// What decides which tools of a source are exposed: its filter, its trust level and the sensitive names.
+/// The settings that decide which tools of a source are exposed: its filter, its trust level and the sensitive names.
 #[derive(Clone, Debug)]
 pub struct Exposure {
     filter: ToolFilter,

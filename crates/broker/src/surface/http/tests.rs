@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use axum::http::request::Builder;
 use broker_mcp::Environment;
-use broker_model::config::{Config, McpMode, Routing};
+use broker_model::config::Config;
 use serde_json::Value;
 
 use mcp::initialized;
@@ -69,12 +69,7 @@ fn surface_with(summary: &str, secret: Option<&str>, address: &str) -> Arc<HttpS
         hosts: HostPolicy::default(),
         body_bytes: 100,
         mcp: McpSettings {
-            view: ClientView {
-                mode: McpMode::Meta,
-                routing: Routing::default(),
-                top_k: 5,
-                split_calls: false,
-            },
+            view: ClientView::default(),
             list_changed_exec: None,
             session_idle: Duration::from_secs(60),
             body_bytes: 400,

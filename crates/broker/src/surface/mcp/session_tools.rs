@@ -29,7 +29,7 @@ struct State {
     clock: u64,
     /// The open streams that announce changes.
     streams: usize,
-    /// What changed since the last announcement.
+    /// The numbers of tools that changed since the last announcement.
     unannounced: Changed,
 }
 

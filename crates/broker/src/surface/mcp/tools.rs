@@ -156,7 +156,7 @@ const META_INSTRUCTIONS: &str = "Many tools behind three: find one with meta_tre
      run it with meta_call. Copy paths from replies; do not guess them. If a call fails, follow `hint`; repeat it \
      unchanged only if `retryable`. ";
 
-/// What changes with split calls.
+/// The texts that change with split calls.
 const SPLIT_META_INSTRUCTIONS: &str = "meta_call is three tools: meta_call_read for tools that change nothing, \
      meta_call_write for tools that change something without deleting or overwriting, meta_call_destructive for all \
      others. A call by the wrong one is refused with the right name. ";
@@ -186,8 +186,8 @@ pub(super) fn meta_tools(client: &Client) -> Value {
             "inputSchema": {
                 "type": "object",
                 "properties": {
-                    "query": { "type": "string", "maxLength": 400 },
-                    "limit": { "type": "integer", "minimum": 1, "maximum": 50, "default": 5 },
+                    "query": query_schema(),
+                    "limit": limit_schema(5),
                     "path": { "type": "string", "default": root, "description": "Node" },
                     "depth": { "type": "integer", "minimum": 1, "maximum": MAX_DEPTH },
                 },
@@ -225,6 +225,15 @@ pub(super) fn meta_tools(client: &Client) -> Value {
     Value::from(tools)
 }
 
+fn query_schema() -> Value {
+    json!({ "type": "string", "maxLength": 400 })
+}
+
+/// The schema of the number of hits.
+fn limit_schema(default: usize) -> Value {
+    json!({ "type": "integer", "minimum": 1, "maximum": 50, "default": default })
+}
+
 /// The entries of the broker's tools in the mode `search`; `is_dynamic` if the found tools are in the list as well.
 pub(super) fn search_tools(client: &Client, is_dynamic: bool) -> Vec<Value> {
     let areas = areas(&client.core, &client.identity);
@@ -239,8 +248,8 @@ pub(super) fn search_tools(client: &Client, is_dynamic: bool) -> Vec<Value> {
         "inputSchema": {
             "type": "object",
             "properties": {
-                "query": { "type": "string", "maxLength": 400 },
-                "limit": { "type": "integer", "minimum": 1, "maximum": 50, "default": client.view.top_k },
+                "query": query_schema(),
+                "limit": limit_schema(client.view.top_k),
             },
             "required": ["query"],
         },

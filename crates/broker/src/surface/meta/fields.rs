@@ -43,7 +43,7 @@ pub(super) struct DescRequest {
     pub(super) is_full: bool,
 }
 
-/// What differs between the bodies of surfaces.
+/// The form of a body, which differs between surfaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::surface) enum BodyForm {
     /// Those of the meta API.

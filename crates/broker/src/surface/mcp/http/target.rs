@@ -1,4 +1,4 @@
-//! What the URL of a request says: the mode, and the part of the tree.
+//! The parts of a request's URL: the mode of its route, and the part of the tree in its query.
 
 use broker_model::config::McpMode;
 use percent_encoding::percent_decode_str;
