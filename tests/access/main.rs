@@ -10,3 +10,4 @@ mod refusals;
 mod rights;
 mod sessions;
 mod stage;
+mod websocket;

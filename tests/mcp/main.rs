@@ -1,5 +1,6 @@
 //! Both sides of MCP: the broker as a server over standard input and output, and as a client of servers.
 
+mod adapter;
 mod cancel;
 mod client;
 mod clients;
@@ -13,3 +14,4 @@ mod sdk;
 mod search_mode;
 mod stdio;
 mod unreachable;
+mod websocket;

@@ -17,7 +17,11 @@ use crate::surface::mcp::stdio::StdioSurface;
 use crate::surface::{CallerSettings, ClientView, McpSettings, Surface as _, SurfaceSettings};
 
 /// Serves one HTTP connection over `stream` until the caller ends it. Requests must have the secret.
-pub async fn serve_http(core: &Core, secret: &str, stream: impl AsyncRead + AsyncWrite + Unpin) {
+pub async fn serve_http(
+    core: &Core,
+    secret: &str,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+) {
     let address = (Ipv4Addr::LOCALHOST, 0).into();
     let access = HttpAccess {
         secret: Some(Secret::new(secret)),
@@ -51,6 +55,7 @@ fn settings() -> SurfaceSettings {
             view: ClientView::default(),
             list_changed_exec: None,
             session_idle: Mcp::default().session_idle,
+            serves_v1: true,
             body_bytes: Limits::default().body_bytes,
         },
         callers: CallerSettings::default(),

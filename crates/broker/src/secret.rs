@@ -1,16 +1,50 @@
 //! The secret of the callers: read once from one of three places, checked, and never shown.
 
+use std::env::VarError;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
+use broker_model::config::ADAPTER_SECRET_VARIABLE;
 use broker_model::redact::Secret;
 use broker_model::{Diagnostic, DiagnosticCode};
 
 /// The variable that may contain the secret. The allow-list of children's variables does not include
 /// it.
 pub(crate) const VARIABLE: &str = "MCP_BROKER_SECRET";
+/// Those that may contain it, the first one first. The second name is that of a simple MCP adapter.
+const VARIABLES: [&str; 2] = [VARIABLE, ADAPTER_SECRET_VARIABLE];
 /// The maximum length of a secret file.
 const MAX_FILE_BYTES: usize = 64 << 10;
+
+/// The first of the variables that is set, and its value. A second one with another value is a warning.
+///
+/// # Errors
+///
+/// The name of a variable that is not UTF-8: to treat it as unset would open the broker.
+pub(crate) fn of_environment(
+    lookup: impl Fn(&'static str) -> Result<String, VarError>,
+) -> Result<Option<(&'static str, String)>, &'static str> {
+    let mut set = Vec::new();
+    for name in VARIABLES {
+        match lookup(name) {
+            Ok(text) => set.push((name, text)),
+            Err(VarError::NotPresent) => {}
+            Err(VarError::NotUnicode(_)) => return Err(name),
+        }
+    }
+    if let [(own, value), (other, ignored)] = &set[..]
+        && value != ignored
+    {
+        tracing::warn!("`{own}` and `{other}` differ; `{own}` counts");
+    }
+    Ok(set.into_iter().next())
+}
+
+/// The values of all variables, which must not be shown where no secret is needed either.
+pub(crate) fn values_to_hide() -> impl Iterator<Item = Secret> {
+    let values = VARIABLES.iter().filter_map(|name| std::env::var(name).ok());
+    values.map(Secret::new)
+}
 
 /// The three possible places of the secret.
 #[derive(Debug, Default)]
@@ -19,8 +53,8 @@ pub(crate) struct SecretSources<'a> {
     pub(crate) argument: Option<&'a str>,
     /// `--secret-file`.
     pub(crate) file: Option<&'a Path>,
-    /// `MCP_BROKER_SECRET`.
-    pub(crate) variable: Option<&'a str>,
+    /// A variable: its name and its value.
+    pub(crate) variable: Option<(&'static str, &'a str)>,
 }
 
 /// A secret, or none, with warnings and diagnostics.
@@ -52,10 +86,12 @@ pub(crate) enum SecretError {
 
 /// Reads the secret from the place where it is given.
 pub(crate) fn load(places: &SecretSources<'_>) -> Result<LoadedSecret, SecretError> {
-    let given: Vec<&str> = [
-        places.argument.map(|_| "the third argument"),
-        places.file.map(|_| "`--secret-file`"),
-        places.variable.map(|_| "the variable `MCP_BROKER_SECRET`"),
+    let given: Vec<String> = [
+        places.argument.map(|_| "the third argument".to_owned()),
+        places.file.map(|_| "`--secret-file`".to_owned()),
+        places
+            .variable
+            .map(|(name, _)| format!("the variable `{name}`")),
     ]
     .into_iter()
     .flatten()
@@ -68,13 +104,13 @@ pub(crate) fn load(places: &SecretSources<'_>) -> Result<LoadedSecret, SecretErr
         loaded.warnings.push(format!(
             "the secret is an argument, so every user of this machine can see it in the process table; use `{VARIABLE}` or `--secret-file`"
         ));
-        loaded.secret = Some(check(text, given[0])?);
+        loaded.secret = Some(check(text, &given[0])?);
     } else if let Some(file) = places.file {
         let (text, diagnostic) = read(file)?;
         loaded.diagnostics.extend(diagnostic);
-        loaded.secret = Some(check(&text, given[0])?);
-    } else if let Some(text) = places.variable {
-        loaded.secret = Some(check(text, given[0])?);
+        loaded.secret = Some(check(&text, &given[0])?);
+    } else if let Some((_, text)) = places.variable {
+        loaded.secret = Some(check(text, &given[0])?);
     }
     Ok(loaded)
 }
@@ -163,17 +199,37 @@ mod tests {
         assert_eq!(loaded.secret.unwrap().expose(), "s3cret");
         assert!(loaded.warnings[0].contains("process table"));
         let loaded = load(&SecretSources {
-            variable: Some("s3cret"),
+            variable: Some((VARIABLE, "s3cret")),
             ..SecretSources::default()
         })
         .unwrap();
         assert_eq!((loaded.warnings.len(), loaded.diagnostics.len()), (0, 0));
         let two = SecretSources {
             argument: Some("a"),
-            variable: Some("b"),
+            variable: Some((VARIABLE, "b")),
             ..SecretSources::default()
         };
         assert!(matches!(load(&two), Err(SecretError::Several(_))));
+    }
+
+    #[test]
+    fn secret_is_read_of_the_first_variable_that_is_set() {
+        let lookup = |set: &'static [(&str, &str)]| {
+            of_environment(move |name| {
+                let found = set.iter().find(|(known, _)| *known == name);
+                found.map_or(
+                    Err(VarError::NotPresent),
+                    |(_, text)| Ok((*text).to_owned()),
+                )
+            })
+        };
+        assert_eq!(lookup(&[]), Ok(None));
+        let other = lookup(&[("ZYRA_API_KEY", "b")]);
+        assert_eq!(other, Ok(Some(("ZYRA_API_KEY", "b".to_owned()))));
+        let both = lookup(&[("ZYRA_API_KEY", "b"), (VARIABLE, "a")]);
+        assert_eq!(both, Ok(Some((VARIABLE, "a".to_owned()))));
+        let unreadable = of_environment(|_| Err(VarError::NotUnicode("\u{0}".into())));
+        assert_eq!(unreadable, Err(VARIABLE));
     }
 
     #[test]
@@ -217,7 +273,7 @@ mod tests {
             (" s3cret", DiagnosticCode::EnvValue),
         ] {
             let error = load(&SecretSources {
-                variable: Some(text),
+                variable: Some((VARIABLE, text)),
                 ..SecretSources::default()
             })
             .unwrap_err();

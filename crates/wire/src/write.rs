@@ -155,6 +155,12 @@ impl Text {
     }
 }
 
+impl AsRef<[u8]> for Text {
+    fn as_ref(&self) -> &[u8] {
+        self.json.as_ref()
+    }
+}
+
 impl<T: Into<Json>> From<T> for Text {
     fn from(json: T) -> Self {
         Self::charged(json, Charge::default())

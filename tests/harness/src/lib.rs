@@ -29,6 +29,7 @@ mod tally;
 mod terminal;
 mod tls;
 mod unread;
+pub mod websocket;
 
 pub use alone::{again, alone};
 pub use bench::{Bench, contains, node};

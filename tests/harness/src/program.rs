@@ -60,6 +60,9 @@ impl Run {
             "MCP_BROKER_CONFIG",
             "MCP_BROKER_LOCKED",
             "MCP_BROKER_SECRET",
+            "ZYRA_API_KEY",
+            "ZYRA_ENABLE_MCP",
+            "ZYRA_MCP_MAX_BODY_BYTES",
         ] {
             command.env_remove(name);
         }

@@ -10,7 +10,7 @@ use harness::{Broker, Chaos};
 use serde_json::{Value, json};
 
 /// A broker over scripted servers.
-fn chaos_broker(args: &[&str]) -> (Chaos, Broker) {
+pub(crate) fn chaos_broker(args: &[&str]) -> (Chaos, Broker) {
     let chaos = Chaos::new();
     let all: Vec<_> = ["127.0.0.1:0"].iter().chain(args).copied().collect();
     let broker = Broker::start_ready(chaos.run("chaos-broker", &all));
@@ -18,7 +18,7 @@ fn chaos_broker(args: &[&str]) -> (Chaos, Broker) {
 }
 
 /// The params of a call of `/a/echo` by its flat name.
-fn echo(text: &str) -> Value {
+pub(crate) fn echo(text: &str) -> Value {
     json!({"name": "a-echo", "arguments": {"text": text}})
 }
 
@@ -37,7 +37,7 @@ fn names(result: &Value) -> Vec<String> {
 }
 
 /// The text that `/a/echo` got.
-fn echoed(result: &Value) -> String {
+pub(crate) fn echoed(result: &Value) -> String {
     let report: Value = serde_json::from_str(text_of(result)).expect("it reports its call as JSON");
     report["text"].as_str().expect("a text").to_owned()
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use broker_doctor::Diagnosis;
 use broker_mcp::Environment;
 use broker_model::exit::Exit;
-use broker_model::redact::{Redactor, Secret};
+use broker_model::redact::Redactor;
 use broker_model::text;
 use broker_process::guard::Signals;
 use tokio::time::timeout;
@@ -46,8 +46,8 @@ pub(super) async fn run(
         .environment(&environment);
     let exam = SourceExam::new(parts);
     let exam = unless_refused(exam, diagnostics)?;
-    let secret = std::env::var(secret::VARIABLE).ok().map(Secret::new);
-    output.mask(&exam.redactor().merge(&Redactor::new(secret)));
+    let hidden = Redactor::new(secret::values_to_hide());
+    output.mask(&exam.redactor().merge(&hidden));
     let all = tokio::select! {
         all = examine(catalog, exam, output) => all,
         () = signals.stop() => return Ok(interrupted(output).await),

@@ -77,21 +77,12 @@ pub(super) fn load_secret(
     argument: Option<&str>,
     file: Option<&Path>,
 ) -> Result<Option<Secret>, Failure> {
-    let variable = match std::env::var(secret::VARIABLE) {
-        Ok(text) => Some(text),
-        Err(std::env::VarError::NotPresent) => None,
-        // Treating this as "no secret" would open the broker.
-        Err(std::env::VarError::NotUnicode(_)) => {
-            return Err(Failure::Usage(format!(
-                "`{}` is not UTF-8",
-                secret::VARIABLE
-            )));
-        }
-    };
+    let variable = secret::of_environment(std::env::var)
+        .map_err(|name| Failure::Usage(format!("`{name}` is not UTF-8")))?;
     let loaded = secret::load(&SecretSources {
         argument,
         file,
-        variable: variable.as_deref(),
+        variable: variable.as_ref().map(|(name, text)| (*name, text.as_str())),
     })?;
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");

@@ -11,10 +11,10 @@ use super::failure::Failure;
 use crate::list_changed_exec::ListChangedExec;
 use crate::surface::{ClientView, McpSettings};
 
-/// `0` or `false`: no MCP clients over HTTP.
-const ENABLE: &str = "MCP_BROKER_ENABLE_MCP";
-/// The maximum bytes of a message over HTTP.
-const MAX_BODY_BYTES: &str = "MCP_BROKER_MCP_MAX_BODY_BYTES";
+/// `0` or `false`: no MCP clients over HTTP. The second name is that of a simple MCP adapter.
+const ENABLE: [&str; 2] = ["MCP_BROKER_ENABLE_MCP", "ZYRA_ENABLE_MCP"];
+/// The maximum bytes of a message over HTTP. The second name is that of a simple MCP adapter.
+const MAX_BODY_BYTES: [&str; 2] = ["MCP_BROKER_MCP_MAX_BODY_BYTES", "ZYRA_MCP_MAX_BODY_BYTES"];
 /// The name of a header for the secret, in addition to the usual ones.
 const KEY_HEADER: &str = "API_KEY_HEADER";
 
@@ -43,21 +43,22 @@ impl McpVariables {
     fn from_lookup(
         lookup: impl Fn(&str) -> Result<Option<String>, Failure>,
     ) -> Result<Self, Failure> {
-        let is_enabled = match lookup(ENABLE)?.as_deref() {
-            None | Some("" | "1" | "true") => true,
-            Some("0" | "false") => false,
-            Some(_) => {
-                return Err(Failure::Usage(format!("`{ENABLE}` must be `0` or `1`")));
-            }
+        let is_enabled = match first_set(&lookup, ENABLE)? {
+            None => true,
+            Some((name, text)) => match text.to_ascii_lowercase().as_str() {
+                "1" | "true" | "yes" | "on" => true,
+                "0" | "false" | "no" | "off" => false,
+                _ => return Err(Failure::Usage(format!("`{name}` must be `0` or `1`"))),
+            },
         };
-        let max_body_bytes = match lookup(MAX_BODY_BYTES)? {
+        let max_body_bytes = match first_set(&lookup, MAX_BODY_BYTES)? {
             None => None,
-            Some(text) => match text.parse() {
+            Some((name, text)) => match text.parse() {
                 Ok(bytes) if BODY_BYTES.contains(&bytes) => Some(bytes),
                 _ => {
                     let (least, most) = (BODY_BYTES.start(), BODY_BYTES.end());
                     return Err(Failure::Usage(format!(
-                        "`{MAX_BODY_BYTES}` must be a number of bytes from {least} to {most}"
+                        "`{name}` must be a number of bytes from {least} to {most}"
                     )));
                 }
             },
@@ -88,9 +89,29 @@ impl McpVariables {
             view,
             list_changed_exec,
             session_idle: config.mcp.session_idle,
+            serves_v1: config.surfaces.v1,
             body_bytes: self.max_body_bytes.unwrap_or(config.limits.body_bytes),
         }
     }
+}
+
+/// The name and value of the first of two variables that is set and not empty. A value that differs from a second one
+/// is a warning.
+fn first_set(
+    lookup: &impl Fn(&str) -> Result<Option<String>, Failure>,
+    names: [&'static str; 2],
+) -> Result<Option<(&'static str, String)>, Failure> {
+    let mut set = Vec::new();
+    for name in names {
+        let value = lookup(name)?.filter(|value| !value.is_empty());
+        set.extend(value.map(|value| (name, value)));
+    }
+    if let [(own, value), (other, ignored)] = &set[..]
+        && value != ignored
+    {
+        tracing::warn!("`{own}` and `{other}` differ; `{own}` counts");
+    }
+    Ok(set.into_iter().next())
 }
 
 #[cfg(test)]
@@ -104,17 +125,27 @@ mod tests {
     #[test]
     fn mcp_variables_are_read_or_refused() {
         assert!(read("", "").unwrap().is_enabled);
-        assert!(!read(ENABLE, "0").unwrap().is_enabled);
-        assert_eq!(
-            read(MAX_BODY_BYTES, "4096").unwrap().max_body_bytes,
-            Some(4096)
-        );
+        for name in ENABLE {
+            assert!(!read(name, "0").unwrap().is_enabled, "{name}");
+            assert!(!read(name, "False").unwrap().is_enabled, "{name}");
+            assert!(read(name, "yes").unwrap().is_enabled, "{name}");
+        }
+        for name in MAX_BODY_BYTES {
+            assert_eq!(read(name, "4096").unwrap().max_body_bytes, Some(4096));
+        }
+        let own_first = McpVariables::from_lookup(|name| {
+            Ok(ENABLE
+                .contains(&name)
+                .then(|| (name != ENABLE[0]).to_string()))
+        });
+        assert!(!own_first.unwrap().is_enabled);
         let key = read(KEY_HEADER, "X-Broker-Key").unwrap().key_header;
         assert_eq!(key.unwrap(), "x-broker-key");
         for (name, value) in [
-            (ENABLE, "no"),
-            (MAX_BODY_BYTES, "1"),
-            (MAX_BODY_BYTES, "4k"),
+            (ENABLE[0], "never"),
+            (ENABLE[1], "2"),
+            (MAX_BODY_BYTES[0], "1"),
+            (MAX_BODY_BYTES[1], "4k"),
             (KEY_HEADER, "two words"),
             (KEY_HEADER, ""),
         ] {

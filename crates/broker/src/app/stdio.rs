@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use broker_model::exit::Exit;
-use broker_model::redact::{Redactor, Secret};
+use broker_model::redact::Redactor;
 
 use super::failure::Failure;
 use super::startup::{SignalReceivers, Startup};
@@ -34,8 +34,9 @@ pub(super) async fn start(
     let settings = startup.settings()?;
     settings.warnings.iter().for_each(warn);
     // Not needed here, but it may be set for another broker, and must not be shown.
-    let secret = std::env::var(secret::VARIABLE).ok().map(Secret::new);
-    startup.output.mask(&Redactor::new(secret));
+    startup
+        .output
+        .mask(&Redactor::new(secret::values_to_hide()));
     let mut problems = Vec::new();
     let for_surface = startup.for_surface(&settings, &mut problems);
     let core = startup.core(&settings, problems)?;

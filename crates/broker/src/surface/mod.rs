@@ -50,6 +50,8 @@ pub(crate) struct McpSettings {
     pub(crate) view: ClientView,
     /// The command that runs after the list of a session has changed.
     pub(crate) list_changed_exec: Option<Arc<ListChangedExec>>,
+    /// Whether simple clients are served at the routes below `/v1`.
+    pub(crate) serves_v1: bool,
     /// How long a session over HTTP may have neither a request nor a stream.
     pub(crate) session_idle: Duration,
     /// The maximum bytes of a message over HTTP.

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use broker_model::access::{CallSafety, Hints};
 use broker_model::config::RenderMode;
+use broker_model::digest::etag;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -54,6 +55,25 @@ pub struct ToolPage {
 }
 
 impl Core {
+    /// The tool at this path, if it exists for the caller.
+    pub fn find_tool(&self, identity: &Identity, path: &str) -> Option<FlatTool> {
+        let (view, caller) = (self.0.drift_state.view.load(), self.0.caller(identity));
+        at_path(self.0.scope(&view, &caller), path)
+    }
+
+    /// The served tools that exist for the caller, in the order of their paths.
+    pub fn callable_tools(&self, identity: &Identity) -> Vec<CallableTool> {
+        let (view, caller) = (self.0.drift_state.view.load(), self.0.caller(identity));
+        all(self.0.scope(&view, &caller))
+    }
+
+    /// The entity tag of a text that was made for the caller. Where callers may see different entries, callers of other
+    /// admission classes get other tags for the same text.
+    pub fn entity_tag(&self, identity: &Identity, text: &[u8]) -> String {
+        let (view, caller) = (self.0.drift_state.view.load(), self.0.caller(identity));
+        self.0.scope(&view, &caller).etag_of(etag(text))
+    }
+
     /// The served tools of these flat names that exist for the caller, as entries of `tools/list`, each with its flat
     /// name, in the given order.
     pub fn listed_tools<'n>(
@@ -90,12 +110,32 @@ pub(crate) fn find(scope: Scope<'_>, name: &str) -> Option<u32> {
 
 /// The tool with a flat name, if it exists for the caller.
 pub(crate) fn describe(scope: Scope<'_>, name: &str) -> Option<FlatTool> {
-    let at = find(scope, name)?;
+    find(scope, name).map(|at| flat_tool(scope, at))
+}
+
+/// The tool at a path, if it exists for the caller.
+pub(crate) fn at_path(scope: Scope<'_>, path: &str) -> Option<FlatTool> {
+    let entry = scope.catalog.find(path).filter(|at| scope.admits(*at))?;
+    match scope.catalog.entry(entry).kind {
+        EntryKind::Tool(tool) => Some(flat_tool(scope, tool)),
+        EntryKind::Node { .. } => None,
+    }
+}
+
+fn flat_tool(scope: Scope<'_>, at: u32) -> FlatTool {
     let tool = scope.catalog.tool(at);
-    Some(FlatTool {
+    FlatTool {
         path: scope.catalog.entry(tool.entry).path,
         header_params: tool.header_params,
-    })
+    }
+}
+
+/// The served tools that exist for the caller, in the order of their paths.
+pub(crate) fn all(scope: Scope<'_>) -> Vec<CallableTool> {
+    let tools = 0..scope.catalog.tools.len() as u32;
+    let served =
+        tools.filter(|at| scope.view.is_served(*at) && scope.admits(scope.catalog.tool(*at).entry));
+    served.map(|at| called(scope, at)).collect()
 }
 
 /// A tool of the catalog with what a call of it needs.

@@ -246,7 +246,7 @@ impl Scope<'_> {
 
     /// The entity tag of a reply whose bytes have the tag `of_bytes`. Where callers may see different entries, it also depends on the
     /// catalog and on the admission class, so that equal tags do not say that two classes see the same.
-    fn etag_of(&self, of_bytes: String) -> String {
+    pub(crate) fn etag_of(&self, of_bytes: String) -> String {
         if !self.caller.needs_own_replies() {
             return of_bytes;
         }

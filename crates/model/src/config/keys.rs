@@ -18,6 +18,7 @@ pub(super) enum Level {
     Limits,
     Mcp,
     Search,
+    Surfaces,
     SearchHint,
     Trust,
     Access,
@@ -29,7 +30,7 @@ pub(super) enum Level {
     KeysFile,
 }
 
-const LEVELS: [Level; 18] = [
+const LEVELS: [Level; 19] = [
     Level::Top,
     Level::Node,
     Level::Source,
@@ -39,6 +40,7 @@ const LEVELS: [Level; 18] = [
     Level::Limits,
     Level::Mcp,
     Level::Search,
+    Level::Surfaces,
     Level::SearchHint,
     Level::Trust,
     Level::Access,
@@ -134,6 +136,7 @@ impl Level {
                 "trust",
                 "mcp",
                 "search",
+                "surfaces",
                 "audits_required",
                 "on_text_drift",
                 "on_unreachable",
@@ -207,6 +210,7 @@ impl Level {
                 "max_name",
                 "session_idle",
             ],
+            Self::Surfaces => &["v1"],
             Self::Search => &[
                 "table",
                 "top_k",
@@ -264,6 +268,7 @@ impl Level {
             Self::Limits => "`limits`",
             Self::Mcp => "`mcp`",
             Self::Search => "`search`",
+            Self::Surfaces => "`surfaces`",
             Self::SearchHint => "a hint",
             Self::Trust => "`trust` of the top level",
             Self::Access => "`access`",

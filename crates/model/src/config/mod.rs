@@ -42,6 +42,7 @@ mod servers;
 mod shell;
 mod source;
 mod spanned;
+mod surfaces;
 mod template;
 mod top;
 mod tree;
@@ -61,7 +62,10 @@ pub use reader::MAX_BYTES;
 pub use search::{
     Embedder, MAX_HINTS, OPENAI_KEY_VARIABLE, Search, SearchHint, TOP_K, hint_problem,
 };
-pub use template::{MissingVariable, Part, Template, TemplateError, is_own_variable};
+pub use surfaces::Surfaces;
+pub use template::{
+    ADAPTER_SECRET_VARIABLE, MissingVariable, Part, Template, TemplateError, is_own_variable,
+};
 pub use vscode::WORKSPACE_FOLDER;
 
 /// A checked config.
@@ -87,6 +91,8 @@ pub struct Config {
     pub mcp: Mcp,
     /// The data that a search uses besides words. Changes no lock.
     pub search: Search,
+    /// The ways in that are turned on.
+    pub surfaces: Surfaces,
     /// Which callers see and call which tools; without it, all callers see all tools.
     pub access: Option<Access>,
     /// Host names that `Host` may carry besides loopback names and addresses.

@@ -41,11 +41,13 @@ pub enum TemplateError {
 
 /// The prefix of the broker's own variables, such as the one with the callers' secret.
 const OWN_PREFIX: &str = "MCP_BROKER_";
+/// The variable with the callers' secret in set-ups of a simple MCP adapter, which the broker reads as well.
+pub const ADAPTER_SECRET_VARIABLE: &str = "ZYRA_API_KEY";
 
 /// Whether a variable belongs to the broker itself. No source may read its value, whatever pattern or
 /// `${…}` names it.
 pub fn is_own_variable(name: &str) -> bool {
-    name.starts_with(OWN_PREFIX)
+    name.starts_with(OWN_PREFIX) || name == ADAPTER_SECRET_VARIABLE
 }
 
 /// A variable that is unset and has no default.

@@ -8,8 +8,8 @@ use super::keys::{self, Level};
 use super::reader;
 use super::spanned::{Data, Member, Spanned};
 use super::{
-    Config, Document, Identities, Limits, Mcp, Node, Parsed, Search, access, fields, identities,
-    lists, mcp, public_url, search, servers, source, tree, trust, vscode,
+    Config, Document, Identities, Limits, Mcp, Node, Parsed, Search, Surfaces, access, fields,
+    identities, lists, mcp, public_url, search, servers, source, surfaces, tree, trust, vscode,
 };
 use crate::codes::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
@@ -74,6 +74,7 @@ fn top(findings: &mut Findings<'_>, cursor: &Cursor<'_>, file: &str, text: &str)
         on_unreachable: None,
         mcp: Mcp::default(),
         search: Search::default(),
+        surfaces: Surfaces::default(),
         access: None,
         allowed_hosts: Vec::new(),
         allowed_origins: Vec::new(),
@@ -106,6 +107,7 @@ fn top(findings: &mut Findings<'_>, cursor: &Cursor<'_>, file: &str, text: &str)
             "on_unreachable" => config.on_unreachable = source::unreachable(findings, &value),
             "mcp" => config.mcp = mcp::read(findings, &value),
             "search" => config.search = search::read(findings, &value),
+            "surfaces" => config.surfaces = surfaces::read(findings, &value),
             "access" => config.access = access::read(findings, &value),
             "identities" => config.identities = identities::read(findings, &value),
             "public_url" => config.public_url = public_url::read(findings, &value),

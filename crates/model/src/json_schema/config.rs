@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::access::{Access, Hints};
 use super::identities::Identities;
+use super::surfaces::{Mcp, Surfaces};
 
 /// A config of mcp-broker: a tree of nodes with servers, or the `mcpServers` of other clients.
 #[derive(JsonSchema)]
@@ -41,6 +42,8 @@ pub(super) struct TreeConfig {
     mcp: Option<Mcp>,
     /// The settings of a search of tools.
     search: Option<Search>,
+    /// The ways in that can be turned off.
+    surfaces: Option<Surfaces>,
     /// The rules of trust levels.
     trust: Option<Trust>,
     /// Names that the `Host` header may have besides loopback names and addresses.
@@ -82,6 +85,8 @@ pub(super) struct ServersConfig {
     mcp: Option<Mcp>,
     /// The settings of a search of tools.
     search: Option<Search>,
+    /// The ways in that can be turned off.
+    surfaces: Option<Surfaces>,
     /// The rules of trust levels.
     trust: Option<Trust>,
     /// Names that the `Host` header may have besides loopback names and addresses.
@@ -258,13 +263,13 @@ struct ClientCredentials {
 
 #[derive(JsonSchema)]
 #[serde(untagged)]
-enum Command {
+pub(super) enum Command {
     Line(String),
     Words(Words),
 }
 
 #[derive(JsonSchema)]
-struct Words(#[schemars(length(min = 1))] Vec<String>);
+pub(super) struct Words(#[schemars(length(min = 1))] Vec<String>);
 
 #[derive(JsonSchema)]
 struct Alias(#[schemars(regex(pattern = r"^[A-Za-z0-9_.-]{1,128}$"))] String);
@@ -404,44 +409,6 @@ struct Trust {
 
 #[derive(JsonSchema)]
 struct SensitiveWord(#[schemars(regex(pattern = r"^[^A-Z\s_.-]+(_[^A-Z\s_.-]+)?$"))] String);
-
-/// How MCP clients see the tools.
-#[derive(JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Mcp {
-    /// The tools that clients see: the meta-tools, by which they find and call the others; every tool under
-    /// its flat name; or a tool that searches. Default: `meta`.
-    mode: Option<McpMode>,
-    /// In the mode `search`: the tool `call_tool` calls what was found, or the list of a session has the tools
-    /// that it found. Default: `CALL_TOOL`.
-    routing: Option<Routing>,
-    /// Whether calls go through three tools, for tools that read, write and destroy. Default: false.
-    split_calls: Option<bool>,
-    /// A command that runs after the list of tools of a session has changed, with the rules of `command` of a
-    /// source.
-    list_changed_exec: Option<Command>,
-    /// Maximum characters of a flat name. A change needs a new build. Default: 46.
-    #[schemars(range(min = 24, max = 128))]
-    max_name: Option<u64>,
-    /// Seconds after which a session over HTTP without a request ends. Default: 1800.
-    #[schemars(range(min = 1, max = 86400))]
-    session_idle: Option<f64>,
-}
-
-#[derive(JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum McpMode {
-    Meta,
-    Direct,
-    Search,
-}
-
-#[derive(JsonSchema)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-enum Routing {
-    CallTool,
-    Dynamic,
-}
 
 /// An entry of `mcpServers`: a source that may have keys of other clients, and that may be disabled, with
 /// any content.

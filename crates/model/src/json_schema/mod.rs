@@ -24,6 +24,11 @@ mod config;
     reason = "the fields describe a file; nothing is read into them"
 )]
 mod identities;
+#[expect(
+    dead_code,
+    reason = "the fields describe a file; nothing is read into them"
+)]
+mod surfaces;
 
 /// The schema of the config that an operator writes.
 pub fn config() -> Value {

@@ -23,7 +23,7 @@ use crate::surface::CallerSettings;
 
 /// Invalid attempts are logged at most this often.
 const LOG_INTERVAL: Duration = Duration::from_secs(60);
-static API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+pub(super) static API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 
 /// The authentication of callers.
 pub(super) struct Auth {

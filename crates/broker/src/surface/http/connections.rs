@@ -10,6 +10,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::{Body, HttpBody};
+use axum::http::StatusCode;
 use bytes::Bytes;
 use hyper::body::Frame;
 use hyper::server::conn::http1;
@@ -85,7 +86,7 @@ pub(super) async fn serve(surface: Arc<HttpSurface>, listener: TcpListener) {
 #[cfg(feature = "scripted")]
 pub(super) async fn serve_stream(
     surface: Arc<HttpSurface>,
-    stream: impl AsyncRead + AsyncWrite + Unpin,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
 ) {
     let end = surface.drain.finished().child_token();
     let mut limits = ConnectionLimits::new(max_open_files());
@@ -100,7 +101,7 @@ pub(super) async fn serve_stream(
 
 async fn connection(
     surface: Arc<HttpSurface>,
-    stream: impl AsyncRead + AsyncWrite + Unpin,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     slot: ConnectionSlot,
     peer: Arc<Peer>,
     address: IpAddr,
@@ -109,6 +110,7 @@ async fn connection(
         account: peer.account().clone(),
         over_limit: slot.over_limit,
         address,
+        upgrades: TaskTracker::new(),
     };
     let service = service_fn(|request: hyper::Request<hyper::body::Incoming>| {
         let admitted = slot.phase.begin_request();
@@ -120,8 +122,10 @@ async fn connection(
                 std::future::pending::<()>().await;
             }
             let answer = answer.await;
-            // The phase ends with the body of a stream, which may be silent for long.
-            Ok::<_, Infallible>(if answer.extensions().get::<StreamReply>().is_some() {
+            // The phase ends with the body of a stream, which may be silent for long, and with an upgraded connection.
+            Ok::<_, Infallible>(if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
+                answer
+            } else if answer.extensions().get::<StreamReply>().is_some() {
                 answer.map(|body| Body::new(StreamBody { body, phase }))
             } else {
                 phase.end_request();
@@ -142,7 +146,7 @@ async fn connection(
     };
     let phase = Arc::clone(&slot.phase);
     let stream = TokioIo::new(WriteTimeout::new(stream, bounds, move || phase.written()));
-    let mut served = std::pin::pin!(builder.serve_connection(stream, service));
+    let mut served = std::pin::pin!(builder.serve_connection(stream, service).with_upgrades());
     let ended = tokio::select! {
         ended = served.as_mut() => ended,
         () = slot.phase.end().cancelled() => {
@@ -154,6 +158,9 @@ async fn connection(
             served.await
         }
     };
+    // The slot is taken as long as an upgraded connection is served.
+    caller.upgrades.close();
+    caller.upgrades.wait().await;
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection ended early");
     }

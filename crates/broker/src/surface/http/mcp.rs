@@ -7,27 +7,33 @@ use std::sync::Arc;
 use axum::body::{Body, HttpBody as _};
 use axum::extract::Request;
 use axum::http::request::Parts;
-use axum::http::{Method, Response};
+use axum::http::{Method, Response, StatusCode};
 use broker_model::CallCode;
 use broker_wire::RpcError;
 use broker_wire::protocol::{INTERNAL_ERROR, INVALID_REQUEST};
 use serde_json::json;
 
 use super::respond::{self, Refusal};
+use super::routes::{self, Route};
+use super::websocket::{self, OtherCredentials};
 use super::{Caller, HttpSurface, body};
 use crate::contain::{CaughtPanic, contain};
-use crate::surface::mcp::http::{McpRequest, ModeRoute, ReplyBody, cors, not_allowed};
+use crate::surface::mcp::http::{McpRequest, ModeRoute, ReplyBody, cors, discovery, not_allowed};
 
 /// Handles one request of an MCP client. Dropped when the client disconnects, which cancels what belongs to
 /// the request alone.
 pub(super) async fn handle(
     surface: &Arc<HttpSurface>,
-    route: ModeRoute,
+    route: Route,
     request: Request,
     caller: &Caller,
 ) -> Response<Body> {
     let request_id = surface.ids.next();
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
+    let credentials = match route {
+        Route::WebSocket(_) => websocket::take_key(&mut parts),
+        _ => OtherCredentials::default(),
+    };
     let mut body = Some(body);
     // Host and origin come before everything else, and decide whether a page may read the reply.
     let hosts = surface
@@ -41,10 +47,10 @@ pub(super) async fn handle(
             let answer = pin!(answer(
                 surface,
                 route,
-                &parts,
+                &mut parts,
                 &mut body,
-                &request_id,
-                caller
+                credentials,
+                (&request_id, caller),
             ));
             match contain(answer).await {
                 Ok(outcome) => outcome,
@@ -54,7 +60,7 @@ pub(super) async fn handle(
         Err(refusal) => Err(refusal),
     };
     let unread = body.filter(|body| !body.is_end_stream());
-    let close = unread.is_some() || caller.over_limit || surface.drain.is_draining();
+    let must_close = unread.is_some() || caller.over_limit || surface.drain.is_draining();
     if let Some(unread) = unread {
         body::linger(unread);
     }
@@ -73,25 +79,40 @@ pub(super) async fn handle(
     }
     let settings = surface.settings.load();
     let common = surface.common_headers(&settings);
+    let close = must_close && head.status != StatusCode::SWITCHING_PROTOCOLS;
     common.add_to(&mut head.headers, request_id, close);
     Response::from_parts(head, Body::new(reply_body))
 }
 
 async fn answer(
     surface: &HttpSurface,
-    route: ModeRoute,
-    parts: &Parts,
+    route: Route,
+    parts: &mut Parts,
     body: &mut Option<Body>,
-    request_id: &str,
-    caller: &Caller,
+    credentials: OtherCredentials,
+    (request_id, caller): (&str, &Caller),
 ) -> Result<Response<ReplyBody>, Refusal> {
+    let settings = surface.settings.load_full();
+    let (route, is_websocket) = match route {
+        Route::WebSocket(route) => (route, true),
+        Route::Mcp(route) => (route, false),
+        _ => return Err(Refusal::new(CallCode::RouteNotFound, routes::MESSAGE)),
+    };
+    if route == ModeRoute::V1 && !settings.mcp.serves_v1 {
+        let message = "the routes below `/v1` are turned off: `surfaces.v1` is `false`";
+        return Err(Refusal::new(CallCode::RouteNotFound, message));
+    }
+    if is_websocket {
+        return websocket::answer(surface, route, parts, credentials, request_id, caller).await;
+    }
+    let is_discovery = settings.mcp.serves_v1 && discovery::is_asked_for(route, parts);
     let has_message = match parts.method {
+        _ if is_discovery => false,
         Method::OPTIONS => return Ok(cors::preflight(parts, surface.auth.key_header())),
         Method::POST => true,
         Method::GET | Method::DELETE => false,
         _ => return Ok(not_allowed(crate::surface::mcp::http::METHODS)),
     };
-    let settings = surface.settings.load_full();
     let identity = surface.admit(parts, caller, &settings.callers).await?;
     let request = McpRequest {
         parts,
@@ -105,6 +126,9 @@ async fn answer(
     let Some(endpoint) = surface.mcp.as_ref() else {
         return Err(Refusal::new(CallCode::RouteNotFound, "MCP is turned off"));
     };
+    if is_discovery {
+        return Ok(endpoint.discovery(&request).await?);
+    }
     if !has_message {
         return Ok(endpoint.without_message(&request));
     }

@@ -14,6 +14,7 @@ use axum::http::{HeaderName, HeaderValue, Response, StatusCode};
 use broker_model::CallCode;
 use broker_model::redact::Secret;
 use tokio::net::TcpListener;
+use tokio_util::task::TaskTracker;
 
 mod auth;
 mod authority;
@@ -30,6 +31,7 @@ mod peers;
 mod resource_metadata;
 mod respond;
 mod routes;
+mod websocket;
 mod write_timeout;
 
 pub(crate) use host_policy::{BadEntry, HostPolicy};
@@ -108,7 +110,7 @@ impl HttpSurface {
     #[cfg(feature = "scripted")]
     pub(crate) async fn serve_stream(
         self: Arc<Self>,
-        stream: impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
+        stream: impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
     ) {
         connections::serve_stream(self, stream).await;
     }
@@ -148,7 +150,7 @@ impl HttpSurface {
                 return Err(Refusal::new(CallCode::MethodNotAllowed, message).allow(allow));
             }
             // An MCP request has its own reply.
-            Route::Unknown | Route::Mcp(_) => {
+            Route::Unknown | Route::Mcp(_) | Route::WebSocket(_) => {
                 let close = similar_names(parts.uri.path(), routes::paths(self.mcp.is_some()));
                 let refusal = Refusal::new(CallCode::RouteNotFound, routes::MESSAGE);
                 return Err(refusal.did_you_mean(close));
@@ -308,6 +310,8 @@ struct Caller {
     over_limit: bool,
     /// The address of the peer.
     address: IpAddr,
+    /// The task that serves the connection once it is upgraded to another protocol.
+    upgrades: TaskTracker,
 }
 
 /// Handles one request, on a connection that may be over the limit. Dropped, with its call, when the
@@ -315,7 +319,7 @@ struct Caller {
 async fn handle(surface: Arc<HttpSurface>, request: Request, caller: Caller) -> Response<Body> {
     let (parts, body) = request.into_parts();
     let route = surface.routes.find(&parts).await;
-    if let Route::Mcp(route) = route {
+    if let Route::Mcp(_) | Route::WebSocket(_) = route {
         let request = Request::from_parts(parts, body);
         // Boxed, so that the other routes have no room for it.
         return Box::pin(mcp::handle(&surface, route, request, &caller)).await;

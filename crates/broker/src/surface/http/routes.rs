@@ -19,7 +19,7 @@ use crate::surface::mcp::http::ModeRoute;
 use crate::surface::meta::Listing;
 
 /// Every path, for suggestions.
-pub(super) const PATHS: [&str; 12] = [
+pub(super) const PATHS: [&str; 15] = [
     "/meta_call",
     "/meta_tree",
     "/meta_desc",
@@ -32,8 +32,14 @@ pub(super) const PATHS: [&str; 12] = [
     "/mcp/meta",
     "/mcp/direct",
     "/mcp/search",
+    V1_MCP,
+    WEBSOCKET,
+    V1_WEBSOCKET,
 ];
 const MCP: &str = "/mcp";
+const V1_MCP: &str = "/v1/mcp";
+const WEBSOCKET: &str = "/ws/mcp";
+const V1_WEBSOCKET: &str = "/v1/ws/mcp";
 /// The number of paths that exist without MCP.
 const OTHERS: usize = 8;
 
@@ -43,7 +49,7 @@ pub(super) fn paths(mcp: bool) -> &'static [&'static str] {
 }
 
 /// The message of an unknown route.
-pub(super) const MESSAGE: &str = "the routes are `POST /meta_tree`, `POST /meta_desc`, `POST /meta_call`, `GET /healthz`, `GET /readyz`, `GET /sources` and, unless it is turned off, `/mcp`";
+pub(super) const MESSAGE: &str = "the routes are `POST /meta_tree`, `POST /meta_desc`, `POST /meta_call`, `GET /healthz`, `GET /readyz`, `GET /sources` and, unless MCP is turned off, `/mcp`, `/v1/mcp`, `/ws/mcp` and `/v1/ws/mcp`";
 
 /// The meta-tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +69,8 @@ pub(super) enum Route {
     ResourceMetadata,
     /// The endpoint of MCP clients, with any method.
     Mcp(ModeRoute),
+    /// The endpoint of MCP clients over WebSocket, with any method.
+    WebSocket(ModeRoute),
     /// A route that allows only these methods.
     WrongMethod(&'static str),
     /// An unknown route.
@@ -104,7 +112,10 @@ impl Routes {
                 .route(MCP, any(Route::Mcp(ModeRoute::Configured)))
                 .route("/mcp/meta", mode(McpMode::Meta))
                 .route("/mcp/direct", mode(McpMode::Direct))
-                .route("/mcp/search", mode(McpMode::Search));
+                .route("/mcp/search", mode(McpMode::Search))
+                .route(V1_MCP, any(Route::Mcp(ModeRoute::V1)))
+                .route(WEBSOCKET, any(Route::WebSocket(ModeRoute::Configured)))
+                .route(V1_WEBSOCKET, any(Route::WebSocket(ModeRoute::V1)));
         }
         Self {
             router: TowerToHyperService::new(router),
@@ -177,7 +188,7 @@ mod tests {
         ] {
             assert_eq!(find("POST", unknown).await, Route::Unknown, "{unknown}");
         }
-        for path in PATHS.into_iter().filter(|path| !path.starts_with(MCP)) {
+        for path in PATHS[..OTHERS].iter().copied() {
             let is_meta = path.starts_with("/meta_");
             let (wrong, allow) = if is_meta {
                 ("GET", "POST")
@@ -204,8 +215,8 @@ mod tests {
     #[tokio::test]
     async fn routes_of_mcp_clients_are_unknown_without_mcp() {
         let routes = Routes::new(false);
-        for path in ["/mcp", "/mcp/meta", "/mcp/direct", "/mcp/search"] {
-            let request = Request::builder().method("POST").uri(path);
+        for path in &PATHS[OTHERS..] {
+            let request = Request::builder().method("POST").uri(*path);
             let (parts, ()) = request.body(()).unwrap().into_parts();
             assert_eq!(routes.find(&parts).await, Route::Unknown, "{path}");
         }

@@ -15,6 +15,8 @@ use serde_json::Value;
 
 use mcp::initialized;
 
+use tokio_util::task::TaskTracker;
+
 use super::*;
 use crate::catalog::{Catalog, Entry, EntryKind, FORMAT, Span};
 use crate::core::StartMode;
@@ -72,6 +74,7 @@ fn surface_with(summary: &str, secret: Option<&str>, address: &str) -> Arc<HttpS
             view: ClientView::default(),
             list_changed_exec: None,
             session_idle: Duration::from_secs(60),
+            serves_v1: true,
             body_bytes: 400,
         },
         callers: CallerSettings::default(),
@@ -98,6 +101,7 @@ fn caller(surface: &HttpSurface) -> Caller {
         account: surface.core.memory().account(),
         over_limit: false,
         address: Ipv4Addr::LOCALHOST.into(),
+        upgrades: TaskTracker::new(),
     }
 }
 

@@ -12,6 +12,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
+use super::adapter::{CommandCall, Dialect, ResultForm, check_mode};
 use super::notifications::TOOLS_CHANGED;
 use super::protocol::Params;
 use super::reply::{Answer, Text};
@@ -47,6 +48,8 @@ pub(super) struct ToolCall {
     arguments: Bytes,
     pub(super) era: Era,
     pub(super) meta: RequestMeta,
+    /// The form of its result, if it is not that of the specification.
+    form: Option<Box<ResultForm>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -115,11 +118,32 @@ impl ToolCall {
             }
             Some(_) => return Err(wrong("`arguments` must be an object")),
         };
+        if client.dialect != Dialect::Standard {
+            check_mode(&params.members)?;
+        }
+        let form = (client.dialect == Dialect::Simple).then(|| Box::new(ResultForm::WithStatus));
         Ok(Self {
             tool,
             arguments,
             era,
             meta: RequestMeta::read(&params.meta, era)?,
+            form,
+        })
+    }
+
+    /// Reads the params of `callTool`.
+    pub(super) fn of_command(
+        client: &Client,
+        params: &Params<'_>,
+        era: Era,
+    ) -> Result<Self, RpcError> {
+        let (call, arguments) = CommandCall::read(params)?;
+        Ok(Self {
+            tool: Tool::Flat(call.find(client)?),
+            arguments,
+            era,
+            meta: RequestMeta::read(&params.meta, era)?,
+            form: Some(Box::new(ResultForm::Command(call))),
         })
     }
 
@@ -138,14 +162,28 @@ impl ToolCall {
 
     /// Runs the call. A refusal of the broker is a result too.
     pub(super) async fn run(&self, client: &Client, parts: &CallParts<'_>) -> Answer {
-        match self.ask(client, parts).await {
-            Ok(result) => Ok(result),
-            Err(CallError::Server(error)) => Err(error),
+        let result = match self.ask(client, parts).await {
+            Ok(result) => result,
+            Err(CallError::Server(error)) => {
+                return Err(match &self.form {
+                    None => error,
+                    Some(form) => form.server_error(error),
+                });
+            }
             Err(CallError::Refused(error)) => {
                 let request_id = parts.request_id;
                 tracing::debug!(request_id, code = error.code.as_str(), "refused");
-                Ok(result::error(&error, request_id, self.era).into())
+                let form = self.form.as_deref();
+                if let Some(refusal) = form.and_then(|form| form.refusal(&error, request_id)) {
+                    return Err(refusal);
+                }
+                result::error(&error, request_id, self.era).into()
             }
+        };
+        match &self.form {
+            None => Ok(result),
+            // Boxed, so that other calls do not carry its size.
+            Some(form) => Box::pin(form.convert(&client.core, parts.account, result)).await,
         }
     }
 

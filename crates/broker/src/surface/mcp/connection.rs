@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::call::ToolCall;
 use super::call_task::CallTask;
-use super::in_flight::{BatchId, InFlight, MAX_IN_FLIGHT};
+use super::in_flight::{BatchId, InFlight};
 use super::protocol::{self, Action, Params};
 use super::reply::{self, Answer, NO_ROOM, refusal};
 use super::subscription::{Subscription, report_changes};
@@ -53,20 +53,29 @@ enum Dispatch {
 }
 
 impl Connection {
-    /// A connection, and the notifications to send to its client. Those of a request have to be sent before
-    /// its answer.
-    pub(super) fn new(client: Arc<Client>, account: Account) -> (Self, mpsc::Receiver<Outgoing>) {
+    /// A connection with at most `max_in_flight` open requests, and the notifications to send to its client. Those of
+    /// a request have to be sent before its answer.
+    pub(super) fn new(
+        client: Arc<Client>,
+        account: Account,
+        max_in_flight: usize,
+    ) -> (Self, mpsc::Receiver<Outgoing>) {
         let (messages, waiting) = mpsc::channel(MAX_WAITING_MESSAGES);
         let connection = Self {
             subscriptions: client.core.drain().draining(),
             client,
             account,
             revision: None,
-            in_flight: InFlight::default(),
+            in_flight: InFlight::new(max_in_flight),
             outgoing: Vec::new(),
             messages,
         };
         (connection, waiting)
+    }
+
+    /// Whether `initialize` was answered.
+    pub(super) const fn is_open(&self) -> bool {
+        self.revision.is_some()
     }
 
     /// Answers open subscriptions, which would otherwise stay open as long as the broker runs.
@@ -169,6 +178,7 @@ impl Connection {
         batch: Option<BatchId>,
     ) -> Result<Dispatch, RpcError> {
         let raw = params.map_or_else(Params::none, Raw::into_bytes);
+        let raw = protocol::given_params(method, raw);
         let params = Params::read(&raw)?;
         let action = match params.meta.era()? {
             Era::Modern => protocol::modern(&self.client, &self.account, id, method, &params)?,
@@ -229,7 +239,7 @@ impl Connection {
     ) -> Result<Dispatch, RpcError> {
         let request_id = self.client.ids.next();
         if self.in_flight.is_full() {
-            let error = too_many_requests(MAX_IN_FLIGHT);
+            let error = too_many_requests(self.in_flight.limit());
             return Ok(Dispatch::Now(Ok(result::error(
                 &error,
                 &request_id,
@@ -267,7 +277,7 @@ impl Connection {
         batch: Option<BatchId>,
     ) -> Result<Dispatch, RpcError> {
         if self.in_flight.is_full() {
-            let message = format!("{MAX_IN_FLIGHT} requests are open already");
+            let message = format!("{} requests are open already", self.in_flight.limit());
             return Err(RpcError::new(INTERNAL_ERROR, message));
         }
         self.outgoing.push(subscription.acknowledgement());

@@ -10,16 +10,15 @@ use tokio::task::{AbortHandle, Id as TaskId, JoinError, JoinSet};
 
 use super::reply::{self, Answer, failed};
 
-/// The maximum number of open requests of one client; more are refused.
-pub(super) const MAX_IN_FLIGHT: usize = 256;
-
 /// The id of a batch whose requests are not all answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct BatchId(u64);
 
 /// The table.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct InFlight {
+    /// The maximum number of open requests; more are refused.
+    limit: usize,
     tasks: JoinSet<Answer>,
     requests: HashMap<TaskId, OpenRequest>,
     handles: HashMap<Id, AbortHandle>,
@@ -42,6 +41,23 @@ struct OpenBatch {
 }
 
 impl InFlight {
+    /// An empty table for at most `limit` open requests.
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            tasks: JoinSet::new(),
+            requests: HashMap::new(),
+            handles: HashMap::new(),
+            batches: HashMap::new(),
+            next_batch: 0,
+        }
+    }
+
+    /// The maximum number of open requests.
+    pub(super) const fn limit(&self) -> usize {
+        self.limit
+    }
+
     /// Whether a request of this id is open.
     pub(super) fn has(&self, id: &Id) -> bool {
         self.handles.contains_key(id)
@@ -55,7 +71,7 @@ impl InFlight {
 
     /// Whether the limit is reached.
     pub(super) fn is_full(&self) -> bool {
-        self.handles.len() >= MAX_IN_FLIGHT
+        self.handles.len() >= self.limit
     }
 
     /// Whether no request is open.

@@ -8,6 +8,7 @@ use broker_model::config::{McpMode, Routing};
 use broker_wire::LogLevel;
 use tokio_util::sync::CancellationToken;
 
+mod adapter;
 mod call;
 mod call_task;
 mod connection;
@@ -29,11 +30,13 @@ mod session_tools;
 pub(crate) mod stdio;
 mod subscription;
 mod tools;
+pub(crate) mod websocket;
 
 use super::ClientView;
 use super::request_id::RequestIds;
 use crate::core::{Core, Identity, ToolListChanges};
 use crate::list_changed_exec::{Announcer, ListChangedExec};
+use adapter::Dialect;
 use session_tools::SessionTools;
 
 /// A client: who it is, and what it sees. A legacy session and a connection over stdio have one for their
@@ -43,6 +46,7 @@ struct Client {
     core: Core,
     identity: Identity,
     view: ClientView,
+    dialect: Dialect,
     /// The tools in its list that it found, if the list changes with searches.
     session_tools: Option<Arc<SessionTools>>,
     ids: Arc<RequestIds>,
@@ -55,6 +59,7 @@ impl Client {
             core,
             identity,
             view,
+            dialect: Dialect::default(),
             session_tools: None,
             ids,
             log_level: Arc::default(),
@@ -70,10 +75,16 @@ impl Client {
             Arc::clone(&self.ids),
         );
         Arc::new(Self {
+            dialect: self.dialect,
             session_tools: self.session_tools.clone(),
             log_level: Arc::clone(&self.log_level),
             ..client
         })
+    }
+
+    /// The same client with the methods and result forms of a dialect.
+    fn with_dialect(self, dialect: Dialect) -> Self {
+        Self { dialect, ..self }
     }
 
     /// The same client with a list of tools that its searches change, if its view has one. `session` names the session

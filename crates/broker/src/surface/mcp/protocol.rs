@@ -6,6 +6,7 @@ use broker_wire::{Era, Id, JsonMembers, LogLevel, RpcError};
 use bytes::Bytes;
 use serde_json::json;
 
+use super::adapter::{AdapterMethod, Dialect, SIMPLE_REVISION, status_report};
 use super::call::ToolCall;
 use super::reply::Answer;
 use super::subscription::Subscription;
@@ -18,6 +19,9 @@ const MAX_MEMBERS: usize = 64;
 const MAX_META_BYTES: usize = 64 << 10;
 /// The maximum characters of a URI in an error.
 const MAX_URI_CHARS: usize = 1024;
+
+/// The params of an `initialize` that has none. The revision is [`SIMPLE_REVISION`].
+const SIMPLEST_INITIALIZE: &[u8] = br#"{"protocolVersion":"2025-06-18"}"#;
 
 /// The action that a request with checked params asks for.
 #[derive(Debug)]
@@ -80,6 +84,21 @@ impl<'a> Params<'a> {
     }
 }
 
+/// The params of a request; for an `initialize` without any, those of the simplest clients.
+pub(super) fn given_params(method: &str, raw: Bytes) -> Bytes {
+    match method == "initialize" && is_empty_object(&raw) {
+        true => Bytes::from_static(SIMPLEST_INITIALIZE),
+        false => raw,
+    }
+}
+
+/// Whether a JSON text is an object without members.
+pub(super) fn is_empty_object(raw: &[u8]) -> bool {
+    let inner = raw.trim_ascii().strip_prefix(b"{");
+    let inner = inner.and_then(|raw| raw.strip_suffix(b"}"));
+    inner.is_some_and(|inner| inner.trim_ascii().is_empty())
+}
+
 /// A request of the modern era, whose `_meta` was checked. Its answer is charged to `account`.
 pub(super) fn modern(
     client: &Client,
@@ -135,7 +154,7 @@ pub(super) fn legacy(
             broker_wire::protocol::META_PROTOCOL_VERSION,
             broker_wire::protocol::META_CLIENT_CAPABILITIES
         ))),
-        "tools/list" | "tools/call" | "logging/setLevel" if !is_open => {
+        _ if !is_open && client.dialect != Dialect::Simple && needs_session(client, method) => {
             let message = "the connection is not initialized: send `initialize` first, or a request that describes itself in `_meta`";
             Err(RpcError::new(INVALID_REQUEST, message))
         }
@@ -148,6 +167,32 @@ pub(super) fn legacy(
         }
         _ => tools(client, account, method, params, Era::Legacy),
     }
+}
+
+/// A request of a client that sends no handshake. Its answer is charged to `account`.
+pub(super) fn simple(
+    client: &Client,
+    account: &Account,
+    method: &str,
+    params: &Params<'_>,
+) -> Result<Action, RpcError> {
+    match method {
+        "initialize" => {
+            let answer = exposure::initialize(client, SIMPLE_REVISION);
+            Ok(Action::Answer(Ok(answer)))
+        }
+        "logging/setLevel" => {
+            let message = "`logging/setLevel` needs a session: send `initialize` with params first";
+            Err(RpcError::new(INVALID_REQUEST, message))
+        }
+        _ => legacy(client, account, true, method, params),
+    }
+}
+
+/// Whether a legacy client must have sent `initialize` before this method.
+fn needs_session(client: &Client, method: &str) -> bool {
+    matches!(method, "tools/list" | "tools/call" | "logging/setLevel")
+        || client.dialect.method(method).is_some()
 }
 
 /// A list without entries, which has one page.
@@ -166,16 +211,24 @@ fn tools(
     params: &Params<'_>,
     era: Era,
 ) -> Result<Action, RpcError> {
+    let list = || {
+        let cursor = params.members.given("cursor");
+        exposure::list(client, account, cursor, era).map(|list| Action::Answer(Ok(list)))
+    };
     match method {
-        "tools/list" => {
-            let cursor = params.members.given("cursor");
-            exposure::list(client, account, cursor, era).map(|list| Action::Answer(Ok(list)))
-        }
+        "tools/list" => list(),
         "tools/call" => ToolCall::parse(client, params, era).map(Action::Call),
-        _ => {
-            let method = broker_model::text::shown_line(method, 80);
-            let message = format!("the method `{method}` does not exist");
-            Err(RpcError::new(METHOD_NOT_FOUND, message))
-        }
+        _ => match client.dialect.method(method) {
+            Some(AdapterMethod::ListTools) => list(),
+            Some(AdapterMethod::CallTool) => {
+                ToolCall::of_command(client, params, era).map(Action::Call)
+            }
+            Some(AdapterMethod::StatusReport) => Ok(Action::Answer(Ok(status_report(client, era)))),
+            None => {
+                let method = broker_model::text::shown_line(method, 80);
+                let message = format!("the method `{method}` does not exist");
+                Err(RpcError::new(METHOD_NOT_FOUND, message))
+            }
+        },
     }
 }

@@ -47,12 +47,7 @@ pub(in crate::surface) fn preflight(
     let mut response = reply::empty(StatusCode::NO_CONTENT);
     let headers = response.headers_mut();
     headers.insert(header::ALLOW, HeaderValue::from_static(super::METHODS));
-    let is_preflight = parts.method == Method::OPTIONS
-        && parts.headers.contains_key(header::ORIGIN)
-        && parts
-            .headers
-            .contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
-    if !is_preflight {
+    if !is_preflight(parts) {
         return response;
     }
     headers.insert(
@@ -70,6 +65,15 @@ pub(in crate::surface) fn preflight(
         headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, allowed);
     }
     response
+}
+
+/// Whether a request is the question of a browser before another request.
+pub(super) fn is_preflight(parts: &Parts) -> bool {
+    parts.method == Method::OPTIONS
+        && parts.headers.contains_key(header::ORIGIN)
+        && parts
+            .headers
+            .contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
 }
 
 /// The headers that a preflight asks for and that a page may set.

@@ -14,6 +14,8 @@ pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-i
 pub(super) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
+/// The beginning of the names of headers of the specification.
+pub(super) const MCP_PREFIX: &str = "mcp-";
 /// The beginning of the headers of arguments.
 pub(super) const PARAM_PREFIX: &str = "mcp-param-";
 

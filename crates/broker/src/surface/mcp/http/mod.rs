@@ -13,6 +13,7 @@ use broker_wire::protocol::{INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, MOD
 use bytes::Bytes;
 
 pub(in crate::surface) mod cors;
+pub(in crate::surface) mod discovery;
 mod headers;
 mod legacy;
 mod post;
@@ -21,14 +22,18 @@ mod respond;
 mod session;
 mod session_id;
 mod sessions;
+mod simple;
 mod stream;
 mod target;
 
-pub(in crate::surface) use reply::{ReplyBody, error_reply};
+pub(in crate::surface) use super::websocket::WebSocketClient;
+pub(in crate::surface) use reply::{ReplyBody, empty as empty_reply, error_reply};
 pub(in crate::surface) use stream::StreamReply;
 pub(in crate::surface) use target::ModeRoute;
 
-use super::{Client, result};
+use super::adapter::Dialect;
+use super::websocket::MAX_MESSAGE_BYTES;
+use super::{Client, adapter, result};
 use crate::core::{Account, Core, CoreError, Identity};
 use crate::surface::request_id::RequestIds;
 use crate::surface::{ClientView, McpSettings};
@@ -110,6 +115,54 @@ impl McpEndpoint {
         reply.unwrap_or_else(|refused| refused.reply(None))
     }
 
+    /// The discovery document, for a request without a message.
+    pub(in crate::surface) async fn discovery(
+        &self,
+        request: &McpRequest<'_>,
+    ) -> Result<Response<ReplyBody>, Box<CoreError>> {
+        let client = match self.client(request) {
+            Ok(client) => client,
+            Err(refused) => return Ok(refused.reply(None)),
+        };
+        let document = adapter::document(&client.core, &client.identity).await?;
+        Ok(discovery::reply(&request.parts.headers, document))
+    }
+
+    /// The client of a connection that is upgraded to WebSocket. `is_simple` says that the client offered no
+    /// subprotocol.
+    pub(in crate::surface) fn websocket(
+        &self,
+        request: &McpRequest<'_>,
+        is_simple: bool,
+    ) -> Result<WebSocketClient, Box<Response<ReplyBody>>> {
+        let client = self.begin_websocket(request, is_simple);
+        client.map_err(|refused| Box::new(refused.reply(None)))
+    }
+
+    fn begin_websocket(
+        &self,
+        request: &McpRequest<'_>,
+        is_simple: bool,
+    ) -> Result<WebSocketClient, Refused> {
+        let owned = self.begin_stream(request)?;
+        let is_greeted = is_simple && request.route == ModeRoute::V1;
+        let client = self.client(request)?;
+        let client = match is_greeted {
+            true => client.with_dialect(Dialect::Simple),
+            false => client,
+        };
+        let exec = request.settings.list_changed_exec.as_ref();
+        // The connection is the session; its name is the id of the request that opened it.
+        let client = client.with_session_tools(exec, || request.request_id.to_owned());
+        Ok(WebSocketClient {
+            client: Arc::new(client),
+            account: request.account.clone(),
+            message_bytes: request.settings.body_bytes.min(MAX_MESSAGE_BYTES),
+            is_greeted,
+            owned: Box::new(owned),
+        })
+    }
+
     /// A request with a message. An error of the broker is returned if the message cannot be read now.
     pub(in crate::surface) async fn message(
         &self,
@@ -174,12 +227,8 @@ impl McpEndpoint {
             mode: request.route.mode(configured.mode),
             ..configured
         };
-        Ok(Client::new(
-            self.core.clone(),
-            identity,
-            view,
-            Arc::clone(&self.ids),
-        ))
+        let client = Client::new(self.core.clone(), identity, view, Arc::clone(&self.ids));
+        Ok(client.with_dialect(request.route.dialect()))
     }
 }
 

@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 use super::headers::{self, Accepted, PROTOCOL_VERSION};
 use super::reply::{self, Refused, ReplyBody};
 use super::respond::{LastMessage, now, respond};
+use super::simple::{self, Taken};
 use super::stream::{EventStream, MAX_WAITING_CHANGES};
 use super::{McpEndpoint, McpRequest, is_modern, legacy, session_required};
 use crate::contain::{CaughtPanic, contain};
@@ -29,8 +30,6 @@ use crate::surface::mcp::subscription::Subscription;
 
 /// The maximum number of notifications of one request that wait to be written; further ones are dropped.
 const MAX_WAITING_MESSAGES: usize = 64;
-/// The params of an `initialize` that has none: those of the simplest clients.
-const SIMPLEST_INITIALIZE: &[u8] = br#"{"protocolVersion":"2025-06-18"}"#;
 
 /// Handles the message in `body`.
 pub(super) async fn message(
@@ -38,15 +37,19 @@ pub(super) async fn message(
     request: &McpRequest<'_>,
     body: Bytes,
 ) -> Result<Response<ReplyBody>, Box<CoreError>> {
+    let message = match body.len() {
+        ..=SMALL_BYTES => Ok(read_client_line(&body)),
+        _ => endpoint.core.read_long(move || read_checked(&body)).await?,
+    };
+    let message = match simple::taken(request, message) {
+        Taken::Simple(message) => return Ok(simple::answer(endpoint, request, message).await),
+        Taken::Other(message) => message,
+    };
     let accepted = headers::accepted(&request.parts.headers);
     if !accepted.json && !accepted.stream {
         let forms = "`application/json` or `text/event-stream`";
         return Ok(Refused::not_acceptable(forms).reply(None));
     }
-    let message = match body.len() {
-        ..=SMALL_BYTES => Ok(read_client_line(&body)),
-        _ => endpoint.core.read_long(move || read_checked(&body)).await?,
-    };
     let reply = match message {
         Err((id, error)) => return Ok(Refused::bad_request(error).reply(Some(&id))),
         Ok(ClientLine::One(Incoming::Request { id, method, params })) => {
@@ -119,9 +122,9 @@ async fn one_request(
 ) -> Result<Response<ReplyBody>, Refused> {
     let raw = match params {
         Some(params) => params.into_bytes(),
-        None if method == "initialize" => Bytes::from_static(SIMPLEST_INITIALIZE),
         None => Params::none(),
     };
+    let raw = protocol::given_params(method, raw);
     let params = Params::read(&raw).map_err(Refused::bad_request)?;
     if is_modern(request.parts) || params.meta.describes_itself() {
         return modern(endpoint, request, accepted, id, method, &params).await;

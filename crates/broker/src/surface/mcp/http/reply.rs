@@ -63,7 +63,7 @@ impl HttpBody for ReplyBody {
 }
 
 /// A reply without a body.
-pub(super) fn empty(status: StatusCode) -> Response<ReplyBody> {
+pub(in crate::surface) fn empty(status: StatusCode) -> Response<ReplyBody> {
     let mut response = Response::new(ReplyBody::Parts(VecDeque::new()));
     *response.status_mut() = status;
     *response.headers_mut() = HeaderMap::with_capacity(HEADERS);
@@ -72,11 +72,20 @@ pub(super) fn empty(status: StatusCode) -> Response<ReplyBody> {
 
 /// A reply with one message.
 pub(super) fn message(status: StatusCode, message: Outgoing) -> Response<ReplyBody> {
+    with_parts(status, joined(message.into_parts()))
+}
+
+/// A reply with a JSON text.
+pub(super) fn json(status: StatusCode, text: Bytes) -> Response<ReplyBody> {
+    with_parts(status, vec![text])
+}
+
+fn with_parts(status: StatusCode, parts: Vec<Bytes>) -> Response<ReplyBody> {
     let mut response = empty(status);
     response
         .headers_mut()
         .insert(header::CONTENT_TYPE, HeaderValue::from_static(JSON));
-    *response.body_mut() = ReplyBody::Parts(joined(message.into_parts()).into());
+    *response.body_mut() = ReplyBody::Parts(parts.into());
     response
 }
 

@@ -3,6 +3,8 @@
 use broker_model::config::McpMode;
 use percent_encoding::percent_decode_str;
 
+use crate::surface::mcp::adapter::Dialect;
+
 /// The only parameter of the query.
 const UNDER: &str = "under";
 
@@ -13,6 +15,8 @@ pub(in crate::surface) enum ModeRoute {
     Configured,
     /// A route with its own mode.
     Fixed(McpMode),
+    /// `/v1/mcp`: every tool under its flat name, in the dialect of simple clients too.
+    V1,
 }
 
 impl ModeRoute {
@@ -21,6 +25,15 @@ impl ModeRoute {
         match self {
             Self::Configured => configured,
             Self::Fixed(mode) => mode,
+            Self::V1 => McpMode::Direct,
+        }
+    }
+
+    /// The dialect of a client of the route that sends the headers of the specification.
+    pub(super) const fn dialect(self) -> Dialect {
+        match self {
+            Self::V1 => Dialect::Aliases,
+            Self::Configured | Self::Fixed(_) => Dialect::Standard,
         }
     }
 }

@@ -20,6 +20,8 @@ use crate::surface::request_id::RequestIds;
 use crate::surface::{Surface, SurfaceSettings};
 use output::{Output, WriteAtOnce};
 
+/// The maximum number of open requests of the client; more are refused.
+const MAX_IN_FLIGHT: usize = 256;
 /// Maximum time to write the last answers.
 const LAST_ANSWERS_TIMEOUT: Duration = Duration::from_millis(300);
 
@@ -65,8 +67,11 @@ impl StdioSurface {
         let framer = Framer::new(Peer::Client, limit, self.account.clone());
         let mut input = input::read(input, framer)?;
         let mut output = Output::start(output, at_once)?;
-        let (mut connection, mut messages) =
-            Connection::new(Arc::clone(&self.client), self.account.clone());
+        let (mut connection, mut messages) = Connection::new(
+            Arc::clone(&self.client),
+            self.account.clone(),
+            MAX_IN_FLIGHT,
+        );
         loop {
             let ready = tokio::select! {
                 // Answers first: a client that sends too much has to read first.

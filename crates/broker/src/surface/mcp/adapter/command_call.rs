@@ -1,0 +1,81 @@
+//! The params of calls by adapters: `callTool`, and `mode` of `tools/call`.
+
+use broker_wire::protocol::INVALID_PARAMS;
+use broker_wire::{JsonMembers, RpcError, valid_string};
+use bytes::Bytes;
+use serde_json::json;
+
+use crate::core::FlatTool;
+use crate::surface::mcp::Client;
+use crate::surface::mcp::protocol::Params;
+
+/// The params of `callTool`: `{"stage"?,"command","args"?,"mode"?}`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::surface::mcp) struct CommandCall {
+    pub(super) stage: String,
+    pub(super) command: String,
+}
+
+impl CommandCall {
+    /// Reads the params; returns the arguments as well, one JSON object.
+    pub(in crate::surface::mcp) fn read(params: &Params<'_>) -> Result<(Self, Bytes), RpcError> {
+        check_mode(&params.members)?;
+        let text = |name: &str| match params.members.given(name).map(valid_string) {
+            None => Ok(None),
+            Some(Some(text)) => Ok(Some(text.into_owned())),
+            Some(None) => Err(wrong(&format!("`{name}` must be a string"))),
+        };
+        let command = text("command")?.filter(|command| !command.is_empty());
+        let command = command.ok_or_else(|| {
+            wrong("`command` is missing: the last part of a tool's path, or its flat name")
+        })?;
+        let args = match params.members.given("args") {
+            None => Bytes::from_static(b"{}"),
+            Some(raw) if raw.starts_with('{') => params.raw.slice_ref(raw.as_bytes()),
+            Some(_) => return Err(wrong("`args` must be an object")),
+        };
+        let stage = text("stage")?.unwrap_or_default();
+        Ok((Self { stage, command }, args))
+    }
+
+    /// The tool at the path `/stage/command`, else the one with the flat name `command`, else the one with the flat name
+    /// `stage-command`.
+    pub(in crate::surface::mcp) fn find(&self, client: &Client) -> Result<FlatTool, RpcError> {
+        let (stage, command) = (self.stage.trim_matches('/'), self.command.as_str());
+        let path = match stage {
+            "" => format!("/{command}"),
+            stage => format!("/{stage}/{command}"),
+        };
+        let (core, identity) = (&client.core, &client.identity);
+        let by_name = |name: &str| core.find_flat(identity, name);
+        core.find_tool(identity, &path)
+            .or_else(|| by_name(command))
+            .or_else(|| by_name(&format!("{}-{command}", stage.replace('/', "-"))))
+            .ok_or_else(|| {
+                let shown = |text: &str| broker_model::text::shown_line(text, 160);
+                let (path, command) = (shown(&path), shown(command));
+                wrong(&format!(
+                    "no tool has the path `{path}` or the flat name `{command}`: `listTools` has the names"
+                ))
+            })
+    }
+}
+
+/// Refuses a `mode` other than `sync`.
+pub(in crate::surface::mcp) fn check_mode(params: &JsonMembers<'_>) -> Result<(), RpcError> {
+    let Some(mode) = params.given("mode") else {
+        return Ok(());
+    };
+    match valid_string(mode).as_deref() {
+        Some("sync") => Ok(()),
+        Some("async") => {
+            let error = wrong("`mode` `async` is not supported yet: use `sync`");
+            Err(error.data(json!({ "code": "not_supported_yet" })))
+        }
+        _ => Err(wrong("`mode` must be `sync`")),
+    }
+}
+
+fn wrong(message: &str) -> RpcError {
+    RpcError::new(INVALID_PARAMS, message)
+}

@@ -1,0 +1,119 @@
+//! Requests of simple clients at `/v1/mcp`: without a handshake, a session and the headers of the specification.
+
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+
+use axum::http::{Response, StatusCode};
+use broker_wire::protocol::INVALID_REQUEST;
+use broker_wire::write;
+use broker_wire::{ClientLine, Id, Incoming, Raw, RpcError};
+
+use super::headers::{PROTOCOL_VERSION, SESSION_ID};
+use super::reply::{self, ReplyBody};
+use super::{McpEndpoint, McpRequest, ModeRoute};
+use crate::contain::{CaughtPanic, contain};
+use crate::surface::mcp::adapter::Dialect;
+use crate::surface::mcp::call_task::CallTask;
+use crate::surface::mcp::protocol::{self, Action, Params};
+use crate::surface::mcp::reply::{self as answers, Answer, failed, refusal};
+
+/// A message as it was read; the error of one whose params cannot be read has the id of the request.
+type ReadMessage = Result<ClientLine, (Id, RpcError)>;
+
+/// Who answers a message.
+pub(super) enum Taken {
+    /// This module.
+    Simple(ReadMessage),
+    /// The other modules: it is one of the specification.
+    Other(ReadMessage),
+}
+
+/// A message at `/v1/mcp` is simple if it names neither a session nor a protocol version, other than an `initialize`
+/// with params, which begins a session.
+pub(super) fn taken(request: &McpRequest<'_>, message: ReadMessage) -> Taken {
+    let headers = &request.parts.headers;
+    let names_none = !headers.contains_key(SESSION_ID) && !headers.contains_key(PROTOCOL_VERSION);
+    let is_of_specification = match &message {
+        Ok(ClientLine::One(Incoming::Request { method, params, .. })) => {
+            let raw = params.as_ref().map_or(&b"{}"[..], |params| params.bytes());
+            begins_session(method, raw) || describes_itself(params.as_ref())
+        }
+        _ => false,
+    };
+    match request.route == ModeRoute::V1 && names_none && !is_of_specification {
+        true => Taken::Simple(message),
+        false => Taken::Other(message),
+    }
+}
+
+fn begins_session(method: &str, params: &[u8]) -> bool {
+    method == "initialize" && !protocol::is_empty_object(params)
+}
+
+fn describes_itself(params: Option<&Raw>) -> bool {
+    let read = params.map(|params| Params::read(params.bytes()));
+    read.is_some_and(|read| read.is_ok_and(|params| params.meta.describes_itself()))
+}
+
+/// The answer to a simple message: JSON with the status 200, errors included, and 202 for a notification. Boxed, so
+/// that other requests do not carry its size.
+pub(super) fn answer<'a>(
+    endpoint: &'a McpEndpoint,
+    request: &'a McpRequest<'_>,
+    message: ReadMessage,
+) -> Pin<Box<dyn Future<Output = Response<ReplyBody>> + Send + 'a>> {
+    Box::pin(answer_message(endpoint, request, message))
+}
+
+async fn answer_message(
+    endpoint: &McpEndpoint,
+    request: &McpRequest<'_>,
+    message: ReadMessage,
+) -> Response<ReplyBody> {
+    let (id, error) = match message {
+        Ok(ClientLine::One(Incoming::Request { id, method, params })) => {
+            let answer = answer_request(endpoint, request, &method, params).await;
+            return reply::message(StatusCode::OK, answers::answer(&id, answer));
+        }
+        Ok(ClientLine::One(Incoming::Notification { .. } | Incoming::Response { .. })) => {
+            return reply::empty(StatusCode::ACCEPTED);
+        }
+        Ok(ClientLine::One(Incoming::Invalid { id, problem })) => (id, refusal(problem)),
+        Ok(ClientLine::Batch(_)) => {
+            let message = "batches are not part of this protocol version";
+            (None, RpcError::new(INVALID_REQUEST, message))
+        }
+        Err((id, error)) => (Some(id), error),
+    };
+    tracing::debug!(code = error.code, "refused: {}", error.message);
+    reply::message(StatusCode::OK, write::error(id.as_ref(), error))
+}
+
+async fn answer_request(
+    endpoint: &McpEndpoint,
+    request: &McpRequest<'_>,
+    method: &str,
+    params: Option<Raw>,
+) -> Answer {
+    let raw = params.map_or_else(Params::none, Raw::into_bytes);
+    let params = Params::read(&raw)?;
+    let client = endpoint.client(request).map_err(|refused| refused.error)?;
+    let client = client.with_dialect(Dialect::Simple);
+    let call = match protocol::simple(&client, request.account, method, &params)? {
+        Action::Call(call) => call,
+        Action::Answer(answer) => return answer,
+        Action::Initialize { .. } | Action::SetLogLevel(_) | Action::Listen(_) => {
+            return Err(failed());
+        }
+    };
+    let task = CallTask {
+        level: None,
+        client: Arc::new(client),
+        call,
+        account: request.account.clone(),
+        request_id: request.request_id.to_owned(),
+    };
+    // Dropped when the connection is closed, which cancels the call.
+    let answer = contain(pin!(task.run(None))).await;
+    answer.unwrap_or_else(|CaughtPanic| Err(failed()))
+}
