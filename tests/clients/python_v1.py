@@ -9,13 +9,16 @@ import json
 from mcp import ClientSession, McpError, StdioServerParameters, types
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.client.websocket import websocket_client
 
 from target import Changes, parse, plain, several
 
 
 async def main() -> None:
     once, steps, url, command = parse()
-    if url:
+    if url and url.startswith("ws://"):
+        transport = websocket_client(url)
+    elif url:
         transport = streamable_http_client(url)
     else:
         transport = stdio_client(StdioServerParameters(command=command[0], args=command[1:]))

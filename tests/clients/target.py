@@ -20,7 +20,7 @@ def parse():
     elif rest[0] == "--steps":
         steps = json.loads(rest[1])
         rest = rest[2:]
-    url = rest[0] if rest[0].startswith(("http://", "https://")) else None
+    url = rest[0] if rest[0].startswith(("http://", "https://", "ws://")) else None
     return call, steps, url, rest
 
 

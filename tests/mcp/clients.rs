@@ -131,6 +131,16 @@ fn every_client_works_over_http() {
     }
 }
 
+#[test]
+fn python_client_of_the_first_generation_works_over_websocket() {
+    let program = Path::new(env!("CARGO_BIN_EXE_mcp-broker"));
+    let run = Run::new(program).folder(Path::new(env!("CARGO_MANIFEST_DIR")));
+    let broker = Broker::start_ready(run.args(["127.0.0.1:0", "smoke_config.json"]));
+    let url = format!("ws://{}/ws/mcp", broker.address());
+    let seen = client("v1", "python_v1.py", "legacy", &[OsStr::new(&url)]);
+    check(&seen, Some(LEGACY));
+}
+
 /// A broker whose clients see the tools of one server by flat names.
 fn direct_broker() -> (Bench, Broker) {
     let bench = Bench::new();

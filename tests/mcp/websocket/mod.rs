@@ -4,6 +4,7 @@ mod credentials;
 mod limits;
 
 use harness::faults::scaled;
+use harness::figure::figure;
 use harness::mcp_http::McpSession;
 use harness::websocket::WebSocketClient;
 use harness::{Broker, Chaos};
@@ -186,6 +187,11 @@ fn callers_of_many_connections_get_their_own_answers() {
             });
         }
     });
+    let made = calls / CONNECTIONS * CONNECTIONS;
+    figure(
+        "F-56",
+        &format!("{made} calls over {CONNECTIONS} connections, each answered to its caller"),
+    );
 }
 
 #[test]

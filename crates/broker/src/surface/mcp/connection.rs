@@ -38,6 +38,8 @@ pub(super) struct Connection {
     pub(super) in_flight: InFlight,
     /// Cancelled by the drain, or with the client: subscriptions end then, calls continue.
     subscriptions: CancellationToken,
+    /// Whether `initialize` may have no params, as the simplest clients send it.
+    takes_empty_initialize: bool,
     /// Lines to send, in this order.
     outgoing: Vec<Outgoing>,
     /// Notifications of calls and subscriptions.
@@ -67,10 +69,19 @@ impl Connection {
             account,
             revision: None,
             in_flight: InFlight::new(max_in_flight),
+            takes_empty_initialize: false,
             outgoing: Vec::new(),
             messages,
         };
         (connection, waiting)
+    }
+
+    /// The same connection, whose `initialize` may have no params.
+    pub(super) fn taking_empty_initialize(self) -> Self {
+        Self {
+            takes_empty_initialize: true,
+            ..self
+        }
     }
 
     /// Whether `initialize` was answered.
@@ -178,7 +189,10 @@ impl Connection {
         batch: Option<BatchId>,
     ) -> Result<Dispatch, RpcError> {
         let raw = params.map_or_else(Params::none, Raw::into_bytes);
-        let raw = protocol::given_params(method, raw);
+        let raw = match self.takes_empty_initialize {
+            true => protocol::given_params(method, raw),
+            false => raw,
+        };
         let params = Params::read(&raw)?;
         let action = match params.meta.era()? {
             Era::Modern => protocol::modern(&self.client, &self.account, id, method, &params)?,

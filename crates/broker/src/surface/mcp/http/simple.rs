@@ -31,6 +31,9 @@ pub(super) enum Taken {
 /// A message at `/v1/mcp` is simple if it names neither a session nor a protocol version, other than an `initialize`
 /// with params, which begins a session.
 pub(super) fn taken(request: &McpRequest<'_>, message: ReadMessage) -> Taken {
+    if request.route != ModeRoute::V1 {
+        return Taken::Other(message);
+    }
     let headers = &request.parts.headers;
     let names_none = !headers.contains_key(SESSION_ID) && !headers.contains_key(PROTOCOL_VERSION);
     let is_of_specification = match &message {
@@ -40,7 +43,7 @@ pub(super) fn taken(request: &McpRequest<'_>, message: ReadMessage) -> Taken {
         }
         _ => false,
     };
-    match request.route == ModeRoute::V1 && names_none && !is_of_specification {
+    match names_none && !is_of_specification {
         true => Taken::Simple(message),
         false => Taken::Other(message),
     }

@@ -107,11 +107,12 @@ impl WebSocketClient {
         let (draining, finished) = (core.drain().draining(), core.drain().finished());
         let right_ended = core.right_ended(&self.client.identity);
         tokio::pin!(right_ended);
-        let (mut connection, mut messages) = Connection::new(
+        let (connection, mut messages) = Connection::new(
             Arc::clone(&self.client),
             self.account.clone(),
             MAX_IN_FLIGHT,
         );
+        let mut connection = connection.taking_empty_initialize();
         let mut control = ControlFrames::default();
         let mut keep_alive = interval(KEEP_ALIVE_INTERVAL);
         keep_alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
