@@ -101,9 +101,9 @@ fn find_models(config: &Config, file: &Path, lookup: Lookup<'_>) -> Result<(), V
     }
     let first = model_of_variable(lookup).or_else(|| search.hf_model.clone());
     let names = [first, search.hf_multilingual_model.clone()];
-    let base = file.parent().unwrap_or(Path::new(""));
+    let base = config.base(file);
     let missing = names.into_iter().flatten().filter_map(|name| {
-        let missing = find_model(&name, base, lookup).err()?;
+        let missing = find_model(&name, &base, lookup).err()?;
         let problem = Diagnostic::error(DiagnosticCode::EmbedderUnavailable, missing.to_string());
         Some(config.place(problem.at("/search")))
     });

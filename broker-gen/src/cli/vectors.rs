@@ -48,9 +48,9 @@ pub(super) fn open(config: &Config, file: &Path) -> Result<Option<Models>, Vec<D
     if config.search.embedder == Embedder::Bm25 {
         return Ok(None);
     }
-    let base = file.parent().unwrap_or(Path::new(""));
+    let base = config.base(file);
     let lookup = |name: &str| std::env::var(name).ok();
-    let models = Models::open(&config.search, base, &lookup);
+    let models = Models::open(&config.search, &base, &lookup);
     models.map(Some).map_err(|error| unavailable(&error))
 }
 

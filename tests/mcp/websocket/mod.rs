@@ -172,7 +172,8 @@ fn callers_of_many_connections_get_their_own_answers() {
             scope.spawn(move || {
                 let mut client = open(broker, "/ws/mcp");
                 let own = (0..calls / CONNECTIONS).collect::<Vec<_>>();
-                for batch in own.chunks(8) {
+                // Together fewer than the source takes and queues.
+                for batch in own.chunks(4) {
                     let texts = batch.iter().map(|call| format!("{connection}-{call}"));
                     let mut open: Vec<_> = texts
                         .map(|text| (client.request("tools/call", &echo(&text)), text))

@@ -156,7 +156,7 @@ fn add_credential(
     credentials: OtherCredentials,
     has_header: bool,
 ) -> Result<bool, Refusal> {
-    // The offered names may be logged by nothing, as they contain the key.
+    // The header contains the key, so that it must not be logged.
     parts.headers.remove(header::SEC_WEBSOCKET_PROTOCOL);
     if has_header {
         return Ok(false);
