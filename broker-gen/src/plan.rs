@@ -19,6 +19,7 @@ use crate::vectors_file::EmbedderTable;
 mod access;
 mod exposure;
 mod flat_names;
+mod items;
 
 /// The checked tree: every path names one entry, and every name in the config exists.
 #[derive(Debug)]
@@ -166,6 +167,7 @@ pub fn plan<'a>(
     planner.sort_children();
     planner.warn_about_case();
     planner.check_access();
+    planner.check_item_clashes();
     let clashes = flat_names::clashes(config, &planner.plan);
     planner.problems.extend(clashes);
     if planner.problems.is_empty() {
@@ -212,6 +214,7 @@ impl<'a> Planner<'a> {
             self.add_tool(index, source, tool);
         }
         self.check_exposure(source, locked);
+        self.check_items(source, locked);
         self.warn_about_hints(source, locked);
         let names = source
             .aliases
@@ -234,8 +237,10 @@ impl<'a> Planner<'a> {
             Ok(path) => path,
             Err(error) => {
                 let shown = broker_model::text::shown_line(&tool.exposed_name, 100);
+                let (key, id) = items::alias_of(tool);
+                let kind = tool.kind().as_str();
                 let message = format!(
-                    "the name of the tool `{shown}` of `{}` cannot be a path segment: {error}",
+                    "the name of the {kind} `{shown}` of `{}` cannot be a path segment: {error}",
                     source.path
                 );
                 self.error(
@@ -243,7 +248,10 @@ impl<'a> Planner<'a> {
                     "",
                     DiagnosticCode::AliasNeeded,
                     message,
-                    Some(format!("Add `\"{shown}\": \"…\"` to its `path_aliases`.")),
+                    Some(format!(
+                        "Add `\"{}\": \"…\"` to its `{key}`.",
+                        shown_line(id, 100)
+                    )),
                 );
                 return;
             }
@@ -251,8 +259,10 @@ impl<'a> Planner<'a> {
         let clash = match self.plan.entries.get(&path) {
             None => None,
             Some(Entry::Node { .. }) => Some(format!(
-                "the tool `{}` of `{}` has the path of the node `{path}`",
-                tool.upstream_name, source.path
+                "the {} `{}` of `{}` has the path of the node `{path}`",
+                tool.kind().as_str(),
+                shown_line(items::alias_of(tool).1, 160),
+                source.path
             )),
             Some(Entry::Tool(other)) => {
                 let (_, locked) = self.plan.sources[other.source];
@@ -263,9 +273,11 @@ impl<'a> Planner<'a> {
             }
         };
         if let Some(message) = clash {
+            let (key, id) = items::alias_of(tool);
             let help = format!(
-                "Give `{}` an alias in `path_aliases`, or deny it in `tool_filter`.",
-                tool.upstream_name
+                "Give `{}` an alias in `{key}`, or deny it in `{}`.",
+                shown_line(id, 160),
+                items::filter_of(tool.kind())
             );
             self.error(source, "", DiagnosticCode::LeafClash, message, Some(help));
             return;

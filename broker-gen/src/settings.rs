@@ -73,6 +73,7 @@ fn unshown_changes(source: &Source) -> String {
     if source.exposure.level() == TrustLevel::Untrusted {
         changes.push_str(", or `trust.sensitive` has other words");
     }
+    changes.push_str(", or prompts, resources or their filters or aliases are other ones");
     changes
 }
 

@@ -13,11 +13,13 @@ use broker_model::access::{DenyMask, Hint, Hints, NarrowMask};
 use broker_model::config::{Config, DEFAULT_MAX_NAME};
 use broker_model::digest::Digest;
 use broker_model::flat_name::flat_name;
+use broker_model::item::ItemKind;
 use broker_model::lock::Lock;
 use broker_search::StaticTable;
 use serde_json::{Value, json};
 
 pub(crate) mod access;
+mod list_head;
 pub(crate) mod summary;
 mod tool_reply;
 
@@ -255,7 +257,9 @@ pub fn tables(config: &Config, lock: &Lock, plan: &Plan<'_>) -> Tables {
     }
     let catalog_digest = Digest::of("mcp-broker:catalog:1", &digested);
     let access = access::apply(config, plan, &mut tools);
-    let mut flat_order: Vec<u32> = (0..tools.len() as u32).collect();
+    let named = tools.iter().zip(0..);
+    let named = named.filter(|(tool, _)| !tool.flat_name.is_empty());
+    let mut flat_order: Vec<u32> = named.map(|(_, at)| at).collect();
     flat_order.sort_by_key(|at| &tools[*at as usize].flat_name);
     let areas = writer.areas();
     let config_name = config.file.rsplit(['/', '\\']).next().unwrap_or_default();
@@ -344,13 +348,16 @@ impl Writer<'_, '_> {
             desc_head: span(at, desc.text.len() - 1),
             desc_etag: etag(&desc.text),
         };
-        let list_head = self.push(&list_head(tool));
+        let list_head = self.push(&list_head::list_head(tool));
         let inside = |place: &Range<usize>| span(at + place.start, place.len());
         let tool = Tool {
             entry: self.entry_ids[path],
             source: tool.source as u32,
             name: tool.tool.upstream_name.clone(),
-            flat_name: flat_name(path, self.max_name),
+            flat_name: match tool.tool.kind() {
+                ItemKind::Tool => flat_name(path, self.max_name),
+                _ => String::new(),
+            },
             digest: tool.tool.digest.as_str().to_owned(),
             // The description contains the schemas, so that only their places are needed.
             args_schema: inside(&desc.args_schema),
@@ -381,7 +388,7 @@ impl Writer<'_, '_> {
     fn kind_and_summary(&self, path: &NodePath) -> (&'static str, String) {
         match &self.plan.entries[path] {
             plan::Entry::Node { node, .. } => ("node", node_summary(self.plan, path, node)),
-            plan::Entry::Tool(tool) => ("tool", tool_summary(tool)),
+            plan::Entry::Tool(tool) => (tool.tool.kind().as_str(), tool_summary(tool)),
         }
     }
 
@@ -451,30 +458,12 @@ pub(crate) fn description<'t>(tool: &ToolEntry<'t>) -> Option<&'t str> {
     said.or_else(|| tool.tool.raw.get("description").and_then(Value::as_str))
 }
 
-/// The members of a tool's `tools/list` entry other than name and schemas.
-fn list_head(tool: &ToolEntry<'_>) -> String {
-    let raw = &tool.tool.raw;
-    let title = raw.get("title").filter(|title| title.is_string());
-    let members = [
-        ("title", title.map(Value::to_string)),
-        (
-            "description",
-            description(tool).map(|text| Value::from(text).to_string()),
-        ),
-        (
-            "annotations",
-            tool.annotations().map(|value| value.to_string()),
-        ),
-    ];
-    let members = members.into_iter();
-    let members: Vec<_> = members
-        .filter_map(|(key, value)| Some(format!("\"{key}\":{}", value?)))
-        .collect();
-    members.join(",")
-}
-
 /// Whether the reviewed annotations say that a second call has no further effect.
 fn is_idempotent(tool: &ToolEntry<'_>) -> bool {
+    if tool.tool.kind() != ItemKind::Tool {
+        // Prompts and resources are read.
+        return true;
+    }
     let annotations = tool.annotations();
     let hints = Hints::of(annotations.as_ref());
     hints.get(Hint::ReadOnly) || hints.get(Hint::Idempotent)

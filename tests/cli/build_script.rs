@@ -74,6 +74,7 @@ impl Package {
             .expect("the config is right")
             .config;
         let snapshot = Snapshot {
+            resources: Vec::new(),
             server_info: json!({"name": "s", "version": "1"}),
             protocol_version: "2025-11-25".to_owned(),
             capabilities: json!({}),

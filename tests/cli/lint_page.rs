@@ -49,6 +49,7 @@ fn corpus() -> Vec<LockedSource> {
         let recorded: Value = serde_json::from_slice(&text).expect("JSON");
         let tools = recorded["tools"].as_array().expect("a list").iter();
         let snapshot = Snapshot {
+            resources: Vec::new(),
             server_info: recorded["serverInfo"].clone(),
             protocol_version: recorded["protocolVersion"]
                 .as_str()

@@ -25,6 +25,7 @@ struct Pair {
 fn snapshot(side: &Value) -> Snapshot {
     let tools = side["tools"].as_array().expect("a list of tools").iter();
     Snapshot {
+        resources: Vec::new(),
         server_info: side["serverInfo"].clone(),
         protocol_version: side["protocolVersion"]
             .as_str()
@@ -46,7 +47,7 @@ fn report(old: &Value, new: &Value) -> Report {
         .config;
     let source = config.sources().next().expect("one source");
     let locked = LockedSource::from_snapshot(source, &snapshot(old));
-    classify(&locked, &snapshot(new), &Exposure::of_every_tool())
+    classify(&locked, &snapshot(new), &Exposure::of_everything())
 }
 
 /// The pairs that were given, and those that were found and judged here.

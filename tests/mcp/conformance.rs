@@ -15,13 +15,23 @@ use harness::{
 use serde_json::{Value, json};
 
 /// The scenarios that no row may excuse; each is in at least one run.
-const REQUIRED: [&str; 20] = [
+const REQUIRED: [&str; 30] = [
     "caching",
     "dns-rebinding-protection",
     "http-custom-header-server-validation",
     "http-header-validation",
     "json-schema-2020-12",
     "ping",
+    "completion-complete",
+    "prompts-get-embedded-resource",
+    "prompts-get-simple",
+    "prompts-get-with-args",
+    "prompts-get-with-image",
+    "prompts-list",
+    "resources-list",
+    "resources-read-binary",
+    "resources-read-text",
+    "resources-templates-read",
     "server-initialize",
     "server-session-lifecycle",
     "server-sse-multiple-streams",
@@ -213,6 +223,11 @@ fn fixture(era: &str) -> Vec<String> {
 
 fn check(upstream: &str, source: &Value) {
     let bench = Bench::new();
+    let mut source = source.clone();
+    source["resources"] = json!("live");
+    for filter in ["resource_filter", "prompt_filter"] {
+        source[filter] = json!(["*"]);
+    }
     let root = json!({"path": "/", "type": "node", "source": source});
     let mut config = json!({"tree": root, "mcp": {"mode": "direct"}});
     access::add(&mut config);

@@ -9,6 +9,7 @@ mod events;
 mod http;
 mod http_servers;
 mod http_source;
+mod items;
 mod real;
 mod sdk;
 mod search_mode;

@@ -70,14 +70,11 @@ fn diff_source(old: &LockedSource, new: &LockedSource) -> Report {
         protocol_version: new.protocol_version.clone(),
         capabilities: new.capabilities.clone(),
         instructions: new.instructions.clone(),
-        tools: new
-            .exposed
-            .iter()
-            .map(|tool| tool.raw.clone().into())
-            .collect(),
+        tools: new.exposed.iter().map(LockedTool::listed).collect(),
+        resources: Vec::new(),
     };
     // Only the exposed tools of the new lock are in the snapshot.
-    let mut report = broker_drift::classify(old, &snapshot, &Exposure::of_every_tool());
+    let mut report = broker_drift::classify(old, &snapshot, &Exposure::of_everything());
     let package = new.package.clone();
     report.add_package(
         old,

@@ -181,7 +181,7 @@ fn compare(first: &Snapshot, second: &Snapshot, volatile: &[String]) -> Vec<Stri
     };
     let read = |tool: &ListedTool| {
         let mut raw = tool.read();
-        strip_volatile(&mut raw, volatile);
+        strip_volatile(tool.name(), &mut raw, volatile);
         Value::Object(raw)
     };
     let by_name = |tool| (ListedTool::name(tool), tool);
@@ -216,6 +216,7 @@ mod tests {
     fn snapshot(default: &[i64]) -> Snapshot {
         let tool = json!({"name": "t", "inputSchema": {"properties": {"f": {"default": default}}}});
         Snapshot {
+            resources: Vec::new(),
             server_info: json!({"name": "s"}),
             protocol_version: "2025-11-25".to_owned(),
             capabilities: json!({}),

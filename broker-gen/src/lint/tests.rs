@@ -19,6 +19,7 @@ fn locked(sources: &[(&str, Option<&str>, Vec<Value>)]) -> Vec<LockedSource> {
     let all = config.sources().zip(sources);
     all.map(|(source, (_, instructions, tools))| {
         let snapshot = Snapshot {
+            resources: Vec::new(),
             server_info: json!({}),
             protocol_version: String::new(),
             capabilities: json!({}),

@@ -4,6 +4,7 @@
 use broker_model::DiagnosticCode;
 use broker_model::config::Source;
 use broker_model::filter::{ToolFilter, literal_pattern};
+use broker_model::item::ItemKind;
 use broker_model::lock::LockedSource;
 use broker_model::text::{shown_line, visible_json};
 use broker_model::trust::{HiddenBy, TrustLevel};
@@ -19,6 +20,7 @@ impl<'a> Planner<'a> {
     /// warning.
     pub(super) fn check_exposure(&mut self, source: &'a Source, locked: &LockedSource) {
         let hidden = locked.hidden.iter().map(|tool| tool.name.as_str());
+        let hidden = hidden.filter(|name| is_tool(name));
         if locked.exposed.is_empty() {
             let hidden: Vec<&str> = hidden.collect();
             if self.check_level(source, &hidden) {
@@ -28,6 +30,7 @@ impl<'a> Planner<'a> {
         }
         let exposed = locked.exposed.iter();
         let exposed = exposed.map(|tool| tool.upstream_name.as_str());
+        let exposed = exposed.filter(|name| is_tool(name));
         let names: Vec<&str> = exposed.chain(hidden).collect();
         self.check_patterns(source, &names);
     }
@@ -148,7 +151,8 @@ impl<'a> Planner<'a> {
             ),
             _ => {
                 let names = locked.exposed.iter();
-                let names: Vec<&str> = names.map(|tool| tool.upstream_name.as_str()).collect();
+                let names = names.map(|tool| tool.upstream_name.as_str());
+                let names: Vec<&str> = names.filter(|name| is_tool(name)).collect();
                 (
                     format!(
                         "`{key}` names `{shown}`, which `{}` does not have",
@@ -166,6 +170,11 @@ impl<'a> Planner<'a> {
             Some(help),
         );
     }
+}
+
+/// Whether a key is that of a tool.
+fn is_tool(key: &str) -> bool {
+    ItemKind::of_key(key).0 == ItemKind::Tool
 }
 
 /// A filter whose only pattern is a name exposes nothing else.

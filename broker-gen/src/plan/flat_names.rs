@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use broker_model::config::Config;
 use broker_model::flat_name::{flat_name, is_meta_tool};
+use broker_model::item::ItemKind;
 use broker_model::json::escape_token;
 use broker_model::text::shown_line;
 use broker_model::{Diagnostic, DiagnosticCode, NodePath};
@@ -20,7 +21,9 @@ type Named<'p> = (&'p NodePath, &'p ToolEntry<'p>);
 pub(super) fn clashes(config: &Config, plan: &Plan<'_>) -> Vec<Diagnostic> {
     let mut tools: BTreeMap<String, Vec<Named<'_>>> = BTreeMap::new();
     for (path, entry) in &plan.entries {
-        if let Entry::Tool(tool) = entry {
+        if let Entry::Tool(tool) = entry
+            && tool.tool.kind() == ItemKind::Tool
+        {
             let name = flat_name(path, config.mcp.max_name);
             tools.entry(name).or_default().push((path, tool));
         }

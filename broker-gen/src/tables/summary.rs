@@ -55,14 +55,20 @@ pub(crate) fn summary(said: Option<&ToolOverride>, tool: &LockedTool) -> String 
     let titles = titles.into_iter().flatten().filter_map(Value::as_str);
     let mut titles = titles.map(one_line).filter(|title| !title.is_empty());
     let title = titles.next();
-    let says_more = |title: &String| !only_repeats(title, &tool.upstream_name);
+    let says_more = |title: &String| !only_repeats(title, name_of(tool));
     let description = raw.get("description").and_then(Value::as_str);
     title
         .clone()
         .filter(says_more)
         .or_else(|| description.and_then(first_sentence))
         .or(title)
-        .unwrap_or_else(|| tool.upstream_name.clone())
+        .unwrap_or_else(|| name_of(tool).to_owned())
+}
+
+/// The name of a tool, or that of a prompt or resource, which its key does not have.
+fn name_of(tool: &LockedTool) -> &str {
+    let name = tool.raw.get("name").and_then(Value::as_str);
+    name.unwrap_or(&tool.upstream_name)
 }
 
 fn one_line(text: &str) -> String {

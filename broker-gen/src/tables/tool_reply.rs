@@ -22,7 +22,7 @@ impl ToolReply {
     pub(super) fn new(path: &NodePath, tool: &ToolEntry<'_>) -> Self {
         let raw = &tool.tool.raw;
         let description = description(tool).unwrap_or_default();
-        let mut text = head(path, "tool", &tool_summary(tool));
+        let mut text = head(path, tool.tool.kind().as_str(), &tool_summary(tool));
         // Returns the place of the value.
         let mut member = |key: &str, value: String| {
             text.push_str(&format!(",\"{key}\":{value}"));

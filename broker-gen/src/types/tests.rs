@@ -45,6 +45,7 @@ fn of_three(bytes: usize) -> Types {
         tool.as_object().expect("an object").clone().into()
     });
     let snapshot = Snapshot {
+        resources: Vec::new(),
         server_info: json!({"name": "n", "version": "1"}),
         protocol_version: "2025-11-25".to_owned(),
         capabilities: json!({}),

@@ -46,6 +46,8 @@ pub struct Catalog {
     pub search: SearchTables,
 }
 
+use broker_model::item::ItemKind;
+
 pub use broker_embed::HAS_LOCAL_MODELS;
 pub use broker_model::config::Embedder;
 pub use broker_search::{TABLE as SEARCH_TABLE, TableFiles};
@@ -162,9 +164,9 @@ pub struct Tool {
     pub entry: u32,
     /// Its source.
     pub source: u32,
-    /// The server's name for it.
+    /// The server's name for it, or the key of a prompt, template or resource.
     pub name: &'static str,
-    /// Its name for MCP clients that see every tool directly.
+    /// Its name for MCP clients that see every tool directly; empty for everything but tools.
     pub flat_name: &'static str,
     /// The digest of the raw tool that was reviewed.
     pub digest: &'static str,
@@ -215,6 +217,13 @@ pub struct Source {
     pub lock: Span,
     /// Its exposed tools.
     pub tools: &'static [u32],
+}
+
+impl Tool {
+    /// Its kind.
+    pub fn kind(&self) -> ItemKind {
+        ItemKind::of_key(self.name).0
+    }
 }
 
 impl Catalog {

@@ -5,20 +5,25 @@ mod restrict;
 pub use restrict::Restrict;
 
 use broker_model::CallCode;
+use broker_model::item::ItemKind;
 
-use crate::call::context::{CallContext, Operation, Outcome};
+use crate::call::arguments::Args;
+use crate::call::context::{CallContext, ItemRequest, Operation, Outcome};
 use crate::errors::error::CoreError;
 use crate::identity::Identity;
+use crate::listing::items::{ListedItem, ReadableUri};
 use crate::sources::health::Health;
 use crate::types::{Describe, Reply, SearchOptions};
-use crate::{Core, catalog::EntryKind};
+use crate::{Core, Inner, catalog::EntryKind};
 
-/// A tool, as listings and look-ups show it.
+/// A tool, or a prompt, template or resource, as listings and look-ups show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToolItem {
     /// Its path.
     pub path: &'static str,
-    /// Its name for MCP clients that see every tool directly.
+    /// Its kind.
+    pub kind: ItemKind,
+    /// Its name for MCP clients that see every tool directly; empty for everything but tools.
     pub flat_name: &'static str,
     /// The path of its source.
     pub source: &'static str,
@@ -31,7 +36,8 @@ pub struct ToolItem {
 ///
 /// A wrapper around another one can only narrow it: see [`Restrict`].
 pub trait BrokerInterface: Send + Sync {
-    /// The tools that exist for the caller, in the order of their paths. Contacts no server.
+    /// The tools, prompts, templates and resources that exist for the caller, in the order of their paths. Contacts no
+    /// server.
     fn list_tools(&self, identity: &Identity) -> Vec<ToolItem>;
 
     /// The tool at a path, or with a flat name. Finds exactly what [`Self::list_tools`] lists, and contacts no server.
@@ -40,6 +46,49 @@ pub trait BrokerInterface: Send + Sync {
     ///
     /// `path_not_found` if no such tool exists for the caller, `path_is_node` at a node.
     fn lookup_tool(&self, identity: &Identity, name: &str) -> Result<ToolItem, Box<CoreError>>;
+
+    /// The prompts that exist for the caller and are served, in the order of their paths. Contacts no server.
+    fn list_prompts(&self, identity: &Identity) -> Vec<ListedItem>;
+
+    /// The resources that exist for the caller and are served: the locked ones, and those that their sources list now.
+    /// Contacts no server.
+    fn list_resources(&self, identity: &Identity) -> Vec<ListedItem>;
+
+    /// The templates of resources that exist for the caller and are served. Contacts no server.
+    fn list_templates(&self, identity: &Identity) -> Vec<ListedItem>;
+
+    /// The path of the prompt with this name, if it exists for the caller. Contacts no server.
+    fn lookup_prompt(&self, identity: &Identity, name: &str) -> Option<&'static str>;
+
+    /// The entry that serves a URI, if one exists for the caller. Contacts no server.
+    fn lookup_resource(&self, identity: &Identity, uri: &str) -> Option<ReadableUri>;
+
+    /// Reads a URI from the one source whose entry serves it. The result is that of `resources/read`.
+    ///
+    /// # Errors
+    ///
+    /// `path_not_found` if no entry of the caller serves the URI, and those of [`Self::call`].
+    fn read(
+        &self,
+        identity: &Identity,
+        context: &CallContext<'_>,
+        uri: &str,
+        request: ItemRequest<'_>,
+    ) -> impl Future<Output = Result<Outcome, Box<CoreError>>> + Send;
+
+    /// Gets a prompt by its name. The result is that of `prompts/get`.
+    ///
+    /// # Errors
+    ///
+    /// `path_not_found` if the prompt does not exist for the caller, and those of [`Self::call`].
+    fn get_prompt(
+        &self,
+        identity: &Identity,
+        context: &CallContext<'_>,
+        name: &str,
+        args: Args<'_>,
+        request: ItemRequest<'_>,
+    ) -> impl Future<Output = Result<Outcome, Box<CoreError>>> + Send;
 
     /// The tree below a path, `depth` levels deep (1 to 16).
     ///
@@ -94,6 +143,20 @@ pub trait BrokerInterface: Send + Sync {
     -> impl Future<Output = Result<(), Box<CoreError>>> + Send;
 }
 
+impl Inner {
+    /// A tool by its index.
+    pub(crate) fn item(&self, at: u32, withdrawn: bool) -> ToolItem {
+        let tool = self.catalog.tool(at);
+        ToolItem {
+            kind: tool.kind(),
+            path: self.catalog.entry(tool.entry).path,
+            flat_name: tool.flat_name,
+            source: self.catalog.sources[tool.source as usize].path,
+            withdrawn,
+        }
+    }
+}
+
 impl BrokerInterface for Core {
     fn list_tools(&self, identity: &Identity) -> Vec<ToolItem> {
         let (view, caller) = (self.0.drift_state.view.load(), self.0.caller(identity));
@@ -114,6 +177,47 @@ impl BrokerInterface for Core {
             Some(EntryKind::Tool(at)) => Ok(self.0.item(*at, found.withdrawn)),
             _ => Err(self.is_node(identity, found.path)),
         }
+    }
+
+    fn list_prompts(&self, identity: &Identity) -> Vec<ListedItem> {
+        Self::list_prompts(self, identity)
+    }
+
+    fn list_resources(&self, identity: &Identity) -> Vec<ListedItem> {
+        Self::list_resources(self, identity)
+    }
+
+    fn list_templates(&self, identity: &Identity) -> Vec<ListedItem> {
+        Self::list_templates(self, identity)
+    }
+
+    fn lookup_prompt(&self, identity: &Identity, name: &str) -> Option<&'static str> {
+        Self::lookup_prompt(self, identity, name)
+    }
+
+    fn lookup_resource(&self, identity: &Identity, uri: &str) -> Option<ReadableUri> {
+        Self::lookup_resource(self, identity, uri)
+    }
+
+    async fn read(
+        &self,
+        identity: &Identity,
+        context: &CallContext<'_>,
+        uri: &str,
+        request: ItemRequest<'_>,
+    ) -> Result<Outcome, Box<CoreError>> {
+        Self::read(self, identity, context, uri, request).await
+    }
+
+    async fn get_prompt(
+        &self,
+        identity: &Identity,
+        context: &CallContext<'_>,
+        name: &str,
+        args: Args<'_>,
+        request: ItemRequest<'_>,
+    ) -> Result<Outcome, Box<CoreError>> {
+        Self::get_prompt(self, identity, context, name, args, request).await
     }
 
     fn tree(&self, identity: &Identity, path: &str, depth: u8) -> Result<Reply, Box<CoreError>> {

@@ -34,16 +34,20 @@ mod types;
 mod tests;
 
 pub use admission::{Admission, HealthView};
+pub use broker_mcp::CallSubject;
 pub use broker_mcp::{
     CallEvent, CallEvents, LogMessage, Progress, State as SourceState, WantedEvents,
 };
 pub use broker_memory::{
     Account, Charge, ChargeError, MemoryBudget, SMALL_BYTES, Size, UNCHARGED_BYTES, reserve,
 };
+pub use broker_model::item::ItemKind;
 pub use broker_wire::LogLevel;
 pub use builder::CoreBuilder;
 pub use call::arguments::{Args, ParsedCharge, memory_error_for_request};
-pub use call::context::{CallContext, CancelMode, Operation, Outcome, ResultForm, ToolRequest};
+pub use call::context::{
+    CallContext, CancelMode, ItemRequest, Operation, Outcome, ResultForm, ToolRequest,
+};
 #[doc(hidden)]
 pub use call::cut::fuzzing;
 pub use call::cut::{Cut, CutDetail};
@@ -57,6 +61,7 @@ pub use identity::{Claims, Identity, Revocation, Subject};
 pub use interface::{BrokerInterface, Restrict, ToolItem};
 pub use listing::changes::ToolListChanges;
 pub use listing::direct::{CallableTool, FlatTool, ToolPage};
+pub use listing::items::{ListedItem, ReadForm, ReadableUri};
 pub use listing::query_vector::QueryVector;
 pub use listing::search::{FoundTool, FoundTools};
 pub use sources::examine::{ExamResult, SourceExam, StartedSource, ToolComparison};
@@ -465,17 +470,6 @@ impl Inner {
         Caller::new(self, identity)
     }
 
-    /// A tool by its index.
-    fn item(&self, at: u32, withdrawn: bool) -> ToolItem {
-        let tool = self.catalog.tool(at);
-        ToolItem {
-            path: self.catalog.entry(tool.entry).path,
-            flat_name: tool.flat_name,
-            source: self.catalog.sources[tool.source as usize].path,
-            withdrawn,
-        }
-    }
-
     fn scope<'a>(&'a self, view: &'a View, caller: &'a Caller) -> Scope<'a> {
         Scope {
             catalog: self.catalog,
@@ -483,6 +477,7 @@ impl Inner {
             named: &self.named,
             view,
             caller,
+            drift_state: &self.drift_state,
         }
     }
 }

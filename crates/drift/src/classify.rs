@@ -9,6 +9,7 @@ use super::report::{BUILD, Class, Finding, RELOCK, Report, SourceDrift, ToolDrif
 use super::{rename, rules, source, tool};
 use broker_model::codes::SourceCause;
 use broker_model::digest::Digest;
+use broker_model::item::{self, ItemKind};
 use broker_model::lock::{LockedSource, LockedTool, strip_volatile};
 use broker_model::path::NodePath;
 use broker_model::snapshot::{ListedTool, Snapshot};
@@ -24,7 +25,7 @@ pub fn classify(locked: &LockedSource, live: &Snapshot, exposure: &Exposure) -> 
     // One tool is parsed at a time: all of them together could take a hundred times the memory of their text.
     let read = |tool: &ListedTool| {
         let mut raw = tool.read();
-        strip_volatile(&mut raw, &locked.volatile);
+        strip_volatile(tool.name(), &mut raw, &locked.volatile);
         raw
     };
     let mut left: Vec<&LockedTool> = Vec::new();
@@ -124,11 +125,15 @@ fn gone(locked: &LockedSource, tool: &LockedTool, successor: Option<&str>) -> To
         .flatten()
         .collect();
     let remedy = relock_tools(&locked.path, &names);
+    let listed = match ItemKind::of_key(name) {
+        (ItemKind::Tool, name) => format!("`{name}`"),
+        (kind, id) => format!("the {} `{id}`", kind.as_str()),
+    };
     let mut findings = vec![Finding {
         old: Some(json!({"digest": tool.digest.as_str()})),
         ..Finding::of(
             rules::rule("tool-gone"),
-            format!("the server no longer lists `{name}`"),
+            format!("the server no longer lists {listed}"),
             &remedy,
         )
     }];
@@ -145,18 +150,26 @@ fn gone(locked: &LockedSource, tool: &LockedTool, successor: Option<&str>) -> To
 }
 
 fn added(locked: &LockedSource, name: &str, raw: &Map<String, Value>) -> ToolDrift {
+    let (kind, id) = ItemKind::of_key(name);
+    let (filter, alias) = match kind {
+        ItemKind::Tool => ("tool_filter", name.to_owned()),
+        ItemKind::Prompt => ("prompt_filter", item::leaf(raw)),
+        ItemKind::Template | ItemKind::Resource => ("resource_filter", item::leaf(raw)),
+    };
+    let kind = kind.as_str();
     let found = Finding {
         new: Some(json!({"digest": Digest::of_tool(raw).as_str()})),
         ..Finding::of(
             rules::rule("tool-added"),
             format!(
-                "the server has a new tool `{name}`, which the filter admits; it is not exposed"
+                "the server has a new {kind} `{id}`, which the filter admits; it is not exposed"
             ),
             &format!(
-                "to expose it, {}; else deny it in `tool_filter`",
+                "to expose it, {}; else deny it in `{filter}`",
                 relock_tools(&locked.path, &[name])
             ),
         )
     };
-    ToolDrift::new(&locked.path, name, leaf(&locked.path, name), vec![found])
+    let path = leaf(&locked.path, &alias);
+    ToolDrift::new(&locked.path, name, path, vec![found])
 }

@@ -16,6 +16,7 @@ use broker_model::trust::{Exposure, TrustLevel};
 
 fn snapshot(tools: Value) -> Snapshot {
     Snapshot {
+        resources: Vec::new(),
         server_info: json!({"name": "s", "version": "1"}),
         protocol_version: "2025-11-25".to_owned(),
         capabilities: json!({}),
@@ -538,7 +539,7 @@ fn source_drift_counts_only_name_and_instructions() {
         capabilities: json!({"tools": {}}),
         ..old.clone()
     };
-    let report = classify(&locked, &live, &Exposure::of_every_tool());
+    let report = classify(&locked, &live, &Exposure::of_everything());
     assert!(!report.has_drift());
     assert_eq!(report.sources[0].findings.len(), 3);
     for live in [
@@ -551,7 +552,7 @@ fn source_drift_counts_only_name_and_instructions() {
             ..old
         },
     ] {
-        let report = classify(&locked, &live, &Exposure::of_every_tool());
+        let report = classify(&locked, &live, &Exposure::of_everything());
         assert!(
             report.has_drift() && report.sources[0].class == Class::Text && report.tools.is_empty()
         );

@@ -54,6 +54,6 @@ pub use link::Carrier;
 pub use log_level::AskedLogLevel;
 pub use resolve::{resolve, resolve_command};
 pub use right::CallRight;
-pub use session::{CallTime, Session, ToolCall};
+pub use session::{CallSubject, CallTime, Session, ToolCall};
 pub use spec::{Endpoint, SourceSpec, Timing};
 pub use status::{Counters, State, Status};

@@ -1,5 +1,6 @@
 //! Writes the lines that are sent to servers. Each is built once, including its newline.
 
+use broker_model::item::ItemKind;
 use broker_wire::protocol::{
     CANCELLED, LEGACY_LATEST, META_CLIENT_CAPABILITIES, META_CLIENT_INFO, META_LOG_LEVEL,
     META_PROTOCOL_VERSION, METHOD_NOT_FOUND, MODERN,
@@ -9,7 +10,8 @@ use broker_wire::{Id, LogLevel, RpcError};
 use bytes::Bytes;
 
 use crate::events::CallEvents;
-use crate::session::ToolCall;
+use crate::session::{CallSubject, ToolCall};
+use crate::spec::ItemLists;
 
 /// The methods of the broker's messages, which requests over HTTP repeat in a header.
 pub(crate) const CALL: &str = "tools/call";
@@ -17,6 +19,12 @@ pub(crate) const DISCOVER: &str = "server/discover";
 pub(crate) const INITIALIZE: &str = "initialize";
 pub(crate) const INITIALIZED: &str = "notifications/initialized";
 pub(crate) const LIST: &str = "tools/list";
+pub(crate) const LIST_PROMPTS: &str = "prompts/list";
+pub(crate) const LIST_TEMPLATES: &str = "resources/templates/list";
+pub(crate) const LIST_RESOURCES: &str = "resources/list";
+pub(crate) const GET_PROMPT: &str = "prompts/get";
+pub(crate) const READ_RESOURCE: &str = "resources/read";
+pub(crate) const COMPLETE: &str = "completion/complete";
 pub(crate) const LISTEN: &str = "subscriptions/listen";
 pub(crate) const SET_LEVEL: &str = "logging/setLevel";
 /// In place of the method of an answer, which has none.
@@ -37,17 +45,45 @@ pub(crate) fn modern_meta() -> String {
     )
 }
 
-/// A `tools/call`. `meta` is empty or [`modern_meta`]; the call's own members of `_meta` follow those.
+/// The method of a call.
+pub(crate) fn method_of(call: &ToolCall<'_>) -> &'static str {
+    match (call.subject, ItemKind::of_key(call.tool).0) {
+        (Some(CallSubject::Completion), _) => COMPLETE,
+        (_, ItemKind::Tool) => CALL,
+        (_, ItemKind::Prompt) => GET_PROMPT,
+        (_, ItemKind::Template | ItemKind::Resource) => READ_RESOURCE,
+    }
+}
+
+/// A call by [`method_of`]. `meta` is empty or [`modern_meta`]; the call's own members of `_meta` follow those.
 pub(crate) fn call(id: u64, call: &ToolCall<'_>, meta: &str) -> Bytes {
     let own = call.meta.map_or(0, str::len);
     let size = call.args.len() + call.tool.len() + meta.len() + own + 64;
-    request(id, CALL, size, |line| {
+    let (kind, name) = ItemKind::of_key(call.tool);
+    request(id, method_of(call), size, |line| {
         line.push(b'{');
         push_meta(line, id, call, meta);
-        line.extend_from_slice(br#""name":"#);
-        push_string(line, call.tool);
-        line.extend_from_slice(br#","arguments":"#);
-        push_one_line(line, call.args);
+        match (call.subject, kind) {
+            (Some(CallSubject::Completion), _) => {
+                let inner = call.args.trim_ascii();
+                let inner = inner.strip_prefix(b"{").unwrap_or(inner);
+                push_one_line(line, inner.strip_suffix(b"}").unwrap_or(inner));
+            }
+            (Some(CallSubject::Uri(uri)), _) => {
+                line.extend_from_slice(br#""uri":"#);
+                push_string(line, uri);
+            }
+            (None, ItemKind::Tool | ItemKind::Prompt) => {
+                line.extend_from_slice(br#""name":"#);
+                push_string(line, name);
+                line.extend_from_slice(br#","arguments":"#);
+                push_one_line(line, call.args);
+            }
+            (None, ItemKind::Template | ItemKind::Resource) => {
+                line.extend_from_slice(br#""uri":"#);
+                push_string(line, name);
+            }
+        }
         line.push(b'}');
     })
 }
@@ -106,10 +142,10 @@ pub(crate) fn initialize(id: u64) -> Bytes {
     request_with(id, INITIALIZE, &params)
 }
 
-/// `tools/list`, one page.
-pub(crate) fn list(id: u64, cursor: Option<&str>, meta: &str) -> Bytes {
+/// One page of a list.
+pub(crate) fn list(id: u64, method: &str, cursor: Option<&str>, meta: &str) -> Bytes {
     let size = meta.len() + cursor.map_or(0, str::len) + 16;
-    request(id, LIST, size, |line| {
+    request(id, method, size, |line| {
         line.push(b'{');
         line.extend_from_slice(meta.as_bytes());
         if let Some(cursor) = cursor {
@@ -129,9 +165,16 @@ pub(crate) fn set_level(id: u64, level: LogLevel) -> Bytes {
     request_with(id, SET_LEVEL, &format!(r#""level":"{}""#, level.as_str()))
 }
 
-/// `subscriptions/listen` for changes of the tool list.
-pub(crate) fn listen(id: u64, meta: &str) -> Bytes {
-    let params = format!(r#"{meta},"notifications":{{"toolsListChanged":true}}"#);
+/// `subscriptions/listen` for changes of the lists that are read.
+pub(crate) fn listen(id: u64, lists: ItemLists, meta: &str) -> Bytes {
+    let mut wanted = r#""toolsListChanged":true"#.to_owned();
+    if lists.prompts {
+        wanted.push_str(r#","promptsListChanged":true"#);
+    }
+    if lists.has_resources() {
+        wanted.push_str(r#","resourcesListChanged":true"#);
+    }
+    let params = format!(r#"{meta},"notifications":{{{wanted}}}"#);
     request_with(id, LISTEN, &params)
 }
 
@@ -252,9 +295,9 @@ mod tests {
         let lines = [
             call(0, &ToolCall::new("t", b"{}"), &meta),
             discover(1),
-            list(2, None, &meta),
-            list(3, Some(""), &meta),
-            listen(4, &meta),
+            list(2, LIST, None, &meta),
+            list(3, LIST, Some(""), &meta),
+            listen(4, ItemLists::default(), &meta),
         ];
         for (id, line) in lines.iter().enumerate() {
             let message = read(line);
@@ -274,9 +317,9 @@ mod tests {
             LEGACY_LATEST
         );
         assert_eq!(read(&initialize(7))["params"]["capabilities"], json!({}));
-        assert_eq!(read(&list(8, None, ""))["params"], json!({}));
+        assert_eq!(read(&list(8, LIST, None, ""))["params"], json!({}));
         assert_eq!(
-            read(&list(8, Some("é"), ""))["params"],
+            read(&list(8, LIST, Some("é"), ""))["params"],
             json!({"cursor": "é"})
         );
         assert_eq!(read(&cancelled(9))["params"]["requestId"], 9);

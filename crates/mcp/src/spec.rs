@@ -6,7 +6,9 @@ use std::time::Duration;
 use broker_memory::MemoryBudget;
 use broker_model::NodePath;
 use broker_model::redact::Redactor;
+use broker_model::trust::ResourceMode;
 use broker_process::ProcessSpec;
+use broker_wire::protocol::{PROMPTS_CHANGED, RESOURCES_CHANGED, TOOLS_CHANGED};
 
 use crate::concurrency::ConcurrencyLimits;
 use crate::http::{AuthSpec, HttpSpec};
@@ -25,8 +27,10 @@ pub struct SourceSpec {
     pub relist_interval: Option<Duration>,
     /// The maximum length of a line that it sends.
     pub line_bytes: usize,
-    /// The maximum length of all pages of its tool list.
+    /// The maximum length of all pages of its lists.
     pub listing_bytes: usize,
+    /// The lists that are read besides that of tools.
+    pub lists: ItemLists,
     /// The maximum number of calls in flight in one process.
     pub max_in_flight: usize,
     /// Processes that share its calls.
@@ -45,6 +49,32 @@ pub struct SourceSpec {
     pub log_level: AskedLogLevel,
     /// Times that have no key in the config.
     pub timing: Timing,
+}
+
+/// The lists of a server that are read besides that of its tools.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ItemLists {
+    /// `prompts/list`
+    pub prompts: bool,
+    /// `resources/templates/list` and `resources/list`, and whether the resources are compared with the lock.
+    pub resources: ResourceMode,
+}
+
+impl ItemLists {
+    /// Whether the lists of resources and templates are read.
+    pub(crate) fn has_resources(self) -> bool {
+        self.resources != ResourceMode::None
+    }
+
+    /// Whether a notification announces a change of a list that is read.
+    pub(crate) fn are_changed_by(self, method: &str) -> bool {
+        match method {
+            TOOLS_CHANGED => true,
+            PROMPTS_CHANGED => self.prompts,
+            RESOURCES_CHANGED => self.has_resources(),
+            _ => false,
+        }
+    }
 }
 
 /// The transport and address of a server.

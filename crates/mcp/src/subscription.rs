@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 use crate::connection::Subscription;
 use crate::link::Link;
 use crate::request;
-use crate::spec::Timing;
+use crate::spec::{ItemLists, Timing};
 
 /// The time after which an open subscription counts as kept by the server.
 const MIN_OPEN_TIME: Duration = Duration::from_secs(60);
@@ -24,15 +24,15 @@ pub(crate) struct Subscriber(Mutex<Option<Subscription>>);
 
 impl Subscriber {
     /// Opens it for the first time.
-    pub(crate) fn open(link: &Link, meta: &str) -> Self {
-        Self(Mutex::new(ask(link, meta)))
+    pub(crate) fn open(link: &Link, lists: ItemLists, meta: &str) -> Self {
+        Self(Mutex::new(ask(link, lists, meta)))
     }
 
     /// Opens it again whenever the server ended it, and notifies `reopened`. Never returns.
     pub(crate) async fn keep(
         &self,
         link: &Link,
-        meta: &str,
+        (lists, meta): (ItemLists, &str),
         timing: Timing,
         reopened: &Notify,
     ) -> Infallible {
@@ -55,13 +55,13 @@ impl Subscriber {
             }
             let delay = timing.backoff.saturating_mul(1 << (ends - 1));
             sleep(delay.min(timing.backoff_cap)).await;
-            open = ask(link, meta);
+            open = ask(link, lists, meta);
             reopened.notify_one();
         }
         std::future::pending().await
     }
 }
 
-fn ask(link: &Link, meta: &str) -> Option<Subscription> {
-    link.subscribe(|id| request::listen(id, meta))
+fn ask(link: &Link, lists: ItemLists, meta: &str) -> Option<Subscription> {
+    link.subscribe(|id| request::listen(id, lists, meta))
 }

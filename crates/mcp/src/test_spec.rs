@@ -7,7 +7,7 @@ use broker_model::NodePath;
 use broker_model::redact::Redactor;
 use broker_process::ProcessSpec;
 
-use crate::spec::{Endpoint, SourceSpec, Timing};
+use crate::spec::{Endpoint, ItemLists, SourceSpec, Timing};
 use crate::{AskedLogLevel, ConcurrencyLimits};
 
 /// The source `/s`, whose server is registered as `program`. A test changes the fields that it is about.
@@ -30,6 +30,7 @@ pub(crate) fn scripted_source(program: String) -> SourceSpec {
         memory: broker_memory::MemoryBudget::new(512 << 20),
         concurrency: ConcurrencyLimits::new(),
         listing_bytes: 32 << 20,
+        lists: ItemLists::default(),
         instances: 1,
         max_in_flight: 32,
         queue: 256,

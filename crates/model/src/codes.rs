@@ -142,8 +142,9 @@ closed_list! {
         PathParent = "path_parent", "The path of a child is not below the path of its parent.", "Begin it with the parent's path.";
         PathCase = "path_case", "Two paths differ only in case.", "Rename one of them.";
         NameClash = "name_clash", "Two names of `mcpServers` give the same path.", "Rename one of them.";
-        LeafClash = "leaf_clash", "Two tools have the same path.", "Give one of them an alias.";
+        LeafClash = "leaf_clash", "Two tools, prompts or resources have the same path.", "Give one of them an alias.";
         FlatNameClash = "flat_name_clash", "Two tools have the same flat name, or a tool has the name of a meta-tool.", "Give one of the tools an alias in `path_aliases`.";
+        ItemClash = "item_clash", "Two sources have the same prompt name or resource URI, or templates that may have a common URI.", "Exclude it by `prompt_filter` or `resource_filter` of one of them.";
         AliasNeeded = "alias_needed", "A tool's name is outside the path grammar.", "Give it an alias in `path_aliases`.";
         GlobSyntax = "glob_syntax", "A filter pattern is not a valid glob.", "Correct the pattern.";
         FilterEmpty = "filter_empty", "A filter matches no tool.", "Correct the pattern; the message lists the nearest names.";

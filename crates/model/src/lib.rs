@@ -15,6 +15,7 @@ pub mod exit;
 pub mod filter;
 pub mod flat_name;
 pub mod header_params;
+pub mod item;
 pub mod json;
 #[cfg(feature = "schema")]
 pub mod json_schema;
@@ -30,6 +31,7 @@ pub mod text;
 pub mod tool_names;
 pub mod trust;
 pub mod unseen;
+pub mod uri_template;
 pub mod url;
 pub mod utc;
 

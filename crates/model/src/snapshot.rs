@@ -15,8 +15,11 @@ pub struct Snapshot {
     pub capabilities: Value,
     /// `instructions`, if sent.
     pub instructions: Option<String>,
-    /// Every tool, whole. Names are non-empty and unique (checked where the snapshot is made).
+    /// Every tool, whole; then the prompts, templates and resources whose lists were read, by their keys. Names are
+    /// non-empty and unique (checked where the snapshot is made).
     pub tools: Vec<ListedTool>,
+    /// The resources that the server lists now, if those are served; they are content and not compared.
+    pub resources: Vec<ListedTool>,
 }
 
 /// A tool as the server listed it: its name and its JSON text. One tool at a time is parsed, when it is
@@ -44,6 +47,11 @@ impl ListedTool {
     /// Maximum memory of its parsed members, estimated from the text.
     pub fn parsed_bytes(&self) -> u64 {
         estimate(self.text.as_bytes()).bytes
+    }
+
+    /// Its JSON text.
+    pub fn text(&self) -> &str {
+        &self.text
     }
 
     /// Parses its members; empty if the text does not meet the condition of [`ListedTool::new`].

@@ -32,6 +32,12 @@ pub const PROGRESS: &str = "notifications/progress";
 pub const LOG_MESSAGE: &str = "notifications/message";
 /// Notification: the tools of the server have changed.
 pub const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
+/// A JSON-RPC code of the legacy era: a resource does not exist.
+pub const RESOURCE_NOT_FOUND: i64 = -32002;
+/// The same for prompts.
+pub const PROMPTS_CHANGED: &str = "notifications/prompts/list_changed";
+/// The same for resources and their templates.
+pub const RESOURCES_CHANGED: &str = "notifications/resources/list_changed";
 
 /// JSON-RPC: the line is not JSON.
 pub const PARSE_ERROR: i64 = -32700;

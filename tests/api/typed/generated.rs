@@ -30,6 +30,7 @@ fn types_of(name: &str, tools: &Value) -> Types {
         .map(|tool| tool.as_object().unwrap().clone().into())
         .collect();
     let snapshot = Snapshot {
+        resources: Vec::new(),
         server_info: json!({"name": "golden", "version": "1"}),
         protocol_version: "2025-11-25".to_owned(),
         capabilities: json!({}),

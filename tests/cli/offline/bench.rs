@@ -29,6 +29,7 @@ pub(crate) fn write_lock_of_version(
     let text = config.to_string();
     let parsed = Config::parse("c.json", text.as_bytes()).expect("the config is valid");
     let snapshot = Snapshot {
+        resources: Vec::new(),
         server_info: json!({"name": "server", "version": "1"}),
         protocol_version: "2025-11-25".to_owned(),
         capabilities: json!({"tools": {}}),

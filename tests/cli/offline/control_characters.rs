@@ -50,6 +50,7 @@ fn lock(bench: &Bench, stem: &str, change: impl Fn(Value) -> Value) {
         "properties": {"id": {"type": "string", "description": "An id.", "enum": ["a"]}},
     });
     let snapshot = Snapshot {
+        resources: Vec::new(),
         server_info: change(json!({"name": "server", "version": "1", "title": "T"})),
         protocol_version: "2025-11-25".to_owned(),
         capabilities: change(json!({"tools": {}, "experimental": {"n": "v"}})),

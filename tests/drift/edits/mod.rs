@@ -65,6 +65,7 @@ fn collect(value: &Value, schemas: &mut Vec<Value>) {
 fn snapshot(schema: &Value) -> Snapshot {
     let tool = json!({"name": "t", "inputSchema": schema, "outputSchema": schema});
     Snapshot {
+        resources: Vec::new(),
         server_info: json!({}),
         protocol_version: String::new(),
         capabilities: json!({}),
@@ -117,7 +118,7 @@ fn schema_change_classified_safe_refuses_no_valid_value() {
         }
         tried += 1;
         let locked = LockedSource::from_snapshot(source, &snapshot(&old));
-        let report = classify(&locked, &snapshot(&new), &Exposure::of_every_tool());
+        let report = classify(&locked, &snapshot(&new), &Exposure::of_everything());
         let drift = report.tools.first();
         let class = |side| drift.map_or(Class::Same, |drift| class_of(drift, side));
         let (input, output) = (class("input"), class("output"));

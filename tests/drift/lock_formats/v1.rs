@@ -84,6 +84,7 @@ fn lock_v1_fits_its_config_and_is_rebuilt_from_its_tools() {
     // The clock hides nothing, so that its lock holds all that the server said.
     let clock = lock.source("/clock").expect("it is locked");
     let live = Snapshot {
+        resources: Vec::new(),
         server_info: clock.server_info.clone(),
         protocol_version: clock.protocol_version.clone(),
         capabilities: clock.capabilities.clone(),

@@ -82,7 +82,8 @@ impl DirectServer {
         self.request("tools/call", json!({"name": tool, "arguments": args}))
     }
 
-    fn request(&mut self, method: &str, mut params: Value) -> Value {
+    /// The complete answer to a request.
+    pub fn request(&mut self, method: &str, mut params: Value) -> Value {
         self.next += 1;
         let id = self.next;
         if self.modern {

@@ -37,6 +37,7 @@ pub(crate) fn launch(
         memory: MemoryBudget::new(512 << 20),
         concurrency: ConcurrencyLimits::new(),
         listing_bytes: 32 << 20,
+        lists: Default::default(),
         instances: 1,
         max_in_flight: 32,
         queue: 256,

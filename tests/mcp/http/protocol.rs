@@ -168,7 +168,7 @@ fn message_with_an_invalid_envelope_is_refused_in_both_eras() {
 fn method_that_is_unknown_is_refused_in_the_form_of_its_era() {
     let (_chaos, broker) = chaos_broker(&[]);
     let legacy = Sender::legacy(&broker);
-    for method in ["nope", "resources/list", "prompts/get", "tasks/get", ""] {
+    for method in ["nope", "resources/subscribe", "tasks/get", ""] {
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method});
         let refused = legacy.send(&message.to_string());
         assert_eq!(outcome(&refused), (200, -32601), "{method}");

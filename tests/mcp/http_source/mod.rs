@@ -118,6 +118,7 @@ pub(crate) fn spec_of(url: &str) -> SourceSpec {
         relist_interval: None,
         line_bytes: 1 << 20,
         listing_bytes: 4 << 20,
+        lists: Default::default(),
         max_in_flight: 32,
         instances: 1,
         queue: 256,

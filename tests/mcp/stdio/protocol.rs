@@ -125,7 +125,7 @@ fn request_with_an_invalid_envelope_is_refused() {
 #[test]
 fn method_that_is_unknown_is_refused() {
     let mut client = Client::legacy("2025-11-25");
-    for method in ["nope", "resources/list", "prompts/list", "tasks/get"] {
+    for method in ["nope", "resources/subscribe", "tasks/get"] {
         assert_eq!(client.refusal(method, json!({})), -32601, "{method}");
     }
     let loud = json!({"level": "loud"});

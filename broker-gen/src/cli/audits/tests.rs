@@ -23,6 +23,7 @@ fn lock() -> Lock {
     let config = Config::parse("c.json", text.as_bytes()).unwrap().config;
     let tool = |name: &str| json!({"name": name, "inputSchema": {"type": "object"}});
     let snapshot = Snapshot {
+        resources: Vec::new(),
         server_info: json!({"name": "server", "version": "1"}),
         protocol_version: "2025-11-25".to_owned(),
         capabilities: json!({}),

@@ -290,6 +290,7 @@ mod tests {
         let config = parsed.unwrap().config;
         let source = config.source(&NodePath::parse("/a").unwrap()).unwrap();
         let snapshot = Snapshot {
+            resources: Vec::new(),
             server_info: json!({}),
             protocol_version: "2025-11-25".to_owned(),
             capabilities: json!({}),

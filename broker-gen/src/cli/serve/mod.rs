@@ -11,6 +11,8 @@ use mcp_broker::catalog::Catalog;
 
 use crate::build_script;
 
+#[cfg(test)]
+mod item_tests;
 mod memory;
 #[cfg(test)]
 mod search_tests;

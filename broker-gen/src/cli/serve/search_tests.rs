@@ -101,6 +101,7 @@ fn core(tools: &[(usize, String, String)], access: Option<&Value>) -> Core {
             tool.as_object().expect("an object").clone().into()
         });
         let snapshot = Snapshot {
+            resources: Vec::new(),
             server_info: json!({"name": "server"}),
             protocol_version: "2025-11-25".to_owned(),
             capabilities: json!({}),

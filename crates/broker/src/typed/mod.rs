@@ -157,6 +157,7 @@ impl Broker {
         let identity = Identity::local();
         let operation = Operation::CallTool(ToolRequest {
             args,
+            subject: None,
             account: &self.account,
             received: None,
             form: ResultForm::Verbatim,

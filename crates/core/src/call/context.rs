@@ -1,7 +1,8 @@
 //! The parameters and the result of a call: the context of its caller, the operation, and the outcome.
 
-use broker_mcp::CallEvents;
+use broker_mcp::{CallEvents, CallSubject};
 use broker_memory::Account;
+use broker_model::item::ItemKind;
 use bytes::Bytes;
 use tokio::time::Instant;
 
@@ -39,6 +40,8 @@ pub enum ResultForm {
     /// As the server sent it, without the config's render mode and limit: for typed callers. Its memory
     /// is no longer charged.
     Verbatim,
+    /// As the server sent it: for clients that read the results of prompts and resources.
+    Whole,
     /// In the tool's `render_mode`, cut to its `max_output_chars`.
     Configured {
         /// Characters that the surface writes around the result; they count against the limit.
@@ -61,6 +64,19 @@ pub enum Operation<'a> {
 pub struct ToolRequest<'a> {
     /// The arguments; `{}` if there were none.
     pub args: Args<'a>,
+    /// What is asked of the entry; `None` for its result for the arguments.
+    pub subject: Option<&'a CallSubject>,
+    /// The account to which the memory of the call is charged.
+    pub account: &'a Account,
+    /// When the request arrived, if time has passed since: the timeout of the call starts here.
+    pub received: Option<Instant>,
+    /// The form of the result.
+    pub form: ResultForm,
+}
+
+/// A request to get a prompt or to read a URI.
+#[derive(Clone, Copy, Debug)]
+pub struct ItemRequest<'a> {
     /// The account to which the memory of the call is charged.
     pub account: &'a Account,
     /// When the request arrived, if time has passed since: the timeout of the call starts here.
@@ -74,6 +90,8 @@ pub struct ToolRequest<'a> {
 pub struct Outcome {
     /// The path of the entry that was called.
     pub path: &'static str,
+    /// Its kind.
+    pub kind: ItemKind,
     /// The result: one JSON object, byte for byte as the server sent it unless its form changed it.
     pub result: Bytes,
     /// The parts that were cut from the result.

@@ -3,9 +3,13 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use broker_mcp::{CallFailure, CallRight, CallTime, RawResult, ToolCall};
+use broker_mcp::{CallFailure, CallRight, CallSubject, CallTime, RawResult, ToolCall};
 use broker_memory::{Account, Charge};
-use broker_model::SourceCause;
+use broker_model::item::{self, ItemKind};
+use broker_model::text::shown_line;
+use broker_model::uri_template::{MAX_URI_BYTES, TemplateError, UriTemplate, has_dot_segment};
+use broker_model::{CallCode, SourceCause};
+use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use super::baggage::without_baggage;
@@ -18,7 +22,12 @@ use crate::call::context::CallContext;
 use crate::errors::error::CoreError;
 use crate::errors::failure;
 use crate::identity::Identity;
+use crate::listing::items::covers;
 use crate::sources::slot::SourceSlot;
+
+/// The hints of errors about URIs.
+const URI_HINT: &str = "Send other values.";
+const LIST_HINT: &str = "`meta_desc` of the path lists the URIs.";
 
 impl Inner {
     /// Sends the call and waits for its result.
@@ -26,7 +35,7 @@ impl Inner {
         &self,
         target: &Target,
         slot: &SourceSlot,
-        (args, account): (&[u8], &Account),
+        (args, subject, account): (&[u8], Option<&CallSubject>, &Account),
         (identity, context): (&Identity, &CallContext<'_>),
         limits: &Limits,
     ) -> Result<RawResult, Box<CoreError>> {
@@ -51,6 +60,7 @@ impl Inner {
         };
         let call = ToolCall {
             tool: target.tool.name,
+            subject,
             args,
             meta: meta.as_deref(),
             events: context.events.as_ref(),
@@ -92,6 +102,83 @@ impl Inner {
                 .refusal()
                 .unwrap_or_else(|| self.failed(failure, target, limits)),
         })
+    }
+
+    /// The URI that is read for these arguments: that of the argument of a live entry, or that which a template gives.
+    /// `None` for everything else. A given subject is checked. Boxed, so that calls of tools do not carry its size.
+    pub(super) fn subject_of(
+        &self,
+        target: &Target,
+        args: &[u8],
+        subject: Option<&CallSubject>,
+    ) -> Result<Option<Box<CallSubject>>, Box<CoreError>> {
+        let (kind, id) = ItemKind::of_key(target.tool.name);
+        if kind == ItemKind::Tool && subject.is_none() {
+            return Ok(None);
+        }
+        let refuse = |message: String| Err(refused(target, message, URI_HINT));
+        let values = || serde_json::from_slice::<Map<String, Value>>(args).unwrap_or_default();
+        // Rules that narrow arguments cannot be applied to parts of them, nor to a URI.
+        let is_narrowed = target.narrowed.is_some();
+        let template = || UriTemplate::parse(id);
+        let uri = match (kind, subject) {
+            (ItemKind::Prompt | ItemKind::Template, Some(CallSubject::Completion))
+                if !is_narrowed =>
+            {
+                return Ok(None);
+            }
+            (_, Some(CallSubject::Completion)) => {
+                return refuse("the entry has no completions for this caller".to_owned());
+            }
+            (ItemKind::Template, Some(CallSubject::Uri(uri))) => match template() {
+                Ok(template) if !is_narrowed && template.covers(uri) => Ok(uri.to_string()),
+                Ok(_) => Err(TemplateError::Leaves),
+                Err(error) => Err(error),
+            },
+            (_, Some(CallSubject::Uri(_))) => Err(TemplateError::Leaves),
+            (ItemKind::Template, None) => {
+                template().and_then(|template| template.expand(&values()))
+            }
+            (ItemKind::Resource, None) if item::is_live(target.tool.name) => {
+                let values = values();
+                let uri = values
+                    .get("uri")
+                    .and_then(Value::as_str)
+                    .unwrap_or_default();
+                if !self.is_readable_now(target, uri, true) {
+                    return Err(refused(target, not_listed(uri), LIST_HINT));
+                }
+                return Ok(Some(Box::new(CallSubject::Uri(uri.into()))));
+            }
+            (_, None) => return Ok(None),
+        };
+        match uri {
+            Err(error) => refuse(error.to_string()),
+            Ok(uri) if !self.exposes_uri(target, &uri) => refuse(
+                "the filter of the source does not admit the URI for these values".to_owned(),
+            ),
+            Ok(uri) => Ok(Some(Box::new(CallSubject::Uri(uri.into())))),
+        }
+    }
+
+    /// Whether the source of a live entry lists a URI now, or has a template that covers it. `unlisted` is the answer
+    /// before its first list.
+    fn is_readable_now(&self, target: &Target, uri: &str, unlisted: bool) -> bool {
+        let source = target.tool.source;
+        if uri.len() > MAX_URI_BYTES || has_dot_segment(uri) || !self.exposes_uri(target, uri) {
+            return false;
+        }
+        let mut tools = self.catalog.tools.iter();
+        let list = self.drift_state.live.of(source as usize);
+        list.map_or(unlisted, |list| list.has(uri))
+            || tools.any(|tool| tool.source == source && covers(tool, uri))
+    }
+
+    /// Whether the filter of a source admits a URI.
+    fn exposes_uri(&self, target: &Target, uri: &str) -> bool {
+        let source = target.tool.source as usize;
+        self.drift_state
+            .exposes(source, &ItemKind::Resource.key(uri))
     }
 
     /// Whether a call whose session has ended is sent once more: if the config allows it, or if a server over HTTP
@@ -144,6 +231,13 @@ impl Inner {
             if let Some(refusal) = unsent.refusal() {
                 return Err(refusal);
             }
+            // The first list may have come after the check of the arguments.
+            if let Some(CallSubject::Uri(uri)) = call.subject
+                && item::is_live(target.tool.name)
+                && !self.is_readable_now(target, uri, false)
+            {
+                return Err(refused(target, not_listed(uri), LIST_HINT));
+            }
             return Ok(match session {
                 Ok(session) => session.call(call, left).await,
                 Err(failure) => Err(failure),
@@ -182,4 +276,16 @@ impl Inner {
             failure => failure::from_call(failure, path, source),
         }
     }
+}
+
+/// The message about a URI that a live entry does not read.
+fn not_listed(uri: &str) -> String {
+    let shown = shown_line(uri, 160);
+    format!("the source does not list the resource `{shown}`, or its filter excludes it")
+}
+
+/// The error of arguments that give no readable URI.
+fn refused(target: &Target, message: String, hint: &str) -> Box<CoreError> {
+    let error = CoreError::new(CallCode::ArgsInvalid, message).path(target.path);
+    Box::new(error.hint(hint.to_owned()).maybe_executed(false))
 }

@@ -58,6 +58,7 @@ impl Inner {
     ) -> Result<Outcome, Box<CoreError>> {
         let Operation::CallTool(ToolRequest {
             args,
+            subject,
             account,
             received,
             form,
@@ -67,11 +68,20 @@ impl Inner {
         let target = self.resolve(identity, path, record)?;
         let slot = self.pass_gate(identity, &target).await?;
         let limits = self.limits(&target, received, context.deadline);
-        self.validate(&target, args, account, &limits).await?;
+        if subject.is_none() {
+            self.validate(&target, args, account, &limits).await?;
+        }
+        let own_subject = self.subject_of(&target, text, subject)?;
+        let subject = own_subject.as_deref().or(subject);
         let answer = {
             // Pinned here, since an `async fn` would hold it twice; in a block, so that its room is used again.
-            let sending =
-                pin!(self.dispatch(&target, slot, (text, account), (identity, context), &limits));
+            let sending = pin!(self.dispatch(
+                &target,
+                slot,
+                (text, subject, account),
+                (identity, context),
+                &limits
+            ));
             while_allowed(identity, sending).await?
         };
         let outcome = self

@@ -7,6 +7,7 @@ use broker_mcp::RawResult;
 use broker_memory::{Account, Charge, UNCHARGED_BYTES};
 use broker_model::CallCode;
 use broker_model::config::RenderMode;
+use broker_model::item::ItemKind;
 use bytes::Bytes;
 
 use super::hidden_chars;
@@ -73,6 +74,12 @@ impl Inner {
     ) -> Result<Outcome, Box<CoreError>> {
         let form = match form {
             ResultForm::Verbatim => Form::Verbatim,
+            ResultForm::Whole => Form::Configured {
+                mode: RenderMode::Json,
+                limit: None,
+                reserved: 0,
+                note: 0,
+            },
             ResultForm::Configured {
                 reserved_chars,
                 note_chars,
@@ -83,20 +90,20 @@ impl Inner {
                 note: note_chars,
             },
         };
-        let path = target.path;
+        let (path, kind) = (target.path, target.tool.kind());
         let result = &answer.result;
         if result.len() <= MIN_POOLED_BYTES || (!form.is_cut() && !hidden_chars::needs_scan(result))
         {
-            return shaped(path, answer, form, account);
+            return shaped((path, kind), answer, form, account);
         }
         let account = account.clone();
-        let shape = move || shaped(path, answer, form, &account);
+        let shape = move || shaped((path, kind), answer, form, &account);
         self.shaping.run_bounded(shape).await
     }
 }
 
 fn shaped(
-    path: &'static str,
+    (path, kind): (&'static str, ItemKind),
     answer: RawResult,
     form: Form,
     account: &Account,
@@ -123,6 +130,7 @@ fn shaped(
         .collect();
     let mut outcome = Outcome {
         path,
+        kind,
         result: Bytes::new(),
         cut: None,
         warnings,
@@ -194,14 +202,22 @@ mod tests {
         };
         let raw = b" {\"content\": [], \"n\":1.00,\"n\":2}";
         for form in [form, Form::Verbatim] {
-            let outcome = shaped("/a/t", answer(raw, false), form, &account).unwrap();
+            let outcome =
+                shaped(("/a/t", ItemKind::Tool), answer(raw, false), form, &account).unwrap();
             assert_eq!((outcome.path, &outcome.result[..]), ("/a/t", &raw[..]));
             assert!(outcome.warnings.is_empty() && outcome.cut.is_none());
         }
-        let repaired = shaped("/a/t", answer(b"{}", true), form, &account).unwrap();
+        let repaired = shaped(
+            ("/a/t", ItemKind::Tool),
+            answer(b"{}", true),
+            form,
+            &account,
+        )
+        .unwrap();
         assert_eq!(repaired.warnings, [REPAIRED]);
         for bad in [&b"[]"[..], b"", b"  ", b"null"] {
-            let error = shaped("/a/t", answer(bad, false), form, &account).unwrap_err();
+            let error =
+                shaped(("/a/t", ItemKind::Tool), answer(bad, false), form, &account).unwrap_err();
             assert_eq!(error.code, CallCode::SourceProtocol);
         }
     }

@@ -11,9 +11,11 @@ use serde_json::{Value, json};
 
 use super::{BrokerInterface, ToolItem};
 use crate::MAX_HITS;
-use crate::call::context::{CallContext, Operation, Outcome};
+use crate::call::arguments::Args;
+use crate::call::context::{CallContext, ItemRequest, Operation, Outcome};
 use crate::errors::error::CoreError;
 use crate::identity::Identity;
+use crate::listing::items::{ListedItem, ReadableUri, no_prompt, no_resource};
 use crate::sources::health::Health;
 use crate::types::{Describe, Reply, SearchOptions};
 
@@ -52,6 +54,12 @@ impl<B: BrokerInterface> Restrict<B> {
     fn paths(&self, identity: &Identity) -> Vec<&'static str> {
         let tools = self.list_tools(identity);
         tools.into_iter().map(|tool| tool.path).collect()
+    }
+
+    fn kept_items(&self, identity: &Identity, mut items: Vec<ListedItem>) -> Vec<ListedItem> {
+        let paths = self.paths(identity);
+        items.retain(|item| paths.contains(&item.path));
+        items
     }
 
     /// Whether an entry exists: the root, a tool that is kept, or a node with one below it.
@@ -171,6 +179,60 @@ impl<B: BrokerInterface> BrokerInterface for Restrict<B> {
             Ok(tool) if (self.keeps)(identity, &tool) => Ok(tool),
             Ok(_) => Err(not_found(name)),
             Err(error) => Err(Self::without_others(&self.paths(identity), error)),
+        }
+    }
+
+    fn list_prompts(&self, identity: &Identity) -> Vec<ListedItem> {
+        self.kept_items(identity, self.inner.list_prompts(identity))
+    }
+
+    fn list_resources(&self, identity: &Identity) -> Vec<ListedItem> {
+        self.kept_items(identity, self.inner.list_resources(identity))
+    }
+
+    fn list_templates(&self, identity: &Identity) -> Vec<ListedItem> {
+        self.kept_items(identity, self.inner.list_templates(identity))
+    }
+
+    fn lookup_prompt(&self, identity: &Identity, name: &str) -> Option<&'static str> {
+        let path = self.inner.lookup_prompt(identity, name)?;
+        self.lookup_tool(identity, path).ok().map(|_| path)
+    }
+
+    fn lookup_resource(&self, identity: &Identity, uri: &str) -> Option<ReadableUri> {
+        let found = self.inner.lookup_resource(identity, uri)?;
+        self.lookup_tool(identity, found.path).ok().map(|_| found)
+    }
+
+    async fn read(
+        &self,
+        identity: &Identity,
+        context: &CallContext<'_>,
+        uri: &str,
+        request: ItemRequest<'_>,
+    ) -> Result<Outcome, Box<CoreError>> {
+        match self.lookup_resource(identity, uri) {
+            Some(_) => self.inner.read(identity, context, uri, request).await,
+            None => Err(no_resource(uri)),
+        }
+    }
+
+    async fn get_prompt(
+        &self,
+        identity: &Identity,
+        context: &CallContext<'_>,
+        name: &str,
+        args: Args<'_>,
+        request: ItemRequest<'_>,
+    ) -> Result<Outcome, Box<CoreError>> {
+        match self.lookup_prompt(identity, name) {
+            Some(_) => {
+                let get = self
+                    .inner
+                    .get_prompt(identity, context, name, args, request);
+                get.await
+            }
+            None => Err(no_prompt(name)),
         }
     }
 

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use broker_model::access::{CallSafety, Hints};
 use broker_model::config::RenderMode;
 use broker_model::digest::etag;
+use broker_model::item::ItemKind;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -117,8 +118,10 @@ pub(crate) fn describe(scope: Scope<'_>, name: &str) -> Option<FlatTool> {
 pub(crate) fn at_path(scope: Scope<'_>, path: &str) -> Option<FlatTool> {
     let entry = scope.catalog.find(path).filter(|at| scope.admits(*at))?;
     match scope.catalog.entry(entry).kind {
-        EntryKind::Tool(tool) => Some(flat_tool(scope, tool)),
-        EntryKind::Node { .. } => None,
+        EntryKind::Tool(tool) if scope.catalog.tool(tool).kind() == ItemKind::Tool => {
+            Some(flat_tool(scope, tool))
+        }
+        _ => None,
     }
 }
 
@@ -133,8 +136,10 @@ fn flat_tool(scope: Scope<'_>, at: u32) -> FlatTool {
 /// The served tools that exist for the caller, in the order of their paths.
 pub(crate) fn all(scope: Scope<'_>) -> Vec<CallableTool> {
     let tools = 0..scope.catalog.tools.len() as u32;
-    let served =
-        tools.filter(|at| scope.view.is_served(*at) && scope.admits(scope.catalog.tool(*at).entry));
+    let served = tools.filter(|at| {
+        let tool = scope.catalog.tool(*at);
+        tool.kind() == ItemKind::Tool && scope.view.is_served(*at) && scope.admits(tool.entry)
+    });
     served.map(|at| called(scope, at)).collect()
 }
 
@@ -152,6 +157,9 @@ pub(crate) fn called(scope: Scope<'_>, at: u32) -> CallableTool {
 
 /// The effects that a call of a tool may have, by its reviewed annotations.
 pub(crate) fn safety(catalog: &Catalog, tool: &'static Tool) -> CallSafety {
+    if tool.kind() != ItemKind::Tool {
+        return CallSafety::Read;
+    }
     CallSafety::of(Hints::of(head(catalog, tool).annotations.as_ref()))
 }
 
@@ -192,7 +200,7 @@ pub(crate) fn page(
     let (mut tools, mut count, mut last) = (b"[".to_vec(), 0, None);
     for at in start..scope.catalog.tools.len() as u32 {
         let tool = scope.catalog.tool(at);
-        if !scope.view.is_served(at) || !scope.admits(tool.entry) {
+        if !scope.view.is_served(at) || !scope.admits(tool.entry) || tool.flat_name.is_empty() {
             continue;
         }
         let narrowed = scope.caller.narrowed(at);

@@ -5,6 +5,7 @@ pub(crate) mod areas;
 pub(crate) mod changes;
 pub(crate) mod direct;
 pub(crate) mod heads;
+pub(crate) mod items;
 pub(crate) mod lookup;
 pub(crate) mod nearest;
 pub(crate) mod query_vector;

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use broker_model::access::Decision;
 use broker_model::digest::etag;
+use broker_model::item;
 use bytes::Bytes;
 use serde::Serialize;
 
@@ -14,6 +15,7 @@ use crate::admission::{Caller, NarrowedArgs};
 use crate::catalog::{Catalog, Entry, EntryKind};
 use crate::errors::error::{CoreError, ErrorMembers};
 use crate::listing::view::View;
+use crate::sources::drift_state::DriftState;
 
 /// The catalog for one class of callers at one moment. Everything below an entry of a subtree is in it as well,
 /// so that replies do not depend on the subtree, only whether an entry exists.
@@ -25,6 +27,7 @@ pub(crate) struct Scope<'a> {
     pub(crate) named: &'a BTreeSet<u32>,
     pub(crate) view: &'a View,
     pub(crate) caller: &'a Caller,
+    pub(crate) drift_state: &'a DriftState,
 }
 
 /// The element for an entry that cannot be described.
@@ -153,7 +156,9 @@ impl Scope<'_> {
             EntryKind::Tool(tool) => {
                 let narrowed = self.caller.narrowed(tool);
                 let withdrawn = self.view.withdrawn(tool);
-                if narrowed.is_none() && withdrawn.is_none() {
+                let listing = self.catalog.tool(tool);
+                let is_live = item::is_live(listing.name);
+                if narrowed.is_none() && withdrawn.is_none() && !is_live {
                     return None;
                 }
                 let mut out = match &narrowed {
@@ -163,6 +168,8 @@ impl Scope<'_> {
                 if let Some(withdrawn) = withdrawn {
                     out.push(',');
                     out.push_str(&withdrawn.member);
+                } else if is_live {
+                    self.push_live(listing, &mut out);
                 }
                 out.push('}');
                 Some(out)

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use broker_model::CallCode;
+use broker_model::item::ItemKind;
 use broker_search::{Index, MAX_HITS, MAX_QUERY_CHARS, Ranking, Similarity, StaticTable};
 use bytes::Bytes;
 use serde_json::Value;
@@ -121,7 +122,10 @@ fn found_tools(
     limit: usize,
     max_bytes: usize,
 ) -> (Vec<FoundTool>, bool) {
-    let served = ranking.hits.filter(|hit| scope.view.is_served(hit.tool));
+    let served = ranking.hits.filter(|hit| {
+        let is_tool = scope.catalog.tool(hit.tool).kind() == ItemKind::Tool;
+        is_tool && scope.view.is_served(hit.tool)
+    });
     let (mut tools, mut bytes) = (Vec::new(), 0);
     for hit in served.take(limit) {
         let found = FoundTool {

@@ -23,6 +23,7 @@ use crate::catalog::{Catalog, EntryKind};
 use crate::clock::Clock;
 use crate::listing::view::{View, Withdrawal};
 use crate::sources::drift_log;
+use crate::sources::live_resources::{LiveList, LiveResources};
 use crate::sources::reason::{self, Reason};
 use crate::sources::startup_gate::{REACH_TIMEOUT, StartupGate};
 use crate::sources::time::rfc3339;
@@ -37,6 +38,8 @@ pub(crate) struct DriftState {
     pub(crate) view: ArcSwap<View>,
     pub(crate) gate: StartupGate,
     sources: Box<[ArcSwap<CheckSettings>]>,
+    /// The resources that sources list now and that are not compared with the lock.
+    pub(crate) live: LiveResources,
     /// The latest report of each source. Locked from the gate's decision on a verdict until the view has
     /// it, so that verdicts are applied one at a time.
     reports: Mutex<Box<[Option<Report>]>>,
@@ -63,6 +66,8 @@ pub(crate) struct Assessment {
     pub(crate) withdrawn: BTreeMap<u32, Arc<Withdrawal>>,
     /// The tools whose texts changed; the config decides whether they are served.
     pub(crate) changed_texts: BTreeMap<u32, Arc<Withdrawal>>,
+    /// The resources that are not compared.
+    pub(crate) live: Arc<LiveList>,
 }
 
 impl Assessment {
@@ -96,6 +101,7 @@ impl DriftState {
             view: ArcSwap::from_pointee(view),
             gate,
             reports: Mutex::new(sources.iter().map(|_| None).collect()),
+            live: LiveResources::new(sources.len()),
             sources: sources.into_iter().map(ArcSwap::from_pointee).collect(),
             tool_changes: watch::Sender::new(0),
         }
@@ -154,12 +160,17 @@ impl DriftState {
             report,
             withdrawn,
             changed_texts,
+            live: Arc::new(LiveList::new(
+                check_settings.path.as_str(),
+                &snapshot.resources,
+            )),
         }
     }
 
     /// Applies an assessment.
     pub(crate) fn accept(&self, source: usize, assessment: Assessment) {
         let withdrawn = self.withdrawals(source, &assessment);
+        self.live.store(source, assessment.live.clone());
         let mut reports = self.reports();
         // The gate comes first: it decides whether the report is part of the start's report or is logged
         // here. A call that it admits now reads the view again once it has its session.
@@ -216,6 +227,11 @@ impl DriftState {
 
     fn reports(&self) -> MutexGuard<'_, Box<[Option<Report>]>> {
         self.reports.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the config exposes a tool, or another thing with this key.
+    pub(crate) fn exposes(&self, source: usize, key: &str) -> bool {
+        self.sources[source].load().exposure.exposes(key)
     }
 
     /// Replaces the settings with which a source is checked.
@@ -430,7 +446,7 @@ impl DriftState {
         let listed = snapshot.tools.iter().find(|tool| tool.name() == drift.tool);
         let found = listed.map(|tool| {
             let mut raw = tool.read();
-            strip_volatile(&mut raw, &locked.volatile);
+            strip_volatile(tool.name(), &mut raw, &locked.volatile);
             Digest::of_tool(&raw).as_str().to_owned()
         });
         let since = rfc3339(self.clock.now());

@@ -8,6 +8,7 @@ pub(crate) mod examine;
 pub(crate) mod fake;
 pub(crate) mod health;
 pub(crate) mod lifecycle;
+pub(crate) mod live_resources;
 pub(crate) mod reason;
 pub(crate) mod reload;
 pub(crate) mod served;

@@ -37,6 +37,7 @@ pub(super) fn snapshot(names: &[&str]) -> Snapshot {
         tool.as_object().unwrap().clone().into()
     });
     Snapshot {
+        resources: Vec::new(),
         server_info: json!({"name": "fixture", "version": "1"}),
         protocol_version: "2025-11-25".to_owned(),
         capabilities: json!({"tools": {}}),
@@ -408,6 +409,7 @@ pub(super) const fn context() -> CallContext<'static> {
 pub(super) const fn request<'a>(args: Args<'a>, account: &'a Account) -> Operation<'a> {
     Operation::CallTool(ToolRequest {
         args,
+        subject: None,
         account,
         received: None,
         form: ResultForm::Configured {

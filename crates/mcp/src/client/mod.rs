@@ -20,7 +20,7 @@ use crate::concurrency::ConcurrencyLimits;
 use crate::http::{HttpShared, HttpSpec, visible_value};
 use crate::log_level::AskedLogLevel;
 use crate::session::{Session, ToolCall, stopped};
-use crate::spec::{Endpoint, SourceSpec, Timing};
+use crate::spec::{Endpoint, ItemLists, SourceSpec, Timing};
 
 pub use error::{ClientError, ClientErrorKind};
 
@@ -304,6 +304,7 @@ fn spec_of(http: HttpSpec, token: Option<&str>) -> SourceSpec {
         relist_interval: None,
         line_bytes: limits.line_bytes,
         listing_bytes: limits.listing_bytes,
+        lists: ItemLists::default(),
         max_in_flight: MAX_IN_FLIGHT,
         instances: 1,
         queue: MAX_QUEUED_CALLS,

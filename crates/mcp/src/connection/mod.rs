@@ -160,6 +160,7 @@ impl Connection {
             inbox: Vec::new(),
             shared: shared.clone(),
             counters: opening.counters.clone(),
+            lists: spec.lists,
             list_changes: list_sender,
             end: end_sender,
             exit: exit.clone(),

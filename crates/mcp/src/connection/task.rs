@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 
 use broker_model::text::shown_line;
 use broker_process::{ExitReport, StderrTail};
-use broker_wire::protocol::{CANCELLED, LOG_MESSAGE, PROGRESS, TOOLS_CHANGED};
+use broker_wire::protocol::{CANCELLED, LOG_MESSAGE, PROGRESS};
 use broker_wire::{
     Batch, Frame, Framer, Id, Incoming, Messages, Problem, Raw, cancelled_request, read_server_line,
 };
@@ -27,6 +27,7 @@ use super::{Command, ConnectionState};
 use crate::events::Delivery;
 use crate::failure::SourceFailure;
 use crate::masks::Masks;
+use crate::spec::ItemLists;
 use crate::status::Counters;
 use crate::{events, request};
 
@@ -58,6 +59,8 @@ pub(super) struct ConnectionTask {
     pub(super) inbox: Vec<Command>,
     pub(super) shared: Arc<ConnectionState>,
     pub(super) counters: Arc<Counters>,
+    /// The lists whose changes are announced.
+    pub(super) lists: ItemLists,
     pub(super) list_changes: watch::Sender<u64>,
     pub(super) end: watch::Sender<Option<SourceFailure>>,
     pub(super) exit: watch::Receiver<Option<ExitReport>>,
@@ -298,7 +301,7 @@ impl ConnectionTask {
                 self.take_log_message(params.as_ref());
             }
             Incoming::Notification { method, .. } => {
-                if method == TOOLS_CHANGED {
+                if self.lists.are_changed_by(&method) {
                     self.list_changes.send_modify(|changes| *changes += 1);
                 }
             }

@@ -129,6 +129,7 @@ impl ConnectionFixture {
             admitted: AtomicUsize::new(0),
         });
         let task = ConnectionTask {
+            lists: Default::default(),
             stdin: Some(ChildStdin::from_std(stdin.into()).unwrap()),
             stdout: ChildStdout::from_std(stdout.into()).unwrap(),
             framer: Framer::new(

@@ -4,12 +4,13 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use broker_model::header_params::{HeaderParam, HeaderParamKind, of_tool};
+use broker_model::item::ItemKind;
 use broker_model::snapshot::ListedTool;
 use broker_wire::protocol::MODERN;
 use broker_wire::{Era, JsonMembers, header_value};
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
-use crate::session::ToolCall;
+use crate::session::{CallSubject, ToolCall};
 
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 pub(super) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -52,7 +53,11 @@ pub(super) fn add_modern(headers: &mut HeaderMap, method: &'static str) {
 
 /// Adds the name and the parameters of a modern call.
 pub(super) fn add_call(headers: &mut HeaderMap, call: &ToolCall<'_>, params: &[HeaderParam]) {
-    insert(headers, NAME, call.tool);
+    match call.subject {
+        None => insert(headers, NAME, ItemKind::of_key(call.tool).1),
+        Some(CallSubject::Uri(uri)) => insert(headers, NAME, uri),
+        Some(CallSubject::Completion) => {}
+    }
     if params.is_empty() {
         return;
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use broker_model::text::shown_line;
-use broker_wire::protocol::{CANCELLED, LOG_MESSAGE, PROGRESS, TOOLS_CHANGED};
+use broker_wire::protocol::{CANCELLED, LOG_MESSAGE, PROGRESS};
 use broker_wire::{Era, Id, Incoming, Messages, Problem, Raw, cancelled_request, read_server_line};
 use bytes::{Buf as _, Bytes};
 
@@ -125,7 +125,7 @@ impl LinkState {
         events: &mut Option<Box<RequestEvents>>,
     ) {
         match (method, params) {
-            (TOOLS_CHANGED, _) => self.tools_changed(),
+            (method, _) if self.lists.are_changed_by(method) => self.tools_changed(),
             (PROGRESS, Some(params)) if events::progress_token(params) == Some(request_id) => {
                 let redactor = self.client.redactor();
                 let progress = |events: &mut Box<RequestEvents>| events.progress(params, &redactor);
@@ -167,8 +167,8 @@ impl LinkState {
             Incoming::Notification { method, .. } if method == ACKNOWLEDGED => {
                 self.tools_changed();
             }
-            Incoming::Notification { method, .. } if method == TOOLS_CHANGED => {
-                self.tools_changed()
+            Incoming::Notification { method, .. } if self.lists.are_changed_by(&method) => {
+                self.tools_changed();
             }
             Incoming::Notification { method, .. } if method == LOG_MESSAGE => {
                 self.counters.add_dropped_log_message();

@@ -40,7 +40,7 @@ use crate::handshake::Negotiated;
 use crate::request;
 use crate::right::CallRight;
 use crate::session::{CallTime, Opening, ToolCall};
-use crate::spec::SourceSpec;
+use crate::spec::{ItemLists, SourceSpec};
 use crate::status::Counters;
 use breaker::Breaker;
 use broker_process::StopDeadline;
@@ -84,6 +84,8 @@ struct LinkState {
     internal: Semaphore,
     breaker: Breaker,
     pause: Pause,
+    /// The lists whose changes are announced.
+    lists: ItemLists,
     list_changes: watch::Sender<u64>,
     /// Their number when the last listing was requested.
     listed_changes: AtomicU64,
@@ -122,6 +124,7 @@ impl HttpLink {
             internal: Semaphore::new(MAX_INTERNAL_REQUESTS),
             breaker: Breaker::default(),
             pause: http.shared.pause.clone(),
+            lists: spec.lists,
             list_changes: watch::Sender::new(0),
             listed_changes: AtomicU64::new(0),
             end: watch::Sender::new(None),
@@ -160,7 +163,7 @@ impl HttpLink {
     ) -> Result<RawResult, RequestError> {
         let _admitted = self.0.admit()?;
         let id = self.0.take_id();
-        let mut headers = self.0.headers_of(request::CALL);
+        let mut headers = self.0.headers_of(request::method_of(call));
         if self.0.era() == Some(Era::Modern) {
             headers::add_call(&mut headers, call, &self.0.params.of(call.tool));
         }

@@ -15,7 +15,7 @@ use broker_process::ProcessSpec;
 use crate::concurrency::ConcurrencyLimits;
 use crate::environment::{Environment, withheld};
 use crate::log_level::AskedLogLevel;
-use crate::spec::{Endpoint, SourceSpec, Timing};
+use crate::spec::{Endpoint, ItemLists, SourceSpec, Timing};
 use expander::Expander;
 
 /// The maximum number of queued calls.
@@ -70,6 +70,10 @@ pub fn resolve(
         relist_interval: source.relist_interval,
         line_bytes: limits.line_bytes,
         listing_bytes: limits.listing_bytes,
+        lists: ItemLists {
+            prompts: source.exposure.items().has_prompts(),
+            resources: source.exposure.items().resource_mode(),
+        },
         max_in_flight: source.max_in_flight.max(1),
         instances: source.instances.max(1),
         queue: MAX_QUEUED_CALLS,

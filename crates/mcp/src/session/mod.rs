@@ -1,5 +1,6 @@
 //! A session: one server process after the handshake, with its metadata and calls to it.
 
+mod call;
 mod open;
 
 use std::convert::Infallible;
@@ -15,105 +16,17 @@ use memchr::memmem::Finder;
 use tokio::sync::{Notify, watch};
 
 use crate::connection::{RawResult, RequestError};
-use crate::events::CallEvents;
 use crate::failure::{CallFailure, SourceFailure};
 use crate::handshake::Negotiated;
 use crate::http::Pause;
 use crate::link::{Carrier, Link};
-use crate::right::CallRight;
 use crate::spec::SourceSpec;
 use crate::subscription::Subscriber;
 use crate::{list, request, rpc_error, startup};
 use broker_process::StderrTail;
 
+pub use call::{CallSubject, CallTime, ToolCall};
 pub(crate) use open::Opening;
-
-/// A call of a tool, as it is sent to a server.
-#[derive(Clone, Copy, Debug)]
-pub struct ToolCall<'a> {
-    /// The server's name of the tool.
-    pub tool: &'a str,
-    /// One JSON object, already checked.
-    pub args: &'a [u8],
-    /// Members for `_meta` of the request, as one JSON object. The broker's own members are not among them.
-    pub meta: Option<&'a str>,
-    /// Takes the events of the call that its caller wants.
-    pub events: Option<&'a CallEvents>,
-    /// The right of the caller to make it; `None` if it does not end.
-    pub right: Option<&'a CallRight<'a>>,
-}
-
-impl<'a> ToolCall<'a> {
-    /// A call without members for `_meta` and without events.
-    pub const fn new(tool: &'a str, args: &'a [u8]) -> Self {
-        Self {
-            tool,
-            args,
-            meta: None,
-            events: None,
-            right: None,
-        }
-    }
-}
-
-/// The time of a call, from now on. In milliseconds, rounded up, since every layer of the future of a call
-/// holds it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CallTime {
-    first: u32,
-    after_progress: u32,
-    total: u32,
-}
-
-impl CallTime {
-    /// `first` is the maximum time for the result or the first progress, `after_progress` that for the result
-    /// or more progress after each progress, `total` that in all.
-    pub fn new(first: Duration, after_progress: Duration, total: Duration) -> Self {
-        Self {
-            first: millis(first),
-            after_progress: millis(after_progress),
-            total: millis(total),
-        }
-    }
-
-    /// Maximum time for the result, or for the first progress.
-    pub const fn first(self) -> Duration {
-        Duration::from_millis(self.first as u64)
-    }
-
-    /// Maximum time for the result, or for more progress, after each progress.
-    pub const fn after_progress(self) -> Duration {
-        Duration::from_millis(self.after_progress as u64)
-    }
-
-    /// Maximum time in all.
-    pub const fn total(self) -> Duration {
-        Duration::from_millis(self.total as u64)
-    }
-
-    /// The rest after `passed`.
-    #[must_use]
-    pub fn less(self, passed: Duration) -> Self {
-        let less = |time: Duration| time.saturating_sub(passed);
-        Self::new(
-            less(self.first()),
-            self.after_progress(),
-            less(self.total()),
-        )
-    }
-}
-
-impl From<Duration> for CallTime {
-    /// A time that progress does not extend.
-    fn from(time: Duration) -> Self {
-        Self::new(time, time, time)
-    }
-}
-
-/// Rounds up; the maximum is 49 days.
-fn millis(time: Duration) -> u32 {
-    u32::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(u32::MAX)
-}
 
 /// One server process after the handshake. Dropping it ends the process group at once; [`stop`] gives
 /// the server time to end by itself.
@@ -149,17 +62,16 @@ impl Session {
     /// Lists the tools without a timeout: the caller cancels by dropping the future.
     pub(crate) async fn relist(&self) -> Result<Snapshot, SourceFailure> {
         self.link.listing_begins();
-        let tools = if self.negotiated.capabilities.get("tools").is_some() {
-            list::tools(&self.link, &self.meta, &self.spec).await?
-        } else {
-            Vec::new()
-        };
+        let capabilities = &self.negotiated.capabilities;
+        let (tools, resources) =
+            list::all(&self.link, &self.meta, &self.spec, capabilities).await?;
         Ok(Snapshot {
             server_info: self.negotiated.server_info.clone(),
             protocol_version: self.negotiated.protocol_version.clone(),
             capabilities: self.negotiated.capabilities.clone(),
             instructions: self.negotiated.instructions.clone(),
             tools,
+            resources,
         })
     }
 
@@ -304,7 +216,7 @@ impl Session {
     pub(crate) async fn keep_subscribed(&self, reopened: &Notify) -> Infallible {
         let (link, timing) = (&self.link, self.spec.timing);
         self.subscribed
-            .keep(link, &self.meta, timing, reopened)
+            .keep(link, (self.spec.lists, &self.meta), timing, reopened)
             .await
     }
 

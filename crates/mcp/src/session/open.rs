@@ -132,7 +132,7 @@ impl Session {
         // Before the first listing: a change between the two must not be missed.
         let subscribed =
             if negotiated.era == Era::Modern && announces_changes(&negotiated.capabilities) {
-                Subscriber::open(&link, &meta)
+                Subscriber::open(&link, spec.lists, &meta)
             } else {
                 Subscriber::default()
             };

@@ -75,6 +75,18 @@ pub(super) fn members(source: &Source) -> Vec<(&'static str, Value)> {
         ("path_aliases", json!(source.aliases)),
         ("volatile", json!(source.volatile)),
     ]);
+    // Locks of configs without prompts and resources keep their digest.
+    let items = source.exposure.items();
+    if items.has_prompts() {
+        members.push(("prompt_filter", sorted(items.prompt_filter.patterns())));
+    }
+    if items.has_resources() {
+        members.push(("resources", json!(items.resources.as_str())));
+        members.push(("resource_filter", sorted(items.resource_filter.patterns())));
+    }
+    if !source.item_aliases.is_empty() {
+        members.push(("item_aliases", json!(source.item_aliases)));
+    }
     let level = source.exposure.level();
     if level != TrustLevel::default_of(source.backend()) {
         members.push(("trust", json!(level)));

@@ -28,6 +28,7 @@ mod fields;
 mod findings;
 mod http_endpoint;
 pub mod identities;
+mod items;
 mod keys;
 mod kind;
 mod lists;
@@ -159,6 +160,8 @@ pub struct Source {
     pub trust: Option<TrustLevel>,
     /// Leaf names, by upstream tool name.
     pub aliases: BTreeMap<String, String>,
+    /// The last path segments of prompts, templates and resources, by their keys.
+    pub item_aliases: BTreeMap<String, String>,
     /// Texts and settings that replace the server's, by upstream tool name.
     pub overrides: BTreeMap<String, ToolOverride>,
     /// Whether a plain start waits for it and refuses if it differs from the lock; see

@@ -9,7 +9,10 @@ use super::{
     Backend, Config, Endpoint, HttpEndpoint, Node, ProcessEndpoint, Source, StartRule, TextDrift,
     Unreachable, vscode,
 };
+use serde_json::{Map, Value};
+
 use crate::diagnostic::Diagnostic;
+use crate::item::{self, ItemKind};
 use crate::json::position_of_pointer;
 use crate::path::NodePath;
 
@@ -109,6 +112,21 @@ impl Config {
 }
 
 impl Source {
+    /// The last path segment of a tool, or of another thing with this key, as the server listed it.
+    pub fn leaf(&self, key: &str, raw: &Map<String, Value>) -> String {
+        match ItemKind::of_key(key) {
+            (ItemKind::Tool, name) => self
+                .aliases
+                .get(name)
+                .map_or(name, String::as_str)
+                .to_owned(),
+            _ => match self.item_aliases.get(key) {
+                Some(alias) => alias.clone(),
+                None => item::leaf(raw),
+            },
+        }
+    }
+
     /// The transport.
     pub fn backend(&self) -> Backend {
         match self.endpoint {

@@ -12,10 +12,11 @@ use super::spanned::Data;
 use super::template::{is_own_variable, is_variable_name};
 use super::{
     Endpoint, ProcessEndpoint, Source, TextDrift, ToolOverride, Unreachable, command, fields,
-    http_endpoint, lists, overrides, trust,
+    http_endpoint, items, lists, overrides, trust,
 };
 use crate::codes::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
+use crate::item::ItemKind;
 use crate::path::NodePath;
 use crate::trust::{Exposure, TrustLevel};
 
@@ -105,7 +106,8 @@ pub(super) fn read(
         source.trust.unwrap_or(default),
         // The top level sets those of all sources.
         Default::default(),
-    );
+    )
+    .with_items(items::exposure(findings, cursor));
     Some(source)
 }
 
@@ -144,9 +146,10 @@ fn blank(path: &NodePath, cursor: &Cursor<'_>, types: bool) -> Source {
         path: path.clone(),
         // Endpoint and exposure are replaced before the source is returned.
         endpoint: Endpoint::Process(ProcessEndpoint::blank()),
-        exposure: Exposure::of_every_tool(),
+        exposure: Exposure::of_everything(),
         trust: None,
         aliases: Default::default(),
+        item_aliases: Default::default(),
         overrides: Default::default(),
         required: true,
         startup_timeout: Duration::from_secs(120),
@@ -187,6 +190,13 @@ fn key(
         }
         // The reader of the endpoint checks them.
         key if http_endpoint::KEYS.contains(&key) => {}
+        // `items` reads the modes and filters, which belong together.
+        "resources" | "resource_filter" | "prompt_filter" => {}
+        "prompt_aliases" => items::aliases(findings, value, &[ItemKind::Prompt], source),
+        "resource_aliases" => {
+            let kinds = [ItemKind::Template, ItemKind::Resource];
+            items::aliases(findings, value, &kinds, source);
+        }
         "path_aliases" => source.aliases = overrides::aliases(findings, value),
         "tool_overrides" => source.overrides = overrides::read(findings, value),
         "volatile" => source.volatile = lists::volatile(findings, value),

@@ -170,6 +170,17 @@ struct Source {
     tool_filter: Option<Vec<String>>,
     /// The last path segment, by upstream tool name.
     path_aliases: Option<BTreeMap<String, Alias>>,
+    /// The resources that callers may read: none, those that were listed when the lock was made (`locked`), or those
+    /// that the server lists now (`live`); in both cases also those of the locked templates. Default: `none`.
+    resources: Option<ResourceMode>,
+    /// Globs over URIs of resources and templates, `!` excludes. Without a positive pattern none is exposed.
+    resource_filter: Option<Vec<String>>,
+    /// The last path segments of resources and templates, by URI or template.
+    resource_aliases: Option<BTreeMap<String, Alias>>,
+    /// Globs over names of prompts, `!` excludes. Without a positive pattern none is exposed.
+    prompt_filter: Option<Vec<String>>,
+    /// The last path segments of prompts, by name.
+    prompt_aliases: Option<BTreeMap<String, Alias>>,
     /// Which tools are exposed: those that `tool_filter` admits (`trusted`), only those that a positive pattern of
     /// it matches (`verified`), or those that it admits without sensitive names (`untrusted`). Default: `trusted`
     /// for a `command`, `untrusted` for a `url`.
@@ -259,6 +270,14 @@ struct ClientCredentials {
     scope: Option<String>,
     /// The resource that the token is for (RFC 8707).
     resource: Option<String>,
+}
+
+#[derive(JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum ResourceMode {
+    None,
+    Locked,
+    Live,
 }
 
 #[derive(JsonSchema)]

@@ -18,7 +18,9 @@ use serde_json::{Map, Value};
 
 use crate::config::Backend;
 use crate::digest::Digest;
+use crate::item::ItemKind;
 use crate::path::NodePath;
+use crate::snapshot::ListedTool;
 
 mod changes;
 mod file;
@@ -111,6 +113,19 @@ pub struct HiddenTool {
     pub name: String,
     /// The digest of the whole tool.
     pub digest: Digest,
+}
+
+impl LockedTool {
+    /// The tool as the server listed it.
+    pub fn listed(&self) -> ListedTool {
+        let text = Value::Object(self.raw.clone()).to_string();
+        ListedTool::new(self.upstream_name.clone(), &text)
+    }
+
+    /// Its kind.
+    pub fn kind(&self) -> ItemKind {
+        ItemKind::of_key(&self.upstream_name).0
+    }
 }
 
 impl Lock {

@@ -31,11 +31,13 @@ impl LockedSource {
         };
         for tool in &snapshot.tools {
             let mut raw = tool.read();
-            strip_volatile(&mut raw, &config.volatile);
+            strip_volatile(tool.name(), &mut raw, &config.volatile);
             let name = tool.name().to_owned();
             if config.exposure.exposes(&name) {
-                let exposed_name = config.aliases.get(&name).unwrap_or(&name).clone();
-                source.exposed.push(LockedTool::new(raw, exposed_name));
+                let exposed_name = config.leaf(&name, &raw);
+                source
+                    .exposed
+                    .push(LockedTool::new(name, raw, exposed_name));
             } else {
                 source.hidden.push(HiddenTool {
                     name,

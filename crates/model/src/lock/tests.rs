@@ -10,6 +10,7 @@ use crate::trust::TrustLevel;
 
 fn snapshot(tools: Vec<Value>) -> Snapshot {
     Snapshot {
+        resources: Vec::new(),
         server_info: json!({"name": "s", "version": "1"}),
         protocol_version: "2025-11-25".to_owned(),
         capabilities: json!({"tools": {}}),

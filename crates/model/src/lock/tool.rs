@@ -40,13 +40,14 @@ pub fn tool_digests(raw: &Map<String, Value>) -> BTreeMap<String, Digest> {
     digests
 }
 
-/// Removes the members that `volatile` names (`/tools/NAME/…`, `*` for any token) from a raw tool.
+/// Removes the members that `volatile` names (`/tools/KEY/…`, `*` for any token) from a raw tool, or another thing with
+/// this key.
 pub fn strip_volatile<'a>(
+    key: &str,
     raw: &mut Map<String, Value>,
     volatile: impl IntoIterator<Item = &'a String>,
 ) {
-    let name = crate::snapshot::tool_name(raw).to_owned();
-    let here = child_pointer("/tools", &name);
+    let here = child_pointer("/tools", key);
     for pattern in volatile {
         // The first two tokens name the tool; the rest is a pattern within it.
         let Some(at) = pattern.match_indices('/').nth(2).map(|(at, _)| at) else {
@@ -63,9 +64,13 @@ pub fn strip_volatile<'a>(
 }
 
 impl LockedTool {
-    pub(super) fn new(raw: Map<String, Value>, exposed_name: String) -> Self {
+    pub(super) fn new(
+        upstream_name: String,
+        raw: Map<String, Value>,
+        exposed_name: String,
+    ) -> Self {
         Self {
-            upstream_name: crate::snapshot::tool_name(&raw).to_owned(),
+            upstream_name,
             summary: None,
             exposed_name,
             search_hints: Vec::new(),

@@ -16,6 +16,7 @@ use crate::codes::DiagnosticCode;
 use crate::config::Backend;
 use crate::diagnostic::Diagnostic;
 use crate::digest::{Digest, HASH_MODEL};
+use crate::item::{ItemKind, id_of};
 use crate::path::NodePath;
 use crate::trust::TrustLevel;
 
@@ -346,7 +347,8 @@ impl ToolWire {
     }
 
     fn check(&self, at: &str) -> Option<Diagnostic> {
-        if self.upstream_name != crate::snapshot::tool_name(&self.raw) {
+        let (kind, id) = ItemKind::of_key(&self.upstream_name);
+        if id != id_of(kind, &self.raw) {
             let at = format!("{at}/upstream_name");
             return Some(corrupt("the name differs from the tool's", at));
         }

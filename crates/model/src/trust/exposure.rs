@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::{SensitiveNames, TrustLevel};
 use crate::filter::ToolFilter;
+use crate::item::{ItemKind, LIVE};
 
 /// The settings that decide which tools of a source are exposed: its filter, its trust level and the sensitive names.
 #[derive(Clone, Debug)]
@@ -12,6 +13,84 @@ pub struct Exposure {
     filter: ToolFilter,
     level: TrustLevel,
     sensitive: Arc<SensitiveNames>,
+    items: ItemExposure,
+}
+
+/// Which prompts, templates and resources of a source are exposed. Without a positive pattern there are none.
+#[derive(Clone, Debug, Default)]
+pub struct ItemExposure {
+    /// The resources of the source that callers may read.
+    pub resources: ResourceMode,
+    /// Matches URIs of resources and templates.
+    pub resource_filter: ToolFilter,
+    /// Matches names of prompts.
+    pub prompt_filter: ToolFilter,
+}
+
+/// The resources of a source that callers may read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ResourceMode {
+    /// None.
+    #[default]
+    None,
+    /// Those that were listed when the lock was made, and those of its templates.
+    Locked,
+    /// Those that the server lists now, and those of its templates.
+    Live,
+}
+
+impl ResourceMode {
+    /// The mode with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "none" => Some(Self::None),
+            "locked" => Some(Self::Locked),
+            "live" => Some(Self::Live),
+            _ => None,
+        }
+    }
+
+    /// The name in configs.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Locked => "locked",
+            Self::Live => "live",
+        }
+    }
+}
+
+impl ItemExposure {
+    /// Whether the lists of prompts are read.
+    pub fn has_prompts(&self) -> bool {
+        self.prompt_filter.has_positive()
+    }
+
+    /// Whether the lists of resources and templates are read.
+    pub fn has_resources(&self) -> bool {
+        self.resources != ResourceMode::None && self.resource_filter.has_positive()
+    }
+
+    /// The mode, which is `none` without a positive pattern.
+    pub fn resource_mode(&self) -> ResourceMode {
+        match self.has_resources() {
+            true => self.resources,
+            false => ResourceMode::None,
+        }
+    }
+
+    fn exposes(&self, kind: ItemKind, id: &str) -> bool {
+        match kind {
+            ItemKind::Tool => false,
+            ItemKind::Prompt => self.has_prompts() && self.prompt_filter.admits(id),
+            ItemKind::Resource if id == LIVE => {
+                self.resources == ResourceMode::Live && self.has_resources()
+            }
+            ItemKind::Template | ItemKind::Resource => {
+                self.has_resources() && self.resource_filter.admits(id)
+            }
+        }
+    }
 }
 
 /// Why a tool is hidden.
@@ -19,6 +98,8 @@ pub struct Exposure {
 pub enum HiddenBy<'a> {
     /// The filter does not admit it.
     Filter,
+    /// It is not a tool, and the filter of its kind does not admit it.
+    ItemFilter,
     /// The level is `verified`, and the filter has no positive pattern.
     NoList,
     /// The level is `untrusted`, and the name has this word or pair of words.
@@ -32,16 +113,35 @@ impl Exposure {
             filter,
             level,
             sensitive,
+            items: ItemExposure::default(),
         }
     }
 
-    /// The exposure of every tool.
-    pub fn of_every_tool() -> Self {
-        Self::new(
+    /// The same exposure of tools, with prompts, templates and resources.
+    #[must_use]
+    pub fn with_items(self, items: ItemExposure) -> Self {
+        Self { items, ..self }
+    }
+
+    /// The exposure of prompts, templates and resources.
+    pub const fn items(&self) -> &ItemExposure {
+        &self.items
+    }
+
+    /// The exposure of every tool, prompt, template and resource.
+    pub fn of_everything() -> Self {
+        let all = || ToolFilter::compile(&["*"]).unwrap_or_default();
+        let items = ItemExposure {
+            resources: ResourceMode::Live,
+            resource_filter: all(),
+            prompt_filter: all(),
+        };
+        let exposure = Self::new(
             ToolFilter::default(),
             TrustLevel::Trusted,
             Arc::new(SensitiveNames::default()),
-        )
+        );
+        exposure.with_items(items)
     }
 
     /// Replaces the sensitive names.
@@ -69,8 +169,12 @@ impl Exposure {
         self.hidden_by(name).is_none()
     }
 
-    /// Why a tool of this upstream name is hidden; `None` if it is exposed.
+    /// Why a tool of this upstream name, or another thing of this key, is hidden; `None` if it is exposed.
     pub fn hidden_by(&self, name: &str) -> Option<HiddenBy<'_>> {
+        let (kind, id) = ItemKind::of_key(name);
+        if kind != ItemKind::Tool {
+            return (!self.items.exposes(kind, id)).then_some(HiddenBy::ItemFilter);
+        }
         if !self.filter.admits(name) {
             return Some(HiddenBy::Filter);
         }
@@ -88,7 +192,7 @@ impl Exposure {
 impl HiddenBy<'_> {
     /// Whether the filter alone would expose the tool.
     pub fn is_by_level(&self) -> bool {
-        *self != Self::Filter
+        !matches!(self, Self::Filter | Self::ItemFilter)
     }
 }
 
@@ -97,6 +201,9 @@ impl fmt::Display for HiddenBy<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Filter => f.write_str("hidden by `tool_filter`"),
+            Self::ItemFilter => {
+                f.write_str("hidden by `prompt_filter` or `resource_filter`, or by `resources`")
+            }
             Self::NoList => f.write_str(
                 "hidden by the trust level `verified`: `tool_filter` has no positive pattern",
             ),

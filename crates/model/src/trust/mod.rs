@@ -13,7 +13,7 @@ mod exposure;
 mod policy;
 mod sensitive;
 
-pub use exposure::{Exposure, HiddenBy};
+pub use exposure::{Exposure, HiddenBy, ItemExposure, ResourceMode};
 pub use policy::{NamedTool, TrustError, TrustPolicy};
 pub use sensitive::{SensitiveNames, WordError};
 

@@ -85,11 +85,9 @@ impl TrustPolicy {
     /// Sets the level of the server at `url`.
     pub fn set_trust(&mut self, url: &str, level: TrustLevel) -> Result<(), TrustError> {
         let url = HttpUrl::parse(url)?;
-        let exposure = self.exposure(&url);
-        self.set(
-            url,
-            Exposure::new(exposure.filter().clone(), level, self.sensitive.clone()),
-        );
+        let known = self.exposure(&url);
+        let exposure = Exposure::new(known.filter().clone(), level, self.sensitive.clone());
+        self.set(url, exposure.with_items(known.items().clone()));
         Ok(())
     }
 
@@ -102,8 +100,9 @@ impl TrustPolicy {
     ) -> Result<(), TrustError> {
         let url = HttpUrl::parse(url)?;
         let filter = ToolFilter::compile(patterns).map_err(TrustError::Patterns)?;
-        let level = self.exposure(&url).level();
-        self.set(url, Exposure::new(filter, level, self.sensitive.clone()));
+        let known = self.exposure(&url);
+        let exposure = Exposure::new(filter, known.level(), self.sensitive.clone());
+        self.set(url, exposure.with_items(known.items().clone()));
         Ok(())
     }
 

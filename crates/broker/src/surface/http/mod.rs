@@ -169,6 +169,8 @@ impl HttpSurface {
             reply: ReplyRoom::default(),
             form: BodyForm::Http,
             meta: None,
+            subject: None,
+            is_whole: false,
             events: None,
         };
         let reply = match tool {

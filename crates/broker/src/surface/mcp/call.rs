@@ -1,5 +1,6 @@
 //! `tools/call`: reads the name of the tool, calls core, and turns the outcome into a result.
 
+use std::pin::Pin;
 use std::time::Duration;
 
 use broker_model::CallCode;
@@ -13,14 +14,16 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::adapter::{CommandCall, Dialect, ResultForm, check_mode};
+use super::items::{self, ItemAnswer, ItemCall, ItemMethod};
 use super::notifications::TOOLS_CHANGED;
 use super::protocol::Params;
 use super::reply::{Answer, Text};
 use super::request_meta::RequestMeta;
+use super::result::ServerResult;
 use super::tools::{OwnTool, call_names, own_names, own_tool};
 use super::{Client, cut_note, listing_text, result, retrieve, server_error};
 use crate::core::{
-    Account, CallEvents, Charge, CoreError, FlatTool, Outcome, memory_error_for_request,
+    Account, CallEvents, Charge, CoreError, FlatTool, ItemKind, Outcome, memory_error_for_request,
     memory_error_for_result,
 };
 use crate::surface::ClientView;
@@ -50,6 +53,8 @@ pub(super) struct ToolCall {
     pub(super) meta: RequestMeta,
     /// The form of its result, if it is not that of the specification.
     form: Option<Box<ResultForm>>,
+    /// The prompt or resource of [`Tool::Item`].
+    item: Option<Box<ItemCall>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +63,10 @@ enum Tool {
     Own(OwnTool),
     /// A tool of the catalog, by its flat name.
     Flat(FlatTool),
+    /// A prompt or resource.
+    Item,
+    /// A request about resources that waits until the sources have listed theirs.
+    AfterStart(ItemMethod),
 }
 
 /// The circumstances of one call.
@@ -128,6 +137,35 @@ impl ToolCall {
             era,
             meta: RequestMeta::read(&params.meta, era)?,
             form,
+            item: None,
+        })
+    }
+
+    /// A call that gets a prompt or reads a resource.
+    pub(super) fn of_item(call: ItemCall, params: &Params<'_>, era: Era) -> Result<Self, RpcError> {
+        Ok(Self {
+            tool: Tool::Item,
+            arguments: call.arguments.clone(),
+            era,
+            meta: RequestMeta::read(&params.meta, era)?,
+            form: None,
+            item: Some(Box::new(call)),
+        })
+    }
+
+    /// A request about resources that waits for the start. Its arguments are the params.
+    pub(super) fn after_start(
+        method: ItemMethod,
+        params: &Params<'_>,
+        era: Era,
+    ) -> Result<Self, RpcError> {
+        Ok(Self {
+            tool: Tool::AfterStart(method),
+            arguments: params.raw.clone(),
+            era,
+            meta: RequestMeta::read(&params.meta, era)?,
+            form: None,
+            item: None,
         })
     }
 
@@ -144,6 +182,7 @@ impl ToolCall {
             era,
             meta: RequestMeta::read(&params.meta, era)?,
             form: Some(Box::new(ResultForm::Command(call))),
+            item: None,
         })
     }
 
@@ -162,6 +201,9 @@ impl ToolCall {
 
     /// Runs the call. A refusal of the broker is a result too.
     pub(super) async fn run(&self, client: &Client, parts: &CallParts<'_>) -> Answer {
+        if let Tool::AfterStart(method) = self.tool {
+            return self.run_after_start(client, parts, method).await;
+        }
         let result = match self.ask(client, parts).await {
             Ok(result) => result,
             Err(CallError::Server(error)) => {
@@ -177,6 +219,10 @@ impl ToolCall {
                 if let Some(refusal) = form.and_then(|form| form.refusal(&error, request_id)) {
                     return Err(refusal);
                 }
+                if self.item.is_some() {
+                    let object = result::error_object(&error, request_id);
+                    return Err(items::refusal(&error, object));
+                }
                 result::error(&error, request_id, self.era).into()
             }
         };
@@ -185,6 +231,23 @@ impl ToolCall {
             // Boxed, so that other calls do not carry its size.
             Some(form) => Box::pin(form.convert(&client.core, parts.account, result)).await,
         }
+    }
+
+    /// Waits for the start, then answers the request. Boxed, so that calls do not carry its size.
+    fn run_after_start<'a>(
+        &'a self,
+        client: &'a Client,
+        parts: &'a CallParts<'a>,
+        method: ItemMethod,
+    ) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
+        Box::pin(async move {
+            started(client).await;
+            let params = Params::read(&self.arguments)?;
+            match items::answer(client, parts.account, method, &params, self.era)? {
+                ItemAnswer::List(list) => Ok(list),
+                ItemAnswer::Call(call) => call.run(client, parts).await,
+            }
+        })
     }
 
     async fn ask(&self, client: &Client, parts: &CallParts<'_>) -> Result<Text, CallError> {
@@ -206,6 +269,8 @@ impl ToolCall {
                 Tool::Own(OwnTool::MetaCall(only) | OwnTool::CallTool(only)) => only,
                 _ => None,
             },
+            subject: self.item.as_ref().and_then(|item| item.subject()),
+            is_whole: self.item.is_some(),
             events: parts.events.as_ref(),
         };
         let listing = match self.tool {
@@ -215,7 +280,10 @@ impl ToolCall {
                 // Boxed, so that calls do not carry the size of a search.
                 return Ok(Box::pin(self.retrieve(client, parts)).await?);
             }
-            Tool::Own(OwnTool::MetaCall(_) | OwnTool::CallTool(_)) | Tool::Flat(_) => {
+            Tool::Own(OwnTool::MetaCall(_) | OwnTool::CallTool(_))
+            | Tool::Flat(_)
+            | Tool::Item
+            | Tool::AfterStart(_) => {
                 let outcome = self.call(client, &asker).await?;
                 return Ok(self.forwarded(client, parts.account, outcome).await?);
             }
@@ -288,8 +356,10 @@ impl ToolCall {
             outcome => outcome,
         };
         match (outcome, self.tool) {
-            (Err(error), Tool::Flat(_)) => Err(server_error::of_call(&error, self.era)
-                .map_or(CallError::Refused(error), CallError::Server)),
+            (Err(error), Tool::Flat(_) | Tool::Item) => {
+                Err(server_error::of_call(&error, self.era)
+                    .map_or(CallError::Refused(error), CallError::Server))
+            }
             (outcome, _) => Ok(outcome?),
         }
     }
@@ -310,6 +380,10 @@ impl ToolCall {
                 note(tool.path);
                 asker.call_tool(tool.path, arguments).await
             }
+            Tool::Item | Tool::AfterStart(_) => {
+                let path = self.item.as_ref().map_or("", |item| item.path);
+                asker.call_tool(path, arguments).await
+            }
             Tool::Own(OwnTool::CallTool(_)) => asker.call_named(arguments, note).await,
             Tool::Own(_) => asker.call(arguments).await,
         }
@@ -323,16 +397,25 @@ impl ToolCall {
         outcome: Outcome,
     ) -> Result<Text, Box<CoreError>> {
         let (length, era) = (outcome.result.len(), self.era);
+        let item = self.item.as_ref();
+        let form = match item {
+            _ if outcome.kind == ItemKind::Tool => ServerResult::Same,
+            None => ServerResult::AsToolResult,
+            Some(item) if item.is_cacheable => ServerResult::Cacheable {
+                is_private: client.core.lists_may_differ(),
+            },
+            Some(_) => ServerResult::Same,
+        };
         let mut charge = Charge::default();
         // The result for the era, in addition to the one of the server.
         charge
-            .cover(account, length)
+            .cover(account, form.max_copies() * length)
             .map_err(|full| Box::new(memory_error_for_result(full)))?;
         let result = if length > MIN_POOLED_BYTES {
-            let render = move || result::of_server(&outcome, era);
+            let render = move || result::of_server(&outcome, form, era);
             client.core.shape_long(render).await?
         } else {
-            result::of_server(&outcome, era)?
+            result::of_server(&outcome, form, era)?
         };
         Ok(Text::charged(result, charge))
     }

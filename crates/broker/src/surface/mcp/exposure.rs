@@ -15,7 +15,7 @@ use crate::core::{Account, Charge, CoreError, memory_error_for_request};
 /// Maximum time that a modern client may cache texts that do not change while the broker runs.
 const TTL_MS: u64 = 300_000;
 /// The same for a list that changes, whose changes a client can subscribe to.
-const CHANGING_TTL_MS: u64 = 30_000;
+pub(super) const CHANGING_TTL_MS: u64 = 30_000;
 /// The maximum size of one page of `tools/list`.
 const MAX_PAGE_TOOLS: usize = 1000;
 const MAX_PAGE_BYTES: usize = 1 << 20;
@@ -26,7 +26,7 @@ const MAX_COPIES: usize = 2;
 pub(super) fn initialize(client: &Client, revision: &str) -> Text {
     text(&json!({
         "protocolVersion": revision,
-        "capabilities": capabilities(client.list_changes(&client.identity).is_some()),
+        "capabilities": legacy_capabilities(client),
         "serverInfo": server_info(),
         "instructions": instructions(client),
     }))
@@ -36,7 +36,7 @@ pub(super) fn initialize(client: &Client, revision: &str) -> Text {
 pub(super) fn discover(client: &Client) -> Text {
     let mut result = json!({
         "supportedVersions": SUPPORTED,
-        "capabilities": modern_capabilities(client.view.mode == McpMode::Direct),
+        "capabilities": modern_capabilities(client),
         "instructions": instructions(client),
     });
     for (name, value) in modern_members(client, TTL_MS) {
@@ -109,7 +109,7 @@ fn search_list(client: &Client, era: Era) -> Vec<u8> {
     format!("[{}]", list.join(",")).into_bytes()
 }
 
-fn no_memory(client: &Client, error: &CoreError) -> RpcError {
+pub(super) fn no_memory(client: &Client, error: &CoreError) -> RpcError {
     let object = error_object(error, &client.ids.next());
     RpcError::new(INTERNAL_ERROR, error.message.clone()).data(object)
 }
@@ -119,18 +119,31 @@ pub(super) fn unknown_cursor() -> RpcError {
     RpcError::new(INVALID_PARAMS, "the cursor is not one of this list")
 }
 
-/// The result of a list of the modern era that is empty: of prompts and of resources. Clients of that era ask
-/// for the list to find out that there are none.
-pub(super) fn empty_list(client: &Client, member: &str) -> Text {
-    let mut result = json!({ member: [] });
-    for (name, value) in modern_members(client, TTL_MS) {
-        result[name] = value;
+/// Prompts and resources are declared if the caller has any.
+fn legacy_capabilities(client: &Client) -> Value {
+    let (core, identity) = (&client.core, &client.identity);
+    let mut all = capabilities(client.list_changes(identity).is_some());
+    let (has_prompts, has_resources) = (core.has_prompts(identity), core.has_resources(identity));
+    if has_prompts {
+        all["prompts"] = json!({});
     }
-    text(&result)
+    if has_resources {
+        all["resources"] = json!({});
+    }
+    if has_prompts || has_resources {
+        all["completions"] = json!({});
+    }
+    all
 }
 
-fn modern_capabilities(list_changes: bool) -> Value {
-    let mut all = capabilities(list_changes);
+/// Prompts and resources are always declared: clients of the modern era ask for the lists to find out whether there are
+/// any.
+fn modern_capabilities(client: &Client) -> Value {
+    let (core, identity) = (&client.core, &client.identity);
+    let mut all = capabilities(client.view.mode == McpMode::Direct);
+    if core.has_prompts(identity) || core.has_resources(identity) {
+        all["completions"] = json!({});
+    }
     all["prompts"] = json!({});
     all["resources"] = json!({});
     all
@@ -147,7 +160,7 @@ fn capabilities(list_changes: bool) -> Value {
 
 /// The members that every cacheable result of the modern era needs. The results are the same for all
 /// callers that may use the same entries.
-fn modern_members(client: &Client, ttl_ms: u64) -> [(&'static str, Value); 4] {
+pub(super) fn modern_members(client: &Client, ttl_ms: u64) -> [(&'static str, Value); 4] {
     // Callers may see different entries.
     let scope = match client.core.lists_may_differ() {
         true => "private",

@@ -17,6 +17,7 @@ mod error_text;
 mod exposure;
 pub(crate) mod http;
 mod in_flight;
+mod items;
 mod listing_text;
 mod notifications;
 mod protocol;

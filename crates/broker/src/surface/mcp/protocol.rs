@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::adapter::{AdapterMethod, Dialect, SIMPLE_REVISION, status_report};
 use super::call::ToolCall;
+use super::items::{self, ItemMethod};
 use super::reply::Answer;
 use super::subscription::Subscription;
 use super::{Client, exposure};
@@ -17,8 +18,6 @@ use crate::core::Account;
 const MAX_MEMBERS: usize = 64;
 /// The maximum bytes of `_meta`, with the members that only the broker reads.
 const MAX_META_BYTES: usize = 64 << 10;
-/// The maximum characters of a URI in an error.
-const MAX_URI_CHARS: usize = 1024;
 
 /// The params of an `initialize` that has none. The revision is [`SIMPLE_REVISION`].
 const SIMPLEST_INITIALIZE: &[u8] = br#"{"protocolVersion":"2025-06-18"}"#;
@@ -107,24 +106,10 @@ pub(super) fn modern(
     method: &str,
     params: &Params<'_>,
 ) -> Result<Action, RpcError> {
-    let wrong = |message: &str| RpcError::new(INVALID_PARAMS, message);
     match method {
         "server/discover" => Ok(Action::Answer(Ok(exposure::discover(client)))),
         "subscriptions/listen" => {
             Subscription::read(id, &params.members, client.view.mode).map(Action::Listen)
-        }
-        "prompts/list" => empty(client, params, "prompts"),
-        "resources/list" => empty(client, params, "resources"),
-        "resources/templates/list" => empty(client, params, "resourceTemplates"),
-        "prompts/get" => Err(wrong(
-            "the prompt does not exist: the list of prompts is empty",
-        )),
-        "resources/read" => {
-            let uri = params.members.get("uri");
-            let uri = uri.and_then(|raw| serde_json::from_str::<String>(raw).ok());
-            let uri = broker_model::text::shown_line(&uri.unwrap_or_default(), MAX_URI_CHARS);
-            let error = wrong("the resource does not exist: the list of resources is empty");
-            Err(error.data(json!({ "uri": uri })))
         }
         _ => tools(client, account, method, params, Era::Modern),
     }
@@ -192,15 +177,8 @@ pub(super) fn simple(
 /// Whether a legacy client must have sent `initialize` before this method.
 fn needs_session(client: &Client, method: &str) -> bool {
     matches!(method, "tools/list" | "tools/call" | "logging/setLevel")
+        || ItemMethod::of_name(method).is_some()
         || client.dialect.method(method).is_some()
-}
-
-/// A list without entries, which has one page.
-fn empty(client: &Client, params: &Params<'_>, member: &str) -> Result<Action, RpcError> {
-    match params.members.given("cursor") {
-        None => Ok(Action::Answer(Ok(exposure::empty_list(client, member)))),
-        Some(_) => Err(exposure::unknown_cursor()),
-    }
 }
 
 /// The methods that both eras have.
@@ -211,6 +189,9 @@ fn tools(
     params: &Params<'_>,
     era: Era,
 ) -> Result<Action, RpcError> {
+    if let Some(method) = ItemMethod::of_name(method) {
+        return items::action(client, account, method, params, era);
+    }
     let list = || {
         let cursor = params.members.given("cursor");
         exposure::list(client, account, cursor, era).map(|list| Action::Answer(Ok(list)))

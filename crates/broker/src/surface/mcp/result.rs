@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::cut_note::Place;
 use super::error_text::error_text;
 use super::tools::server_info;
-use crate::core::{CoreError, Outcome};
+use crate::core::{CoreError, ItemKind, Outcome};
 
 /// The `_meta` keys of the broker, for cuts and warnings.
 const META_TRUNCATED: &str = "dev.mcp-broker/truncated";
@@ -88,9 +88,38 @@ fn waiting_hint(error: &CoreError) -> Option<String> {
     Some(format!("{what}Wait {wait} s, then call again."))
 }
 
+/// The result that a client gets of that of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ServerResult {
+    /// The same result.
+    Same,
+    /// The same result, which clients of the modern era may cache: it gets the members for this if it lacks them.
+    Cacheable {
+        /// Whether only the caller may use it, since other callers may not see the entry.
+        is_private: bool,
+    },
+    /// A tool result that contains it: a prompt or resource that `meta_call` got.
+    AsToolResult,
+}
+
+impl ServerResult {
+    /// The maximum memory that it takes, as a multiple of the server's result.
+    pub(super) const fn max_copies(self) -> usize {
+        match self {
+            Self::Same | Self::Cacheable { .. } => 1,
+            // As a value and as text, whose quotes are escaped.
+            Self::AsToolResult => 4,
+        }
+    }
+}
+
 /// A server's result, with notes of the broker in `_meta`, and for a result that was cut at the end of its
 /// text too.
-pub(super) fn of_server(outcome: &Outcome, era: Era) -> Result<Json, Box<CoreError>> {
+pub(super) fn of_server(
+    outcome: &Outcome,
+    form: ServerResult,
+    era: Era,
+) -> Result<Json, Box<CoreError>> {
     let unreadable = |what: &str| {
         let message = format!("the server's result cannot be forwarded: {what}");
         let error = CoreError::new(CallCode::SourceProtocol, message);
@@ -106,6 +135,9 @@ pub(super) fn of_server(outcome: &Outcome, era: Era) -> Result<Json, Box<CoreErr
     // The message that contains the result was read as JSON, and a render mode writes JSON.
     let members =
         JsonMembers::of_valid(result).ok_or_else(|| unreadable("it is not a JSON object"))?;
+    if form == ServerResult::AsToolResult {
+        return Ok(as_tool_result(result, &said, era));
+    }
 
     let mut out = ObjectWriter::with_capacity(result.len() + MAX_TYPE_BYTES);
     let mut has_meta = false;
@@ -120,6 +152,8 @@ pub(super) fn of_server(outcome: &Outcome, era: Era) -> Result<Json, Box<CoreErr
             if let Some(meta) = meta(value, &said, era) {
                 out.member(name, &meta);
             }
+        } else if is_scope_replaced(form, name) {
+            // Added below.
         } else if era == Era::Modern || is_legacy(name, value) {
             has_type |= name == "resultType";
             out.member(name, value);
@@ -128,7 +162,7 @@ pub(super) fn of_server(outcome: &Outcome, era: Era) -> Result<Json, Box<CoreErr
             }
         }
     }
-    if outcome.cut.is_some() && members.get("content").is_none() {
+    if outcome.cut.is_some() && outcome.kind == ItemKind::Tool && members.get("content").is_none() {
         out.member("content", NO_CONTENT);
         note_place = place(&out, NO_CONTENT);
     }
@@ -141,12 +175,42 @@ pub(super) fn of_server(outcome: &Outcome, era: Era) -> Result<Json, Box<CoreErr
     if era == Era::Modern && !has_type {
         out.member("resultType", COMPLETE);
     }
+    if let (ServerResult::Cacheable { is_private }, Era::Modern) = (form, era) {
+        if members.get("ttlMs").is_none() {
+            out.member("ttlMs", "0");
+        }
+        if is_private || members.get("cacheScope").is_none() {
+            out.member("cacheScope", "\"private\"");
+        }
+    }
     let mut json = out.end();
     if let (Some(cut), Some((at, place))) = (&outcome.cut, note_place) {
         let chars = String::from_utf8_lossy(json.as_ref()).chars().count();
         json.insert(at, place.note(cut, cut.limit.saturating_sub(chars)));
     }
     Ok(json)
+}
+
+/// Whether the server's `cacheScope` is replaced.
+fn is_scope_replaced(form: ServerResult, name: &str) -> bool {
+    form == ServerResult::Cacheable { is_private: true } && name == "cacheScope"
+}
+
+/// A tool result with the JSON text of another result, and the other result as structured content.
+fn as_tool_result(result: &str, said: &[(&'static str, &str)], era: Era) -> Json {
+    let notes = said.iter().map(|(key, note)| {
+        let note = serde_json::from_str(note).unwrap_or_default();
+        (*key, note)
+    });
+    object(
+        [
+            ("content", text_content(result.trim())),
+            ("structuredContent", result.trim().to_owned()),
+            ("isError", "false".to_owned()),
+        ],
+        notes.collect(),
+        era,
+    )
 }
 
 /// The place of a note in `out`, which ends with `content`.
@@ -227,6 +291,7 @@ mod tests {
     fn outcome(result: &str) -> Outcome {
         Outcome {
             path: "/a/t",
+            kind: ItemKind::Tool,
             result: Bytes::copy_from_slice(result.as_bytes()),
             cut: None,
             warnings: Vec::new(),
@@ -238,7 +303,7 @@ mod tests {
     }
 
     fn forwarded(result: &str, era: Era) -> String {
-        shown(&of_server(&outcome(result), era).unwrap())
+        shown(&of_server(&outcome(result), ServerResult::Same, era).unwrap())
     }
 
     #[test]
@@ -292,7 +357,7 @@ mod tests {
             r#"{"resultType":null}"#,
         ] {
             for era in [Era::Modern, Era::Legacy] {
-                let error = of_server(&outcome(result), era).unwrap_err();
+                let error = of_server(&outcome(result), ServerResult::Same, era).unwrap_err();
                 assert_eq!(error.code, CallCode::SourceProtocol, "{result}");
             }
         }
@@ -309,7 +374,7 @@ mod tests {
             unnamed: 0,
         });
         let note = "[The broker cut this result: at most 500 of 900 characters. Ask for less with other `args`: a filter, a smaller range, fewer items.]";
-        let got = shown(&of_server(&changed, Era::Legacy).unwrap());
+        let got = shown(&of_server(&changed, ServerResult::Same, Era::Legacy).unwrap());
         let got: Value = serde_json::from_str(&got).unwrap();
         let meta = json!({
             "dev.mcp-broker/truncated": {"original_chars": 900, "limit": 500, "cuts": []},
@@ -340,7 +405,7 @@ mod tests {
                     cuts: Vec::new(),
                     unnamed: 7,
                 });
-                let got = shown(&of_server(&changed, era).unwrap());
+                let got = shown(&of_server(&changed, ServerResult::Same, era).unwrap());
                 assert!(got.chars().count() <= limit, "{got}");
                 let got: Value = serde_json::from_str(&got).unwrap();
                 let blocks = got["content"].as_array().unwrap();

@@ -12,9 +12,9 @@ use super::call_body::{CallBody, LongCallBody};
 use super::fields::{BodyForm, DescBody, DescRequest, TreeBody, TreeRequest, json_invalid, utf8};
 use super::reply::chars_around;
 use crate::core::{
-    Account, Args, CallContext, CallEvents, CancelMode, Charge, Core, CoreError, Describe,
-    Identity, Operation, Outcome, QueryVector, Reply, ResultForm, SMALL_BYTES, SearchOptions,
-    ToolRequest, memory_error_for_request,
+    Account, Args, CallContext, CallEvents, CallSubject, CancelMode, Charge, Core, CoreError,
+    Describe, Identity, Operation, Outcome, QueryVector, Reply, ResultForm, SMALL_BYTES,
+    SearchOptions, ToolRequest, memory_error_for_request,
 };
 
 /// The caller of a request.
@@ -31,6 +31,10 @@ pub(in crate::surface) struct MetaCaller<'a> {
     pub(in crate::surface) meta: Option<&'a str>,
     /// The only tools that may be called; `None` for all.
     pub(in crate::surface) only: Option<SplitCall>,
+    /// What is asked of the entry; `None` for its result for the arguments.
+    pub(in crate::surface) subject: Option<&'a CallSubject>,
+    /// Whether the result is returned whole: for the methods of prompts and resources.
+    pub(in crate::surface) is_whole: bool,
     /// Takes the events of a call.
     pub(in crate::surface) events: Option<&'a CallEvents>,
 }
@@ -177,11 +181,15 @@ impl MetaCaller<'_> {
         };
         let operation = Operation::CallTool(ToolRequest {
             args,
+            subject: self.subject,
             account: self.account,
             received,
-            form: ResultForm::Configured {
-                reserved_chars: chars_around(path).max(self.reply.around),
-                note_chars: self.reply.note,
+            form: match self.is_whole {
+                true => ResultForm::Whole,
+                false => ResultForm::Configured {
+                    reserved_chars: chars_around(path).max(self.reply.around),
+                    note_chars: self.reply.note,
+                },
             },
         });
         self.core

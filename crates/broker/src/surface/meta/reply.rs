@@ -71,6 +71,7 @@ mod tests {
         let account = MemoryBudget::new(1 << 20).account();
         let mut outcome = Outcome {
             path: "/a/t",
+            kind: crate::core::ItemKind::Tool,
             result: Bytes::from_static(b" {\"content\": [], \"n\":1.00,\"n\":2}"),
             cut: None,
             warnings: Vec::new(),

@@ -1,0 +1,163 @@
+//! Prompts, templates and resources of a core, as programs that embed one find, read and narrow them.
+
+use broker_core::{
+    Args, BrokerInterface, CallContext, CancelMode, Core, Identity, ItemRequest, ListedItem,
+    ReadForm, Restrict, ResultForm,
+};
+use broker_model::CallCode;
+use broker_model::Snapshot;
+use broker_model::config::Config;
+use broker_model::item::{ItemKind, id_of, object_schema};
+use broker_model::lock::{LOCK_VERSION, Lock, LockedSource};
+use broker_model::snapshot::ListedTool;
+use serde_json::{Value, json};
+
+use super::memory;
+use crate::{plan, tables};
+
+/// A listed object as a client of servers returns it.
+fn listed(kind: ItemKind, raw: &Value) -> ListedTool {
+    let mut raw = raw.as_object().expect("an object").clone();
+    let key = kind.key(id_of(kind, &raw));
+    let schema = object_schema(Default::default(), Vec::new());
+    raw.insert("inputSchema".to_owned(), schema);
+    ListedTool::new(key, &Value::Object(raw).to_string())
+}
+
+/// A core with a tool, two prompts, a template and a resource; none of its sources runs.
+fn core() -> Core {
+    let source = json!({
+        "command": "x", "prompt_filter": ["*"], "resources": "locked", "resource_filter": ["*"],
+    });
+    let document = json!({"tree": [{"path": "/a", "source": source}]});
+    let config = Config::parse("c.json", document.to_string().as_bytes());
+    let config = config.expect("the config is valid").config;
+    let tools = [
+        (ItemKind::Tool, json!({"name": "tool"})),
+        (ItemKind::Prompt, json!({"name": "p"})),
+        (ItemKind::Prompt, json!({"name": "q"})),
+        (
+            ItemKind::Template,
+            json!({"uriTemplate": "x://docs/{id}", "name": "doc"}),
+        ),
+        (
+            ItemKind::Resource,
+            json!({"uri": "x://docs/1", "name": "one"}),
+        ),
+    ];
+    let snapshot = Snapshot {
+        resources: Vec::new(),
+        server_info: json!({"name": "server"}),
+        protocol_version: "2025-11-25".to_owned(),
+        capabilities: json!({}),
+        instructions: None,
+        tools: tools.iter().map(|(kind, raw)| listed(*kind, raw)).collect(),
+    };
+    let sources = config.sources();
+    let lock = Lock {
+        version: LOCK_VERSION,
+        config_digest: config.digest(),
+        generator: "test".to_owned(),
+        sources: sources
+            .map(|source| LockedSource::from_snapshot(source, &snapshot))
+            .collect(),
+    };
+    let plan = plan::plan(&config, &lock.sources).expect("config and lock fit");
+    let catalog = memory::catalog(tables::tables(&config, &lock, &plan));
+    Core::builder(catalog)
+        .build()
+        .expect("the catalog is valid")
+}
+
+fn paths(items: Vec<ListedItem>) -> Vec<&'static str> {
+    items.into_iter().map(|item| item.path).collect()
+}
+
+/// The lists of prompts, templates and resources.
+fn lists(broker: &impl BrokerInterface, caller: &Identity) -> [Vec<&'static str>; 3] {
+    [
+        paths(broker.list_prompts(caller)),
+        paths(broker.list_templates(caller)),
+        paths(broker.list_resources(caller)),
+    ]
+}
+
+/// The code of the error of reading a URI, and that of getting a prompt.
+async fn codes(
+    broker: &impl BrokerInterface,
+    core: &Core,
+    uri: &str,
+    prompt: &str,
+) -> [CallCode; 2] {
+    let (caller, account) = (Identity::local(), core.memory().account());
+    let context = CallContext {
+        request_id: "r",
+        meta: None,
+        events: None,
+        deadline: None,
+        cancel: CancelMode::OnDrop,
+    };
+    let request = ItemRequest {
+        account: &account,
+        received: None,
+        form: ResultForm::Whole,
+    };
+    let args = Args::Read {
+        text: b"{}",
+        value: json!({}),
+    };
+    let read = broker.read(&caller, &context, uri, request).await;
+    let get = broker
+        .get_prompt(&caller, &context, prompt, args, request)
+        .await;
+    [read, get].map(|answer| answer.map(|_| ()).expect_err("no source runs").code)
+}
+
+#[tokio::test]
+async fn core_lists_finds_and_calls_prompts_and_resources() {
+    let (core, caller) = (core(), Identity::local());
+    assert_eq!(
+        lists(&core, &caller),
+        [vec!["/a/p", "/a/q"], vec!["/a/doc"], vec!["/a/one"]]
+    );
+    assert_eq!(core.lookup_prompt(&caller, "q"), Some("/a/q"));
+    assert_eq!(core.lookup_prompt(&caller, "tool"), None);
+    let form = |uri: &str| {
+        core.lookup_resource(&caller, uri)
+            .map(|found| (found.path, found.form))
+    };
+    assert_eq!(form("x://docs/1"), Some(("/a/one", ReadForm::Resource)));
+    assert_eq!(form("x://docs/2"), Some(("/a/doc", ReadForm::Template)));
+    assert_eq!(form("x://docs/2/3"), None);
+    // The source does not run, and a known entry is asked for first.
+    assert_eq!(
+        codes(&core, &core, "x://docs/2", "p").await,
+        [CallCode::Starting; 2]
+    );
+    assert_eq!(
+        codes(&core, &core, "x://other", "none").await,
+        [CallCode::PathNotFound; 2]
+    );
+}
+
+#[tokio::test]
+async fn wrapper_shows_and_reads_no_entry_that_it_leaves_out() {
+    let (core, caller) = (core(), Identity::local());
+    let narrow = Restrict::new(core.clone(), |_, item| {
+        matches!(item.path, "/a/p" | "/a/doc")
+    });
+    assert_eq!(
+        lists(&narrow, &caller),
+        [vec!["/a/p"], vec!["/a/doc"], vec![]]
+    );
+    assert_eq!(narrow.lookup_prompt(&caller, "q"), None);
+    assert_eq!(narrow.lookup_resource(&caller, "x://docs/1"), None);
+    assert_eq!(
+        codes(&narrow, &core, "x://docs/2", "p").await,
+        [CallCode::Starting; 2]
+    );
+    assert_eq!(
+        codes(&narrow, &core, "x://docs/1", "q").await,
+        [CallCode::PathNotFound; 2]
+    );
+}

@@ -1,0 +1,48 @@
+//! The part of the list entry of a tool, prompt, template or resource that the lock has.
+
+use broker_model::item::ItemKind;
+use serde_json::Value;
+
+use super::description;
+use crate::plan::ToolEntry;
+
+/// The members of a tool's `tools/list` entry other than name and schemas; of a prompt, template or resource all
+/// members of its list entry.
+pub(super) fn list_head(tool: &ToolEntry<'_>) -> String {
+    let raw = &tool.tool.raw;
+    if tool.tool.kind() != ItemKind::Tool {
+        return item_head(tool);
+    }
+    let title = raw.get("title").filter(|title| title.is_string());
+    let members = [
+        ("title", title.map(Value::to_string)),
+        (
+            "description",
+            description(tool).map(|text| Value::from(text).to_string()),
+        ),
+        (
+            "annotations",
+            tool.annotations().map(|value| value.to_string()),
+        ),
+    ];
+    let members = members.into_iter();
+    let members: Vec<_> = members
+        .filter_map(|(key, value)| Some(format!("\"{key}\":{}", value?)))
+        .collect();
+    members.join(",")
+}
+
+/// The members of the list entry of a prompt, template or resource, as the server sent them; the description may be
+/// that of the config.
+fn item_head(tool: &ToolEntry<'_>) -> String {
+    let mut raw = tool.tool.raw.clone();
+    raw.remove("inputSchema");
+    if let Some(description) = description(tool) {
+        raw.insert("description".to_owned(), Value::from(description));
+    }
+    let members = Value::Object(raw).to_string();
+    let inner = members
+        .strip_prefix('{')
+        .and_then(|rest| rest.strip_suffix('}'));
+    inner.unwrap_or_default().to_owned()
+}

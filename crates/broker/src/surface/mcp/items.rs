@@ -1,0 +1,300 @@
+//! Prompts and resources over MCP: their lists, and the calls that get or read one.
+
+use broker_wire::protocol::{INVALID_PARAMS, RESOURCE_NOT_FOUND};
+use broker_wire::write::Text;
+use broker_wire::{Era, JsonMembers, RpcError, valid_string};
+use bytes::Bytes;
+use serde_json::json;
+
+use super::Client;
+use super::call::ToolCall;
+use super::exposure::{CHANGING_TTL_MS, modern_members, unknown_cursor};
+use super::protocol::{Action, Params};
+use crate::core::{
+    Account, CallSubject, Charge, CoreError, ListedItem, ReadForm, memory_error_for_request,
+};
+use crate::surface::mcp::exposure::no_memory;
+
+/// The maximum size of one page of a list.
+const MAX_PAGE_ITEMS: usize = 1000;
+const MAX_PAGE_BYTES: usize = 1 << 20;
+/// The memory that a list takes while it is made, as a multiple of its length.
+const MAX_COPIES: usize = 2;
+/// The maximum characters of a URI in an error.
+const MAX_URI_CHARS: usize = 1024;
+
+/// A method about prompts and resources.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ItemMethod {
+    List(ItemList),
+    GetPrompt,
+    ReadResource,
+    Complete,
+}
+
+impl ItemMethod {
+    /// The method with this name.
+    pub(super) fn of_name(method: &str) -> Option<Self> {
+        Some(match method {
+            "prompts/list" => Self::List(ItemList::Prompts),
+            "resources/list" => Self::List(ItemList::Resources),
+            "resources/templates/list" => Self::List(ItemList::Templates),
+            "prompts/get" => Self::GetPrompt,
+            "resources/read" => Self::ReadResource,
+            "completion/complete" => Self::Complete,
+            _ => return None,
+        })
+    }
+
+    /// Whether its answer depends on the resources that sources list now.
+    const fn needs_resources(self) -> bool {
+        matches!(self, Self::List(ItemList::Resources) | Self::ReadResource)
+    }
+}
+
+/// The answer to a request, or the call that it makes. If sources still have to list their resources for the first
+/// time, the call waits for this.
+pub(super) fn action(
+    client: &Client,
+    account: &Account,
+    method: ItemMethod,
+    params: &Params<'_>,
+    era: Era,
+) -> Result<Action, RpcError> {
+    if method.needs_resources() && client.core.awaits_resources(&client.identity) {
+        return ToolCall::after_start(method, params, era).map(Action::Call);
+    }
+    Ok(match answer(client, account, method, params, era)? {
+        ItemAnswer::List(list) => Action::Answer(Ok(list)),
+        ItemAnswer::Call(call) => Action::Call(call),
+    })
+}
+
+/// The answer to a request about prompts and resources, or the call that it makes.
+#[derive(Debug)]
+pub(super) enum ItemAnswer {
+    List(Text),
+    Call(ToolCall),
+}
+
+/// The answer with the resources that are listed now.
+pub(super) fn answer(
+    client: &Client,
+    account: &Account,
+    method: ItemMethod,
+    params: &Params<'_>,
+    era: Era,
+) -> Result<ItemAnswer, RpcError> {
+    let call = match method {
+        ItemMethod::List(items) => {
+            let list = list(client, account, items, params, era);
+            return list.map(ItemAnswer::List);
+        }
+        ItemMethod::GetPrompt => ItemCall::of_prompt(client, params),
+        ItemMethod::ReadResource => ItemCall::of_resource(client, params, era),
+        ItemMethod::Complete => ItemCall::of_completion(client, params),
+    }?;
+    ToolCall::of_item(call, params, era).map(ItemAnswer::Call)
+}
+
+/// A list of prompts or resources.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ItemList {
+    Prompts,
+    Resources,
+    Templates,
+}
+
+impl ItemList {
+    const fn member(self) -> &'static str {
+        match self {
+            Self::Prompts => "prompts",
+            Self::Resources => "resources",
+            Self::Templates => "resourceTemplates",
+        }
+    }
+
+    fn items(self, client: &Client) -> Vec<ListedItem> {
+        let (core, identity) = (&client.core, &client.identity);
+        match self {
+            Self::Prompts => core.list_prompts(identity),
+            Self::Resources => core.list_resources(identity),
+            Self::Templates => core.list_templates(identity),
+        }
+    }
+}
+
+/// A prompt to get, or a URI to read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ItemCall {
+    pub(super) path: &'static str,
+    subject: Option<CallSubject>,
+    /// One JSON object.
+    pub(super) arguments: Bytes,
+    /// Whether the modern era needs the members of a cacheable result.
+    pub(super) is_cacheable: bool,
+}
+
+/// The result of a list from the cursor in `params` on. It is charged to `account` until it was written.
+fn list(
+    client: &Client,
+    account: &Account,
+    list: ItemList,
+    params: &Params<'_>,
+    era: Era,
+) -> Result<Text, RpcError> {
+    let cursor = params
+        .members
+        .given("cursor")
+        .map(serde_json::from_str::<String>);
+    let after = cursor.transpose().map_err(|_| unknown_cursor())?;
+    let items = list.items(client);
+    let start = match &after {
+        None => 0,
+        // A cursor is the place of the last item, so that it outlives withdrawals.
+        Some(place) => items.partition_point(|item| item.cursor <= *place),
+    };
+    if start == items.len() && after.is_some() {
+        return Err(unknown_cursor());
+    }
+    let mut result = format!(r#"{{"{}":["#, list.member()).into_bytes();
+    let mut next = None;
+    for (count, item) in items[start..].iter().enumerate() {
+        let is_full = count >= MAX_PAGE_ITEMS || result.len() + item.json.len() > MAX_PAGE_BYTES;
+        if count > 0 && is_full {
+            next = Some(&items[start + count - 1].cursor);
+            break;
+        }
+        if count > 0 {
+            result.push(b',');
+        }
+        result.extend_from_slice(item.json.as_bytes());
+    }
+    result.push(b']');
+    if let Some(next) = next {
+        result.extend_from_slice(format!(r#","nextCursor":{}"#, json!(next)).as_bytes());
+    }
+    if era == Era::Modern {
+        for (name, value) in modern_members(client, CHANGING_TTL_MS) {
+            result.extend_from_slice(format!(r#","{name}":{value}"#).as_bytes());
+        }
+    }
+    result.push(b'}');
+    let needed = MAX_COPIES * result.len();
+    let mut charge = Charge::default();
+    charge
+        .cover(account, needed)
+        .map_err(|full| no_memory(client, &memory_error_for_request(full, needed, account)))?;
+    Ok(Text::charged(result, charge))
+}
+
+impl ItemCall {
+    /// The params of `prompts/get`.
+    fn of_prompt(client: &Client, params: &Params<'_>) -> Result<Self, RpcError> {
+        let wrong = |message: &str| RpcError::new(INVALID_PARAMS, message);
+        let name = params.members.get("name").and_then(valid_string);
+        let name = name.ok_or_else(|| wrong("`name` must be a string"))?;
+        let arguments = match params.members.given("arguments") {
+            None => Bytes::from_static(b"{}"),
+            Some(raw) if raw.starts_with('{') => params.raw.slice_ref(raw.as_bytes()),
+            Some(_) => return Err(wrong("`arguments` must be an object")),
+        };
+        let path = client.core.lookup_prompt(&client.identity, &name);
+        let path = path.ok_or_else(|| {
+            let shown = broker_model::text::shown_line(&name, 160);
+            wrong(&format!(
+                "unknown prompt `{shown}`: `prompts/list` has the names"
+            ))
+        })?;
+        Ok(Self {
+            path,
+            subject: None,
+            arguments,
+            is_cacheable: false,
+        })
+    }
+
+    /// The params of `resources/read`.
+    fn of_resource(client: &Client, params: &Params<'_>, era: Era) -> Result<Self, RpcError> {
+        let uri = params.members.get("uri").and_then(valid_string);
+        let uri = uri.ok_or_else(|| RpcError::new(INVALID_PARAMS, "`uri` must be a string"))?;
+        let found = client.core.lookup_resource(&client.identity, &uri);
+        let found = found.ok_or_else(|| not_found(&uri, era))?;
+        Ok(Self {
+            path: found.path,
+            subject: match found.form {
+                ReadForm::Template => Some(CallSubject::Uri(Box::from(&*uri))),
+                _ => None,
+            },
+            arguments: match found.form {
+                ReadForm::Live => Bytes::from(json!({ "uri": &*uri }).to_string()),
+                _ => Bytes::from_static(b"{}"),
+            },
+            is_cacheable: true,
+        })
+    }
+
+    /// The params of `completion/complete`.
+    fn of_completion(client: &Client, params: &Params<'_>) -> Result<Self, RpcError> {
+        let wrong = |message: &str| RpcError::new(INVALID_PARAMS, message);
+        let reference = params.members.given("ref").map(JsonMembers::parse);
+        let Some(Ok(reference)) = reference else {
+            return Err(wrong("`ref` must be an object"));
+        };
+        let text = |name: &str| reference.get(name).and_then(valid_string);
+        let (core, identity) = (&client.core, &client.identity);
+        let path = match text("type").as_deref() {
+            Some("ref/prompt") => text("name").and_then(|name| core.lookup_prompt(identity, &name)),
+            Some("ref/resource") => {
+                text("uri").and_then(|uri| core.lookup_template(identity, &uri))
+            }
+            _ => return Err(wrong("`ref.type` must be `ref/prompt` or `ref/resource`")),
+        };
+        let path = path.ok_or_else(|| {
+            wrong("`ref` names no prompt or template: `prompts/list` and `resources/templates/list` have them")
+        })?;
+        let argument = params.members.given("argument").map(JsonMembers::parse);
+        let has_text =
+            |members: &JsonMembers<'_>, name| members.get(name).and_then(valid_string).is_some();
+        if !matches!(&argument, Some(Ok(it)) if has_text(it, "name") && has_text(it, "value")) {
+            return Err(wrong("`argument` must have the strings `name` and `value`"));
+        }
+        let members = ["ref", "argument", "context"];
+        let members = members.iter().filter_map(|name| {
+            let value = params.members.given(name)?;
+            Some(format!("\"{name}\":{value}"))
+        });
+        let members: Vec<String> = members.collect();
+        Ok(Self {
+            path,
+            subject: Some(CallSubject::Completion),
+            arguments: Bytes::from(format!("{{{}}}", members.join(","))),
+            is_cacheable: false,
+        })
+    }
+
+    /// What is asked of the entry; `None` for its result for the arguments.
+    pub(super) const fn subject(&self) -> Option<&CallSubject> {
+        self.subject.as_ref()
+    }
+}
+
+/// The error of a URI that no entry of the caller covers.
+fn not_found(uri: &str, era: Era) -> RpcError {
+    let code = match era {
+        Era::Legacy => RESOURCE_NOT_FOUND,
+        Era::Modern => INVALID_PARAMS,
+    };
+    let uri = broker_model::text::shown_line(uri, MAX_URI_CHARS);
+    RpcError::new(code, "the resource does not exist").data(json!({ "uri": uri }))
+}
+
+/// The error of a prompt or resource that the broker refuses: these methods have no results with `isError`.
+pub(super) fn refusal(error: &CoreError, object: serde_json::Value) -> RpcError {
+    use broker_model::CallCode as C;
+    let code = match error.code {
+        C::ArgsInvalid | C::FieldInvalid | C::JsonInvalid | C::PathNotFound => INVALID_PARAMS,
+        _ => broker_wire::protocol::INTERNAL_ERROR,
+    };
+    RpcError::new(code, error.message.clone()).data(object)
+}

@@ -1,0 +1,313 @@
+//! Prompts, templates and resources: their lists, and the entry that a name or a URI names.
+
+use broker_mcp::CallSubject;
+use broker_model::CallCode;
+use broker_model::item::{self, ItemKind};
+use broker_model::text::shown_line;
+use broker_model::uri_template::UriTemplate;
+use serde_json::{Map, Value, json};
+
+use crate::Core;
+use crate::call::arguments::Args;
+use crate::call::context::{CallContext, ItemRequest, Operation, Outcome, ToolRequest};
+use crate::catalog::Tool;
+use crate::errors::error::CoreError;
+use crate::identity::Identity;
+use crate::listing::scope::Scope;
+
+/// The maximum number of resources in a description, and their maximum length in bytes.
+const MAX_DESCRIBED: usize = 200;
+const MAX_DESCRIBED_BYTES: usize = 64 << 10;
+/// Maximum length of a text of a resource in a description, in characters.
+const MAX_TEXT_CHARS: usize = 200;
+
+/// An element of a list of prompts, templates or resources.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListedItem {
+    /// The path of its entry.
+    pub path: &'static str,
+    /// Its place in the list, which is in the order of these texts: its path; for a resource that the source lists
+    /// now, also its URI.
+    pub cursor: String,
+    /// Its members, as the server listed them: one JSON object.
+    pub json: String,
+}
+
+/// The entry that serves a URI.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadableUri {
+    /// The path of the entry.
+    pub path: &'static str,
+    /// How the entry reads it.
+    pub form: ReadForm,
+}
+
+/// How an entry reads a URI.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadForm {
+    /// The entry is the resource: without arguments.
+    Resource,
+    /// The entry is a template that covers the URI: the URI replaces its arguments.
+    Template,
+    /// The source lists the URI now: the argument `uri` has it.
+    Live,
+}
+
+/// The members of a resource that a description shows.
+const SHOWN_MEMBERS: [&str; 5] = ["uri", "name", "title", "description", "mimeType"];
+
+impl Core {
+    /// The prompts that exist for the caller, in the order of their paths. Contacts no server.
+    pub fn list_prompts(&self, identity: &Identity) -> Vec<ListedItem> {
+        self.list_items(identity, ItemKind::Prompt)
+    }
+
+    /// The resources that exist for the caller, in the order of their paths, then of their URIs. Contacts no server.
+    pub fn list_resources(&self, identity: &Identity) -> Vec<ListedItem> {
+        self.list_items(identity, ItemKind::Resource)
+    }
+
+    /// The templates of resources that exist for the caller, in the order of their paths. Contacts no server.
+    pub fn list_templates(&self, identity: &Identity) -> Vec<ListedItem> {
+        self.list_items(identity, ItemKind::Template)
+    }
+
+    /// Whether prompts exist for the caller, withdrawn ones included.
+    pub fn has_prompts(&self, identity: &Identity) -> bool {
+        let is_prompt = |tool: &Tool| tool.kind() == ItemKind::Prompt;
+        self.find_item(identity, is_prompt).is_some()
+    }
+
+    /// Whether resources or templates exist for the caller, withdrawn ones included.
+    pub fn has_resources(&self, identity: &Identity) -> bool {
+        let is_one = |tool: &Tool| matches!(tool.kind(), ItemKind::Resource | ItemKind::Template);
+        self.find_item(identity, is_one).is_some()
+    }
+
+    /// Whether a source whose resources the caller may read has not been compared yet at this start, so that its
+    /// resources are not known.
+    pub fn awaits_resources(&self, identity: &Identity) -> bool {
+        let state = &self.0.drift_state;
+        let is_awaited =
+            |tool: &Tool| item::is_live(tool.name) && !state.gate.is_settled(tool.source as usize);
+        self.find_item(identity, is_awaited).is_some()
+    }
+
+    /// The path of the prompt with this name, if it exists for the caller.
+    pub fn lookup_prompt(&self, identity: &Identity, name: &str) -> Option<&'static str> {
+        let key = ItemKind::Prompt.key(name);
+        self.find_item(identity, |tool| tool.name == key)
+    }
+
+    /// The path of this template, if it exists for the caller.
+    pub fn lookup_template(&self, identity: &Identity, template: &str) -> Option<&'static str> {
+        let key = ItemKind::Template.key(template);
+        self.find_item(identity, |tool| tool.name == key)
+    }
+
+    /// The entry that serves a URI, if one exists for the caller: the locked resource, else a source that lists the URI
+    /// now, else a template that covers it. Contacts no server.
+    pub fn lookup_resource(&self, identity: &Identity, uri: &str) -> Option<ReadableUri> {
+        let key = ItemKind::Resource.key(uri);
+        let is_resource = |tool: &Tool| tool.name == key && !item::is_live(&key);
+        let is_listed = |tool: &Tool| {
+            let source = tool.source as usize;
+            let list = item::is_live(tool.name).then(|| self.0.drift_state.live.of(source));
+            list.flatten().is_some_and(|list| list.has(uri))
+                && self.0.drift_state.exposes(source, &key)
+        };
+        let covers = |tool: &Tool| {
+            self.0.drift_state.exposes(tool.source as usize, &key) && covers(tool, uri)
+        };
+        let found = |path: Option<_>, form| path.map(|path| ReadableUri { path, form });
+        found(self.find_item(identity, is_resource), ReadForm::Resource)
+            .or_else(|| found(self.find_item(identity, is_listed), ReadForm::Live))
+            .or_else(|| found(self.find_item(identity, covers), ReadForm::Template))
+    }
+
+    /// Reads a URI from the one source whose entry serves it. The result is that of `resources/read`.
+    ///
+    /// # Errors
+    ///
+    /// `path_not_found` if no entry of the caller serves the URI, and those of [`Core::call`].
+    pub async fn read(
+        &self,
+        identity: &Identity,
+        context: &CallContext<'_>,
+        uri: &str,
+        request: ItemRequest<'_>,
+    ) -> Result<Outcome, Box<CoreError>> {
+        let found = self.lookup_resource(identity, uri);
+        let found = found.ok_or_else(|| no_resource(uri))?;
+        let (value, subject) = match found.form {
+            ReadForm::Live => (json!({ "uri": uri }), None),
+            ReadForm::Resource => (json!({}), None),
+            ReadForm::Template => (json!({}), Some(CallSubject::Uri(uri.into()))),
+        };
+        let text = value.to_string().into_bytes();
+        let args = Args::Read { text: &text, value };
+        let operation = request.of(args, subject.as_ref());
+        self.call(identity, context, found.path, operation).await
+    }
+
+    /// Gets a prompt by its name. The result is that of `prompts/get`.
+    ///
+    /// # Errors
+    ///
+    /// `path_not_found` if the prompt does not exist for the caller, and those of [`Core::call`].
+    pub async fn get_prompt(
+        &self,
+        identity: &Identity,
+        context: &CallContext<'_>,
+        name: &str,
+        args: Args<'_>,
+        request: ItemRequest<'_>,
+    ) -> Result<Outcome, Box<CoreError>> {
+        let path = self.lookup_prompt(identity, name);
+        let path = path.ok_or_else(|| no_prompt(name))?;
+        let operation = request.of(args, None);
+        self.call(identity, context, path, operation).await
+    }
+
+    fn list_items(&self, identity: &Identity, kind: ItemKind) -> Vec<ListedItem> {
+        let (view, caller) = (self.0.drift_state.view.load(), self.0.caller(identity));
+        let scope = self.0.scope(&view, &caller);
+        let mut items = Vec::new();
+        for tool in listed(scope).filter(|tool| tool.kind() == kind) {
+            let path = scope.catalog.entry(tool.entry).path;
+            if item::is_live(tool.name) {
+                scope.each_live(tool, |uri, json| {
+                    items.push(ListedItem {
+                        path,
+                        // No path has a space.
+                        cursor: format!("{path} {uri}"),
+                        json: json.to_owned(),
+                    });
+                });
+            } else {
+                items.push(ListedItem {
+                    path,
+                    cursor: path.to_owned(),
+                    json: format!("{{{}}}", scope.catalog.text(tool.list_head)),
+                });
+            }
+        }
+        items.sort_by(|one, other| one.cursor.cmp(&other.cursor));
+        items
+    }
+
+    fn find_item(
+        &self,
+        identity: &Identity,
+        is_it: impl Fn(&Tool) -> bool,
+    ) -> Option<&'static str> {
+        let (view, caller) = (self.0.drift_state.view.load(), self.0.caller(identity));
+        let scope = self.0.scope(&view, &caller);
+        // Withdrawn ones are found: a call says why they are not served.
+        let mut tools = scope.catalog.tools.iter();
+        let found = tools.find(|tool| is_it(tool) && scope.admits(tool.entry))?;
+        Some(scope.catalog.entry(found.entry).path)
+    }
+}
+
+impl<'a> ItemRequest<'a> {
+    const fn of(self, args: Args<'a>, subject: Option<&'a CallSubject>) -> Operation<'a> {
+        Operation::CallTool(ToolRequest {
+            args,
+            subject,
+            account: self.account,
+            received: self.received,
+            form: self.form,
+        })
+    }
+}
+
+/// The error of a URI that no entry of the caller serves.
+pub(crate) fn no_resource(uri: &str) -> Box<CoreError> {
+    let message = format!("no resource has the URI `{}`", shown_line(uri, 160));
+    Box::new(CoreError::new(CallCode::PathNotFound, message).maybe_executed(false))
+}
+
+/// The error of a prompt that does not exist for the caller.
+pub(crate) fn no_prompt(name: &str) -> Box<CoreError> {
+    let message = format!("no prompt has the name `{}`", shown_line(name, 160));
+    Box::new(CoreError::new(CallCode::PathNotFound, message).maybe_executed(false))
+}
+
+impl Scope<'_> {
+    /// Each resource that the source of an entry lists now and that its filter admits.
+    fn each_live(&self, tool: &Tool, mut with: impl FnMut(&str, &str)) {
+        let source = tool.source as usize;
+        let list = self.drift_state.live.of(source);
+        let exposes = |uri| {
+            let key = ItemKind::Resource.key(uri);
+            self.drift_state.exposes(source, &key)
+        };
+        for (uri, json) in list.iter().flat_map(|list| list.iter()) {
+            if exposes(uri) {
+                with(uri, json);
+            }
+        }
+    }
+
+    /// Adds the resources that the source of an entry lists now to the description of the entry, which has no closing
+    /// brace yet.
+    pub(crate) fn push_live(&self, tool: &Tool, description: &mut String) {
+        if self.drift_state.live.of(tool.source as usize).is_none() {
+            let message =
+                "the source has not listed its resources yet; describe the entry again later";
+            description.push_str(&format!(",\"resources_unknown\":\"{message}\""));
+            return;
+        }
+        let (mut shown, mut bytes, mut more) = (Vec::new(), 0, 0);
+        self.each_live(tool, |_, json| {
+            let resource = shown_resource(json).to_string();
+            bytes += resource.len();
+            if more > 0 || shown.len() == MAX_DESCRIBED || bytes > MAX_DESCRIBED_BYTES {
+                more += 1;
+            } else {
+                shown.push(resource);
+            }
+        });
+        description.push_str(",\"resources\":[");
+        description.push_str(&shown.join(","));
+        description.push(']');
+        if more > 0 {
+            description.push_str(&format!(",\"more\":{more}"));
+        }
+        description.push_str(",\"reviewed\":false");
+    }
+}
+
+/// The members of a resource for a description, with short texts.
+fn shown_resource(json: &str) -> Value {
+    let members: Map<String, Value> = serde_json::from_str(json).unwrap_or_default();
+    let shown = members.into_iter().filter_map(|(name, value)| {
+        let is_shown = SHOWN_MEMBERS.contains(&&*name);
+        let text = value.as_str().filter(|_| is_shown)?;
+        let text = match name.as_str() {
+            "uri" => text.to_owned(),
+            _ => text.chars().take(MAX_TEXT_CHARS).collect(),
+        };
+        Some((name, Value::String(text)))
+    });
+    Value::Object(shown.collect())
+}
+
+/// Whether an entry is a template that covers a URI.
+pub(crate) fn covers(tool: &Tool, uri: &str) -> bool {
+    let (kind, id) = ItemKind::of_key(tool.name);
+    let literal = id.split('{').next().unwrap_or_default();
+    // The template is read only if its beginning fits.
+    kind == ItemKind::Template
+        && uri.starts_with(literal)
+        && UriTemplate::parse(id).is_ok_and(|template| template.covers(uri))
+}
+
+/// The served tools and other things that exist for the caller.
+fn listed(scope: Scope<'_>) -> impl Iterator<Item = &'static Tool> {
+    let tools = scope.catalog.tools.iter().zip(0..);
+    tools
+        .filter(move |(tool, at)| scope.view.is_served(*at) && scope.admits(tool.entry))
+        .map(|(tool, _)| tool)
+}

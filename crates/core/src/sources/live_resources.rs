@@ -1,0 +1,189 @@
+//! The resources that the sources with `"resources": "live"` list now. They are content and no part of the lock: their
+//! texts are the server's, so each is bounded, checked for hidden characters and marked as not reviewed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+use broker_model::item::ItemKind;
+use broker_model::snapshot::ListedTool;
+use broker_model::text::{is_invisible, shown_line};
+use broker_model::uri_template::{MAX_URI_BYTES, has_dot_segment};
+use serde_json::{Map, Value, json};
+
+/// Maximum length of one resource with its texts, in bytes.
+const MAX_RESOURCE_BYTES: usize = 16 << 10;
+/// The member of `_meta` which says that a text was not reviewed.
+const META_REVIEWED: &str = "dev.mcp-broker/reviewed";
+/// The member of `_meta` which says why the server's texts are left out.
+const META_LEFT_OUT: &str = "dev.mcp-broker/left_out";
+
+/// The lists of all sources.
+#[derive(Debug)]
+pub(crate) struct LiveResources(Box<[ArcSwapOption<LiveList>]>);
+
+/// The resources of one source, by URI: each one JSON object.
+#[derive(Debug, Default)]
+pub(crate) struct LiveList(BTreeMap<Box<str>, Box<str>>);
+
+impl LiveResources {
+    /// No list of any source.
+    pub(crate) fn new(sources: usize) -> Self {
+        Self((0..sources).map(|_| ArcSwapOption::empty()).collect())
+    }
+
+    /// Replaces the list of a source.
+    pub(crate) fn store(&self, source: usize, list: Arc<LiveList>) {
+        self.0[source].store(Some(list));
+    }
+
+    /// The latest list of a source; `None` before the first one.
+    pub(crate) fn of(&self, source: usize) -> Option<Arc<LiveList>> {
+        self.0[source].load_full()
+    }
+}
+
+impl LiveList {
+    /// The list of a source. A resource whose URI cannot be shown or has dot segments is left out.
+    pub(crate) fn new(source: &str, resources: &[ListedTool]) -> Self {
+        let mut list = BTreeMap::new();
+        for resource in resources {
+            let uri = ItemKind::of_key(resource.name()).1;
+            if is_usable(uri) {
+                list.insert(Box::from(uri), entry(uri, resource).into_boxed_str());
+            } else {
+                let uri = shown_line(uri, 120);
+                tracing::warn!(
+                    source,
+                    uri,
+                    "a resource is left out: its URI has hidden characters, dot segments or too many bytes"
+                );
+            }
+        }
+        Self(list)
+    }
+
+    /// Whether the source lists a URI.
+    pub(crate) fn has(&self, uri: &str) -> bool {
+        self.0.contains_key(uri)
+    }
+
+    /// All resources in the order of their URIs: each the URI and one JSON object.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(uri, json)| (&**uri, &**json))
+    }
+}
+
+fn is_usable(uri: &str) -> bool {
+    uri.len() <= MAX_URI_BYTES && !uri.chars().any(is_hidden) && !has_dot_segment(uri)
+}
+
+fn is_hidden(c: char) -> bool {
+    is_invisible(c) || c.is_control()
+}
+
+/// The listed object with the mark. Only the URI remains of an object that is too long or has hidden characters.
+fn entry(uri: &str, resource: &ListedTool) -> String {
+    let mut members = resource.read();
+    members.remove("inputSchema");
+    let left_out = if resource.text().len() > MAX_RESOURCE_BYTES {
+        Some("more than 16 KiB")
+    } else if has_hidden_text(&Value::Object(members.clone())) {
+        Some("hidden characters")
+    } else {
+        None
+    };
+    let mut marks = Map::new();
+    if let Some(reason) = left_out {
+        members = Map::from_iter([
+            ("uri".to_owned(), json!(uri)),
+            ("name".to_owned(), json!(uri)),
+        ]);
+        marks.insert(META_LEFT_OUT.to_owned(), json!(reason));
+    }
+    marks.insert(META_REVIEWED.to_owned(), json!(false));
+    match members.get_mut("_meta").and_then(Value::as_object_mut) {
+        Some(meta) => meta.extend(marks),
+        None => {
+            members.insert("_meta".to_owned(), Value::Object(marks));
+        }
+    }
+    Value::Object(members).to_string()
+}
+
+fn has_hidden_text(value: &Value) -> bool {
+    let is_hidden = |c: char| is_hidden(c) && !matches!(c, '\n' | '\r' | '\t');
+    match value {
+        Value::String(text) => text.chars().any(is_hidden),
+        Value::Array(items) => items.iter().any(has_hidden_text),
+        Value::Object(members) => members
+            .iter()
+            .any(|(name, value)| name.chars().any(is_hidden) || has_hidden_text(value)),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(resources: &[Value]) -> LiveList {
+        let listed = resources.iter().map(|raw| {
+            let uri = raw["uri"].as_str().expect("a URI");
+            ListedTool::new(ItemKind::Resource.key(uri), &raw.to_string())
+        });
+        LiveList::new("/a", &listed.collect::<Vec<_>>())
+    }
+
+    fn only(resource: Value) -> Value {
+        let list = list(&[resource]);
+        let (_, json) = list.iter().next().expect("one resource");
+        serde_json::from_str(json).expect("JSON")
+    }
+
+    #[test]
+    fn live_resource_keeps_its_members_and_is_marked() {
+        let raw = json!({"uri": "x://a", "name": "A", "description": "two\nlines",
+            "inputSchema": {}, "_meta": {"k": 1}});
+        assert_eq!(
+            only(raw),
+            json!({"uri": "x://a", "name": "A", "description": "two\nlines",
+                "_meta": {"k": 1, META_REVIEWED: false}})
+        );
+    }
+
+    #[test]
+    fn texts_of_a_live_resource_with_hidden_characters_or_too_many_bytes_are_left_out() {
+        for (text, reason) in [
+            ("a\u{200b}b".to_owned(), "hidden characters"),
+            ("\u{e0041}".to_owned(), "hidden characters"),
+            ("\u{1b}[31m".to_owned(), "hidden characters"),
+            ("x".repeat(MAX_RESOURCE_BYTES), "more than 16 KiB"),
+        ] {
+            let raw = json!({"uri": "x://a", "name": "A", "annotations": {"k": [text]}});
+            assert_eq!(
+                only(raw),
+                json!({"uri": "x://a", "name": "x://a",
+                    "_meta": {META_LEFT_OUT: reason, META_REVIEWED: false}})
+            );
+        }
+    }
+
+    #[test]
+    fn live_resource_whose_uri_cannot_be_shown_is_left_out() {
+        let long = format!("x://{}", "a".repeat(MAX_URI_BYTES));
+        for uri in [
+            "x://a\u{202e}b",
+            "x://a/../b",
+            "x://a/%2e%2E/b",
+            "x://a\nb",
+            &long,
+        ] {
+            assert_eq!(
+                list(&[json!({"uri": uri, "name": "A"})]).iter().count(),
+                0,
+                "{uri}"
+            );
+        }
+    }
+}

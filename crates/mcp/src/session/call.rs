@@ -1,0 +1,108 @@
+//! A call as a caller gives it to a session: what is called, with which arguments, and for how long.
+
+use std::time::Duration;
+
+use crate::events::CallEvents;
+use crate::right::CallRight;
+
+/// What a call asks of an entry instead of its result for the arguments. Calls have a reference to it, since they are
+/// copied often.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CallSubject {
+    /// `resources/read` of this URI.
+    Uri(Box<str>),
+    /// `completion/complete`, whose params the arguments are.
+    Completion,
+}
+
+/// A call of a tool, as it is sent to a server.
+#[derive(Clone, Copy, Debug)]
+pub struct ToolCall<'a> {
+    /// The server's name of the tool, or the key of a prompt, template or resource ([`ItemKind`]).
+    ///
+    /// [`ItemKind`]: broker_model::item::ItemKind
+    pub tool: &'a str,
+    /// What is asked of it; `None` for its result for the arguments.
+    pub subject: Option<&'a CallSubject>,
+    /// One JSON object, already checked.
+    pub args: &'a [u8],
+    /// Members for `_meta` of the request, as one JSON object. The broker's own members are not among them.
+    pub meta: Option<&'a str>,
+    /// Takes the events of the call that its caller wants.
+    pub events: Option<&'a CallEvents>,
+    /// The right of the caller to make it; `None` if it does not end.
+    pub right: Option<&'a CallRight<'a>>,
+}
+
+impl<'a> ToolCall<'a> {
+    /// A call without members for `_meta` and without events.
+    pub const fn new(tool: &'a str, args: &'a [u8]) -> Self {
+        Self {
+            tool,
+            subject: None,
+            args,
+            meta: None,
+            events: None,
+            right: None,
+        }
+    }
+}
+
+/// The time of a call, from now on. In milliseconds, rounded up, since every layer of the future of a call
+/// holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallTime {
+    first: u32,
+    after_progress: u32,
+    total: u32,
+}
+
+impl CallTime {
+    /// `first` is the maximum time for the result or the first progress, `after_progress` that for the result
+    /// or more progress after each progress, `total` that in all.
+    pub fn new(first: Duration, after_progress: Duration, total: Duration) -> Self {
+        Self {
+            first: millis(first),
+            after_progress: millis(after_progress),
+            total: millis(total),
+        }
+    }
+
+    /// Maximum time for the result, or for the first progress.
+    pub const fn first(self) -> Duration {
+        Duration::from_millis(self.first as u64)
+    }
+
+    /// Maximum time for the result, or for more progress, after each progress.
+    pub const fn after_progress(self) -> Duration {
+        Duration::from_millis(self.after_progress as u64)
+    }
+
+    /// Maximum time in all.
+    pub const fn total(self) -> Duration {
+        Duration::from_millis(self.total as u64)
+    }
+
+    /// The rest after `passed`.
+    #[must_use]
+    pub fn less(self, passed: Duration) -> Self {
+        let less = |time: Duration| time.saturating_sub(passed);
+        Self::new(
+            less(self.first()),
+            self.after_progress(),
+            less(self.total()),
+        )
+    }
+}
+
+impl From<Duration> for CallTime {
+    /// A time that progress does not extend.
+    fn from(time: Duration) -> Self {
+        Self::new(time, time, time)
+    }
+}
+
+/// Rounds up; the maximum is 49 days.
+fn millis(time: Duration) -> u32 {
+    u32::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,279 @@
+//! URI templates of servers (RFC 6570): their variables, the URI for some values, and whether a URI is one of a template.
+
+use iri_string::spec::UriSpec;
+use iri_string::template::UriTemplateStr;
+use iri_string::template::simple_context::SimpleContext;
+use serde_json::{Map, Value, json};
+
+use crate::item::object_schema;
+
+/// Maximum length of a template and of a URI, in bytes.
+pub const MAX_URI_BYTES: usize = 8 << 10;
+/// Maximum number of expressions of a template.
+const MAX_EXPRESSIONS: usize = 16;
+
+/// A checked template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UriTemplate {
+    text: String,
+    variables: Vec<String>,
+    parts: Vec<Part>,
+}
+
+/// A part of a template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    Literal(String),
+    /// An expression; `true` if its values may contain `/`, `?` and `#`.
+    Expression(bool),
+}
+
+/// Why a template cannot be used, or has no URI for some values.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TemplateError {
+    /// It does not follow RFC 6570.
+    #[error("it is not a URI template of RFC 6570")]
+    Syntax,
+    /// It is too long.
+    #[error("it has more than {MAX_URI_BYTES} bytes or {MAX_EXPRESSIONS} expressions")]
+    Size,
+    /// The URI for the values is too long.
+    #[error("the URI for these values has more than {MAX_URI_BYTES} bytes")]
+    UriSize,
+    /// The URI for the values is not one of the template: a value changes its structure.
+    #[error("the URI for these values leaves the template")]
+    Leaves,
+}
+
+impl UriTemplate {
+    /// Reads a template.
+    pub fn parse(text: &str) -> Result<Self, TemplateError> {
+        if text.len() > MAX_URI_BYTES || text.matches('{').count() > MAX_EXPRESSIONS {
+            return Err(TemplateError::Size);
+        }
+        let template = UriTemplateStr::new(text).map_err(|_| TemplateError::Syntax)?;
+        let mut variables: Vec<String> = Vec::new();
+        for variable in template.variables() {
+            if !variables.iter().any(|known| known == variable.as_str()) {
+                variables.push(variable.as_str().to_owned());
+            }
+        }
+        Ok(Self {
+            text: text.to_owned(),
+            variables,
+            parts: parts(text),
+        })
+    }
+
+    /// The template as the server wrote it.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// The names of its variables, each once.
+    pub fn variables(&self) -> &[String] {
+        &self.variables
+    }
+
+    /// The schema of its arguments: a string for each variable.
+    pub fn schema(&self) -> Value {
+        let properties = self.variables.iter();
+        let properties: Map<_, _> = properties
+            .map(|name| (name.clone(), json!({ "type": "string" })))
+            .collect();
+        let required = self.variables.iter().map(|name| json!(name)).collect();
+        object_schema(properties, required)
+    }
+
+    /// The URI for the values of the variables, percent-encoded as the template says.
+    pub fn expand(&self, values: &Map<String, Value>) -> Result<String, TemplateError> {
+        let template = UriTemplateStr::new(&self.text).map_err(|_| TemplateError::Syntax)?;
+        let mut context = SimpleContext::new();
+        for name in &self.variables {
+            if let Some(value) = values.get(name).and_then(Value::as_str) {
+                context.insert(name.as_str(), value);
+            }
+        }
+        let expanded = template.expand::<UriSpec, _>(&context);
+        let uri = expanded.map_err(|_| TemplateError::Syntax)?.to_string();
+        if uri.len() > MAX_URI_BYTES {
+            return Err(TemplateError::UriSize);
+        }
+        match self.covers(&uri) {
+            true => Ok(uri),
+            false => Err(TemplateError::Leaves),
+        }
+    }
+
+    /// Whether a URI is one that the template can have. Dot segments are refused, since servers may resolve them.
+    pub fn covers(&self, uri: &str) -> bool {
+        uri.len() <= MAX_URI_BYTES && !has_dot_segment(uri) && self.matches(uri)
+    }
+
+    /// Compares in steps of the product of both lengths at most.
+    fn matches(&self, uri: &str) -> bool {
+        let bytes = uri.as_bytes();
+        let mut reached = vec![false; bytes.len() + 1];
+        reached[0] = true;
+        for part in &self.parts {
+            let mut next = vec![false; bytes.len() + 1];
+            match part {
+                Part::Literal(text) => {
+                    for at in (0..=bytes.len()).filter(|at| reached[*at]) {
+                        if bytes[at..].starts_with(text.as_bytes()) {
+                            next[at + text.len()] = true;
+                        }
+                    }
+                }
+                Part::Expression(is_open) => {
+                    let mut is_running = false;
+                    for at in 0..=bytes.len() {
+                        is_running |= reached[at];
+                        next[at] = is_running;
+                        let is_delimiter = bytes
+                            .get(at)
+                            .is_none_or(|byte| matches!(byte, b'/' | b'?' | b'#'));
+                        if is_delimiter && !is_open {
+                            is_running = false;
+                        }
+                    }
+                }
+            }
+            reached = next;
+        }
+        reached[bytes.len()]
+    }
+
+    /// Whether another template may have a URI in common. It may say so of templates that differ only in literals
+    /// between two expressions.
+    pub fn may_overlap(&self, other: &Self) -> bool {
+        let (first, second) = (self.ends(), other.ends());
+        let either =
+            |a: &str, b: &str, begins: fn(&str, &str) -> bool| begins(a, b) || begins(b, a);
+        either(first.0, second.0, |a, b| a.starts_with(b))
+            && either(first.1, second.1, |a, b| a.ends_with(b))
+    }
+
+    /// The literals before the first and after the last expression.
+    fn ends(&self) -> (&str, &str) {
+        let literal = |part: Option<&'_ Part>| match part {
+            Some(Part::Literal(text)) => text.as_str().len(),
+            _ => 0,
+        };
+        let (from, to) = (literal(self.parts.first()), literal(self.parts.last()));
+        (&self.text[..from], &self.text[self.text.len() - to..])
+    }
+}
+
+/// Whether a path of the URI has a segment `.` or `..`, also percent-encoded.
+pub fn has_dot_segment(uri: &str) -> bool {
+    let path = uri.split(['?', '#']).next().unwrap_or_default();
+    let decoded = path
+        .to_ascii_lowercase()
+        .replace("%2e", ".")
+        .replace("%2f", "/");
+    let mut segments = decoded.split(['/', '\\']);
+    segments.any(|segment| matches!(segment, "." | ".."))
+}
+
+fn parts(text: &str) -> Vec<Part> {
+    let mut parts = Vec::new();
+    let mut rest = text;
+    while let Some((literal, after)) = rest.split_once('{') {
+        if !literal.is_empty() {
+            parts.push(Part::Literal(literal.to_owned()));
+        }
+        let (expression, after) = after.split_once('}').unwrap_or((after, ""));
+        let is_open = expression.starts_with(['+', '#', '/', ';', '?', '&']);
+        parts.push(Part::Expression(is_open));
+        rest = after;
+    }
+    if !rest.is_empty() {
+        parts.push(Part::Literal(rest.to_owned()));
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn template(text: &str) -> UriTemplate {
+        UriTemplate::parse(text).expect("a template")
+    }
+
+    fn expand(text: &str, values: &Value) -> Result<String, TemplateError> {
+        template(text).expand(values.as_object().expect("an object"))
+    }
+
+    #[test]
+    fn values_are_percent_encoded() {
+        assert_eq!(
+            expand("test://{id}/data", &json!({"id": "a b/c"})),
+            Ok("test://a%20b%2Fc/data".to_owned())
+        );
+        assert_eq!(
+            expand("x://h{/path}", &json!({"path": "a/b"})),
+            Ok("x://h/a%2Fb".to_owned())
+        );
+        assert_eq!(
+            expand("x://h{?q,n}", &json!({"q": "1&2", "n": "3"})),
+            Ok("x://h?q=1%262&n=3".to_owned())
+        );
+    }
+
+    #[test]
+    fn uri_that_leaves_its_template_is_refused() {
+        assert_eq!(
+            expand("file:///docs/{+path}", &json!({"path": "../etc/passwd"})),
+            Err(TemplateError::Leaves)
+        );
+        assert_eq!(
+            expand("file:///docs/{name}", &json!({"name": ".."})),
+            Err(TemplateError::Leaves)
+        );
+        for wrong in ["{", "x://{a b}", "x://{}"] {
+            assert_eq!(
+                UriTemplate::parse(wrong),
+                Err(TemplateError::Syntax),
+                "{wrong}"
+            );
+        }
+        let long = "a".repeat(MAX_URI_BYTES);
+        assert_eq!(
+            expand("x://{a}", &json!({"a": long})),
+            Err(TemplateError::UriSize)
+        );
+    }
+
+    #[test]
+    fn template_covers_its_uris_and_no_others() {
+        let data = template("test://template/{id}/data");
+        assert!(data.covers("test://template/1/data") && data.covers("test://template//data"));
+        for other in [
+            "test://template/1/2/data",
+            "test://template/1/data/x",
+            "test://other/1/data",
+            "test://template/1/data?x",
+        ] {
+            assert!(!data.covers(other), "{other}");
+        }
+        let files = template("file:///docs/{+path}");
+        assert!(files.covers("file:///docs/a/b.txt"));
+        for other in [
+            "file:///docs/../x",
+            "file:///docs/%2e%2E/x",
+            "file:///docs/a/..",
+            "file:///etc/x",
+        ] {
+            assert!(!files.covers(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn templates_that_may_have_a_common_uri_overlap() {
+        assert!(template("x://a/{id}").may_overlap(&template("x://{rest}")));
+        assert!(!template("x://a/{id}").may_overlap(&template("x://b/{id}")));
+        assert!(!template("x://a/{id}/y").may_overlap(&template("x://a/{id}/z")));
+    }
+}

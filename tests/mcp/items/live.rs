@@ -1,0 +1,140 @@
+//! Resources that are listed while the broker runs.
+
+use harness::{Broker, wait_until};
+use serde_json::{Value, json};
+
+use super::{Items, each, error, session, tree};
+
+fn members() -> Value {
+    json!({"resources": "live", "resource_filter": ["x://*", "!x://private*"]})
+}
+
+fn resource(uri: &str) -> Value {
+    json!({"uri": uri, "name": uri})
+}
+
+fn uris(broker: &Broker) -> Vec<String> {
+    let list = session(broker).result("resources/list", &json!({}));
+    each(&list["resources"], "uri")
+}
+
+#[test]
+fn resource_that_comes_or_goes_is_no_drift() {
+    let lists = |uris: &[&str]| {
+        json!({
+            "resources": uris.iter().map(|uri| resource(uri)).collect::<Vec<_>>(),
+            "templates": [{"uriTemplate": "x://docs/{name}", "name": "doc"}],
+        })
+    };
+    let items = Items::new(&lists(&["x://a", "x://private", "y://b"]), &members());
+    let broker = items.serve();
+    assert_eq!(
+        tree(&broker, "/a"),
+        [
+            ("doc", "template"),
+            ("noop", "tool"),
+            ("resources", "resource")
+        ]
+        .map(|(leaf, kind)| (format!("/a/{leaf}"), kind.to_owned()))
+    );
+    assert_eq!(uris(&broker), ["x://a"]);
+    items.set(&lists(&["x://b", "x://c"]));
+    wait_until("the new list", || uris(&broker) == ["x://b", "x://c"]);
+    let session = session(&broker);
+    for uri in ["x://b", "x://docs/1"] {
+        let content = json!({"contents": [{"uri": uri, "text": format!("content of {uri}")}]});
+        assert_eq!(broker.result("/a/resources", json!({"uri": uri})), content);
+        assert_eq!(
+            session.result("resources/read", &json!({"uri": uri})),
+            content
+        );
+    }
+    let asked = items.requests().len();
+    for uri in [
+        "x://a",
+        "x://private",
+        "y://b",
+        "x://docs/../a",
+        "x://docs/%2e%2e",
+        "file:///etc/passwd",
+    ] {
+        assert_eq!(
+            error(&session, "resources/read", &json!({"uri": uri}))["code"],
+            -32002
+        );
+        let refused = broker.call("/a/resources", json!({"uri": uri}));
+        assert_eq!(
+            (refused.status, refused.json()["error"]["code"].as_str()),
+            (422, Some("args_invalid"))
+        );
+    }
+    assert_eq!(items.requests().len(), asked);
+    assert_eq!(broker.source("/a")["state"], "ready");
+    assert_eq!(items.0.check().0, Some(0));
+}
+
+#[test]
+fn live_resources_are_bounded_marked_and_without_hidden_characters() {
+    let mut resources: Vec<Value> = (0..250)
+        .map(|at| resource(&format!("x://{at:03}")))
+        .collect();
+    resources[0]["description"] = json!("Hidden: \u{e0041}\u{200b}");
+    resources[1]["description"] = json!("d".repeat(500));
+    resources.push(resource("x://\u{202e}a"));
+    let items = Items::new(&json!({"resources": resources}), &members());
+    let broker = items.serve();
+    let described = broker
+        .post("/meta_desc", &json!({"path": "/a/resources"}))
+        .json();
+    let shown = described["resources"].as_array().expect("a list");
+    assert_eq!((shown.len(), &described["more"]), (200, &json!(50)));
+    assert_eq!(
+        (&described["type"], &described["reviewed"]),
+        (&json!("resource"), &json!(false))
+    );
+    assert_eq!(shown[0], resource("x://000"));
+    assert_eq!(shown[1]["description"], "d".repeat(200));
+    let list = session(&broker).result("resources/list", &json!({}));
+    let listed = list["resources"].as_array().expect("a list");
+    assert_eq!(listed.len(), 250);
+    for resource in listed {
+        assert_eq!(resource["_meta"]["dev.mcp-broker/reviewed"], false);
+    }
+    assert_eq!(
+        listed[0]["_meta"]["dev.mcp-broker/left_out"],
+        "hidden characters"
+    );
+    assert!(listed[0].get("description").is_none());
+}
+
+#[test]
+fn entry_of_live_resources_has_the_leaf_of_its_alias_and_its_own_access() {
+    let mut members = members();
+    members["resource_aliases"] = json!({"*": "files"});
+    let items = Items::new(&json!({"resources": [resource("x://a")]}), &members);
+    let mut config: Value = serde_json::from_str(&items.0.read("c.json")).expect("JSON");
+    config["access"] = json!({
+        "groups": ["some"],
+        "anonymous": ["some"],
+        "rules": [{"to": ["some"], "allow": ["/a/noop"]}],
+    });
+    let open = items.serve();
+    assert_eq!(
+        open.result("/a/files", json!({"uri": "x://a"}))["contents"][0]["uri"],
+        "x://a"
+    );
+    drop(open);
+    items.0.write("c.json", &config.to_string());
+    let broker = items.serve();
+    assert_eq!(tree(&broker, "/a"), [("/a/noop".into(), "tool".into())]);
+    let session = session(&broker);
+    assert_eq!(
+        session.result("resources/list", &json!({}))["resources"],
+        json!([])
+    );
+    assert_eq!(
+        error(&session, "resources/read", &json!({"uri": "x://a"}))["code"],
+        -32002
+    );
+    assert_eq!(items.requests().len(), 1);
+}
