@@ -1,8 +1,6 @@
 //! URI templates of servers (RFC 6570): their variables, the URI for some values, and whether a URI is one of a template.
 
-use iri_string::spec::UriSpec;
 use iri_string::template::UriTemplateStr;
-use iri_string::template::simple_context::SimpleContext;
 use serde_json::{Map, Value, json};
 
 use crate::item::object_schema;
@@ -24,8 +22,67 @@ pub struct UriTemplate {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Part {
     Literal(String),
-    /// An expression; `true` if its values may contain `/`, `?` and `#`.
-    Expression(bool),
+    /// An expression with its braces.
+    Expression(String),
+}
+
+impl Part {
+    /// The operator of an expression; a space if it has none.
+    fn operator(&self) -> char {
+        let first = match self {
+            Self::Literal(_) => None,
+            Self::Expression(text) => text.chars().nth(1),
+        };
+        first.filter(|c| "+#./;?&".contains(*c)).unwrap_or(' ')
+    }
+
+    /// Whether the values of an expression may contain `/`, `?` and `#`, or the operator adds one of them.
+    fn is_open(&self) -> bool {
+        "+#/;?&".contains(self.operator())
+    }
+
+    /// Adds the text for these values, as RFC 6570 section 3.2 says for strings. The library that checks templates panics
+    /// when it expands some values outside ASCII.
+    fn expand_into(&self, uri: &mut String, values: &Map<String, Value>) {
+        let text = match self {
+            Self::Literal(text) => return uri.push_str(&encoded(text, true)),
+            Self::Expression(text) => text.trim_start_matches('{').trim_end_matches('}'),
+        };
+        let operator = self.operator();
+        let names = text.strip_prefix(operator).unwrap_or(text);
+        let (first, separator) = match operator {
+            ' ' | '+' => ("", ","),
+            '#' => ("#", ","),
+            '.' => (".", "."),
+            '/' => ("/", "/"),
+            ';' => (";", ";"),
+            '?' => ("?", "&"),
+            _ => ("&", "&"),
+        };
+        let mut before = first;
+        for variable in names.split(',') {
+            let (name, length) = match variable.split_once(':') {
+                Some((name, length)) => (name, length.parse().unwrap_or(usize::MAX)),
+                None => (variable.trim_end_matches('*'), usize::MAX),
+            };
+            let Some(value) = values.get(name).and_then(Value::as_str) else {
+                continue;
+            };
+            // A name may occur often; the caller refuses the length.
+            if uri.len() > MAX_URI_BYTES {
+                return;
+            }
+            let value: String = value.chars().take(length).collect();
+            uri.push_str(std::mem::replace(&mut before, separator));
+            if matches!(operator, ';' | '?' | '&') {
+                uri.push_str(name);
+                if !value.is_empty() || operator != ';' {
+                    uri.push('=');
+                }
+            }
+            uri.push_str(&encoded(&value, matches!(operator, '+' | '#')));
+        }
+    }
 }
 
 /// Why a template cannot be used, or has no URI for some values.
@@ -51,7 +108,8 @@ impl UriTemplate {
         if text.len() > MAX_URI_BYTES || text.matches('{').count() > MAX_EXPRESSIONS {
             return Err(TemplateError::Size);
         }
-        let template = UriTemplateStr::new(text).map_err(|_| TemplateError::Syntax)?;
+        let ascii = ascii(text);
+        let template = UriTemplateStr::new(&ascii).map_err(|_| TemplateError::Syntax)?;
         let mut variables: Vec<String> = Vec::new();
         for variable in template.variables() {
             if !variables.iter().any(|known| known == variable.as_str()) {
@@ -87,17 +145,17 @@ impl UriTemplate {
 
     /// The URI for the values of the variables, percent-encoded as the template says.
     pub fn expand(&self, values: &Map<String, Value>) -> Result<String, TemplateError> {
-        let template = UriTemplateStr::new(&self.text).map_err(|_| TemplateError::Syntax)?;
-        let mut context = SimpleContext::new();
-        for name in &self.variables {
-            if let Some(value) = values.get(name).and_then(Value::as_str) {
-                context.insert(name.as_str(), value);
-            }
-        }
-        let expanded = template.expand::<UriSpec, _>(&context);
-        let uri = expanded.map_err(|_| TemplateError::Syntax)?.to_string();
-        if uri.len() > MAX_URI_BYTES {
+        let given = |name: &String| values.get(name).and_then(Value::as_str);
+        let mut lengths = self.variables.iter().filter_map(given).map(str::len);
+        if lengths.any(|length| length > MAX_URI_BYTES) {
             return Err(TemplateError::UriSize);
+        }
+        let mut uri = String::new();
+        for part in &self.parts {
+            part.expand_into(&mut uri, values);
+            if uri.len() > MAX_URI_BYTES {
+                return Err(TemplateError::UriSize);
+            }
         }
         match self.covers(&uri) {
             true => Ok(uri),
@@ -119,14 +177,15 @@ impl UriTemplate {
             let mut next = vec![false; bytes.len() + 1];
             match part {
                 Part::Literal(text) => {
+                    let text = encoded(text, true);
                     for at in (0..=bytes.len()).filter(|at| reached[*at]) {
                         if bytes[at..].starts_with(text.as_bytes()) {
                             next[at + text.len()] = true;
                         }
                     }
                 }
-                Part::Expression(is_open) => {
-                    let mut is_running = false;
+                Part::Expression(_) => {
+                    let (is_open, mut is_running) = (part.is_open(), false);
                     for at in 0..=bytes.len() {
                         is_running |= reached[at];
                         next[at] = is_running;
@@ -165,15 +224,49 @@ impl UriTemplate {
     }
 }
 
-/// Whether a path of the URI has a segment `.` or `..`, also percent-encoded.
+/// A text in which characters that a URI cannot have as data are percent-encoded. If `keeps_reserved`, reserved characters
+/// and what is percent-encoded stay (RFC 3986, section 2.2).
+fn encoded(text: &str, keeps_reserved: bool) -> String {
+    let mut out = String::with_capacity(text.len());
+    let bytes = text.as_bytes();
+    for (at, byte) in bytes.iter().enumerate() {
+        let digits = bytes.get(at + 1..at + 3).unwrap_or_default();
+        let is_encoded =
+            *byte == b'%' && digits.len() == 2 && digits.iter().all(u8::is_ascii_hexdigit);
+        let is_unreserved = byte.is_ascii_alphanumeric() || b"-._~".contains(byte);
+        let is_reserved = b":/?#[]@!$&'()*+,;=".contains(byte);
+        if is_unreserved || (keeps_reserved && (is_reserved || is_encoded)) {
+            out.push(char::from(*byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    out
+}
+
+/// Whether a path of the URI has a segment `.` or `..`, also percent-encoded once or several times.
 pub fn has_dot_segment(uri: &str) -> bool {
     let path = uri.split(['?', '#']).next().unwrap_or_default();
-    let decoded = path
-        .to_ascii_lowercase()
+    let mut decoded = path.to_ascii_lowercase();
+    // Servers may decode more than once. Each round shortens the text.
+    while decoded.contains("%25") {
+        decoded = decoded.replace("%25", "%");
+    }
+    let decoded = decoded
         .replace("%2e", ".")
-        .replace("%2f", "/");
+        .replace("%2f", "/")
+        .replace("%5c", "\\");
     let mut segments = decoded.split(['/', '\\']);
     segments.any(|segment| matches!(segment, "." | ".."))
+}
+
+/// A template in which each character outside ASCII is percent-encoded: the library refuses them.
+fn ascii(text: &str) -> String {
+    let parts = text.chars().map(|c| match c.is_ascii() {
+        true => c.to_string(),
+        false => encoded(c.encode_utf8(&mut [0; 4]), true),
+    });
+    parts.collect()
 }
 
 fn parts(text: &str) -> Vec<Part> {
@@ -184,8 +277,7 @@ fn parts(text: &str) -> Vec<Part> {
             parts.push(Part::Literal(literal.to_owned()));
         }
         let (expression, after) = after.split_once('}').unwrap_or((after, ""));
-        let is_open = expression.starts_with(['+', '#', '/', ';', '?', '&']);
-        parts.push(Part::Expression(is_open));
+        parts.push(Part::Expression(format!("{{{expression}}}")));
         rest = after;
     }
     if !rest.is_empty() {
@@ -196,6 +288,10 @@ fn parts(text: &str) -> Vec<Part> {
 
 #[cfg(test)]
 mod tests {
+    use iri_string::spec::UriSpec;
+    use iri_string::template::simple_context::SimpleContext;
+    use proptest::prelude::*;
+
     use super::*;
 
     fn template(text: &str) -> UriTemplate {
@@ -220,6 +316,22 @@ mod tests {
             expand("x://h{?q,n}", &json!({"q": "1&2", "n": "3"})),
             Ok("x://h?q=1%262&n=3".to_owned())
         );
+        for (template, uri) in [
+            ("x://{+a}", "x://%C3%A9/%25/%20"),
+            ("x://é/{a}", "x://%C3%A9/%C3%A9%2F%25%2F%20"),
+            ("x://{a:2}", "x://%C3%A9%2F"),
+            ("x://{+a:2}", "x://%C3%A9/"),
+            (
+                "x://h{;a,b}{.a*}",
+                "x://h;a=%C3%A9%2F%25%2F%20;b.%C3%A9%2F%25%2F%20",
+            ),
+            ("x://h{?b}{&c}{#a}", "x://h?b=#%C3%A9/%25/%20"),
+        ] {
+            assert_eq!(
+                expand(template, &json!({"a": "é/%/ ", "b": ""})),
+                Ok(uri.to_owned())
+            );
+        }
     }
 
     #[test]
@@ -263,10 +375,49 @@ mod tests {
         for other in [
             "file:///docs/../x",
             "file:///docs/%2e%2E/x",
+            "file:///docs/%252e%25252E/x",
+            "file:///docs/a%5c..%5Cx",
             "file:///docs/a/..",
             "file:///etc/x",
         ] {
             assert!(!files.covers(other), "{other}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn uri_of_any_values_begins_with_the_literal_and_has_no_dot_segment(
+            operator in "[+#./;?&]?",
+            value in "([a-z./%\\\\ ]|\\.\\.|%2e|%2F|\u{202e}|é){0,12}",
+        ) {
+            let template = template(&format!("x://docs/{{{operator}a}}/é/end"));
+            let values = json!({ "a": value });
+            if let Ok(uri) = template.expand(values.as_object().expect("an object")) {
+                prop_assert!(uri.starts_with("x://docs/") && uri.ends_with("/%C3%A9/end"));
+                prop_assert!(uri.is_ascii() && !has_dot_segment(&uri) && template.covers(&uri));
+                prop_assert!(!uri.split('/').any(|segment| segment == ".."));
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn values_of_ascii_are_expanded_as_by_the_library(
+            operator in "[+#./;?&]?",
+            value in "[ -~]{0,12}",
+        ) {
+            let text = format!("x://h{{{operator}a,b,c*}}");
+            let values = json!({ "a": value, "b": "" });
+            let mut context = SimpleContext::new();
+            context.insert("a", value.as_str());
+            context.insert("b", "");
+            let library = UriTemplateStr::new(&text).expect("a template");
+            let library = library.expand::<UriSpec, _>(&context).expect("it expands").to_string();
+            let mut own = String::new();
+            for part in &template(&text).parts {
+                part.expand_into(&mut own, values.as_object().expect("an object"));
+            }
+            prop_assert_eq!(own, library);
         }
     }
 

@@ -110,6 +110,11 @@ fn entries_are_called_by_path_and_by_the_methods_of_the_protocol() {
         session.result("resources/read", &json!({"uri": "x://list"})),
         list
     );
+    let path = json!({"path": "é/\u{202e}b c"});
+    assert_eq!(
+        broker.result("/a/file", path)["contents"][0]["uri"],
+        "x://files/%C3%A9/%E2%80%AEb%20c"
+    );
     let doc = json!({"contents": [{"uri": "x://docs/a%2Fb%20c", "text": "content of x://docs/a%2Fb%20c"}]});
     assert_eq!(broker.result("/a/one", json!({"name": "a/b c"})), doc);
     assert_eq!(
@@ -139,6 +144,19 @@ fn entries_are_called_by_path_and_by_the_methods_of_the_protocol() {
         let received = items.requests().pop().expect("a request");
         assert_eq!(received, json!(["completion/complete", params]));
     }
+}
+
+#[test]
+fn hidden_characters_in_the_text_of_a_prompt_are_a_warning() {
+    let items = Items::new(&lists(), &members());
+    let broker = items.serve();
+    let who = "A\u{e0041}\u{200b}";
+    let params = json!({"name": "ask me", "arguments": {"who": who}});
+    let prompt = session(&broker).result("prompts/get", &params);
+    let warnings = &prompt["_meta"]["dev.mcp-broker/warnings"];
+    contains(&warnings.to_string(), &["not visible"]);
+    let reply = broker.call("/a/ask", json!({"who": who})).json();
+    contains(&reply["warnings"].to_string(), &["not visible"]);
 }
 
 #[test]

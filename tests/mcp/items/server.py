@@ -52,7 +52,7 @@ def answer(method, params):
     if method == "resources/read":
         return {"contents": [{"uri": params["uri"], "text": f"content of {params['uri']}"}]}
     if method == "prompts/get":
-        text = json.dumps([params["name"], params.get("arguments")])
+        text = json.dumps([params["name"], params.get("arguments")], ensure_ascii=False)
         return {"messages": [{"role": "user", "content": {"type": "text", "text": text}}]}
     if method == "completion/complete":
         return {"completion": {"values": [params["argument"]["value"] + "!"], "hasMore": False}}

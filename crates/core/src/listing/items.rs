@@ -114,10 +114,9 @@ impl Core {
             let source = tool.source as usize;
             let list = item::is_live(tool.name).then(|| self.0.drift_state.live.of(source));
             list.flatten().is_some_and(|list| list.has(uri))
-                && self.0.drift_state.exposes(source, &key)
         };
         let covers = |tool: &Tool| {
-            self.0.drift_state.exposes(tool.source as usize, &key) && covers(tool, uri)
+            covers(tool, uri) && self.0.drift_state.exposes(tool.source as usize, &key)
         };
         let found = |path: Option<_>, form| path.map(|path| ReadableUri { path, form });
         found(self.find_item(identity, is_resource), ReadForm::Resource)
@@ -176,14 +175,14 @@ impl Core {
         for tool in listed(scope).filter(|tool| tool.kind() == kind) {
             let path = scope.catalog.entry(tool.entry).path;
             if item::is_live(tool.name) {
-                scope.each_live(tool, |uri, json| {
-                    items.push(ListedItem {
-                        path,
-                        // No path has a space.
-                        cursor: format!("{path} {uri}"),
-                        json: json.to_owned(),
-                    });
-                });
+                let list = self.0.drift_state.live.of(tool.source as usize);
+                let listed = list.iter().flat_map(|list| list.iter());
+                items.extend(listed.map(|(uri, json)| ListedItem {
+                    path,
+                    // No path has a space.
+                    cursor: format!("{path} {uri}"),
+                    json: json.to_owned(),
+                }));
             } else {
                 items.push(ListedItem {
                     path,
@@ -235,40 +234,25 @@ pub(crate) fn no_prompt(name: &str) -> Box<CoreError> {
 }
 
 impl Scope<'_> {
-    /// Each resource that the source of an entry lists now and that its filter admits.
-    fn each_live(&self, tool: &Tool, mut with: impl FnMut(&str, &str)) {
-        let source = tool.source as usize;
-        let list = self.drift_state.live.of(source);
-        let exposes = |uri| {
-            let key = ItemKind::Resource.key(uri);
-            self.drift_state.exposes(source, &key)
-        };
-        for (uri, json) in list.iter().flat_map(|list| list.iter()) {
-            if exposes(uri) {
-                with(uri, json);
-            }
-        }
-    }
-
     /// Adds the resources that the source of an entry lists now to the description of the entry, which has no closing
     /// brace yet.
     pub(crate) fn push_live(&self, tool: &Tool, description: &mut String) {
-        if self.drift_state.live.of(tool.source as usize).is_none() {
+        let Some(list) = self.drift_state.live.of(tool.source as usize) else {
             let message =
                 "the source has not listed its resources yet; describe the entry again later";
             description.push_str(&format!(",\"resources_unknown\":\"{message}\""));
             return;
-        }
-        let (mut shown, mut bytes, mut more) = (Vec::new(), 0, 0);
-        self.each_live(tool, |_, json| {
+        };
+        let (mut shown, mut bytes) = (Vec::new(), 0);
+        for (_, json) in list.iter().take(MAX_DESCRIBED) {
             let resource = shown_resource(json).to_string();
             bytes += resource.len();
-            if more > 0 || shown.len() == MAX_DESCRIBED || bytes > MAX_DESCRIBED_BYTES {
-                more += 1;
-            } else {
-                shown.push(resource);
+            if bytes > MAX_DESCRIBED_BYTES {
+                break;
             }
-        });
+            shown.push(resource);
+        }
+        let more = list.len() - shown.len();
         description.push_str(",\"resources\":[");
         description.push_str(&shown.join(","));
         description.push(']');

@@ -163,6 +163,7 @@ impl DriftState {
             live: Arc::new(LiveList::new(
                 check_settings.path.as_str(),
                 &snapshot.resources,
+                &check_settings.exposure,
             )),
         }
     }

@@ -8,6 +8,7 @@ use arc_swap::ArcSwapOption;
 use broker_model::item::ItemKind;
 use broker_model::snapshot::ListedTool;
 use broker_model::text::{is_invisible, shown_line};
+use broker_model::trust::Exposure;
 use broker_model::uri_template::{MAX_URI_BYTES, has_dot_segment};
 use serde_json::{Map, Value, json};
 
@@ -44,10 +45,12 @@ impl LiveResources {
 }
 
 impl LiveList {
-    /// The list of a source. A resource whose URI cannot be shown or has dot segments is left out.
-    pub(crate) fn new(source: &str, resources: &[ListedTool]) -> Self {
+    /// The list of a source, as its filter admits it. A resource whose URI cannot be shown or has dot segments is left
+    /// out.
+    pub(crate) fn new(source: &str, resources: &[ListedTool], exposure: &Exposure) -> Self {
         let mut list = BTreeMap::new();
-        for resource in resources {
+        let exposed = resources.iter();
+        for resource in exposed.filter(|resource| exposure.exposes(resource.name())) {
             let uri = ItemKind::of_key(resource.name()).1;
             if is_usable(uri) {
                 list.insert(Box::from(uri), entry(uri, resource).into_boxed_str());
@@ -66,6 +69,11 @@ impl LiveList {
     /// Whether the source lists a URI.
     pub(crate) fn has(&self, uri: &str) -> bool {
         self.0.contains_key(uri)
+    }
+
+    /// The number of resources.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
     }
 
     /// All resources in the order of their URIs: each the URI and one JSON object.
@@ -132,7 +140,8 @@ mod tests {
             let uri = raw["uri"].as_str().expect("a URI");
             ListedTool::new(ItemKind::Resource.key(uri), &raw.to_string())
         });
-        LiveList::new("/a", &listed.collect::<Vec<_>>())
+        let listed: Vec<_> = listed.collect();
+        LiveList::new("/a", &listed, &Exposure::of_everything())
     }
 
     fn only(resource: Value) -> Value {
