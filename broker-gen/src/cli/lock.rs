@@ -8,6 +8,7 @@ use broker_drift::{BetweenLocks, Report, SeenPackage, access_lines};
 use broker_embed::Models;
 use broker_model::config::Source;
 use broker_model::exit::Exit;
+use broker_model::item::ItemKind;
 use broker_model::lock::Package;
 use broker_model::lock::{LOCK_VERSION, Lock, LockedSource, MAX_BYTES, MIN_LOCK_VERSION};
 use broker_model::text::{counted, shown_line};
@@ -294,6 +295,22 @@ fn kept_sources(input: &Input) -> Result<Vec<LockedSource>, Vec<Diagnostic>> {
     }
 }
 
+/// The number of exposed tools, then that of each other kind that is exposed.
+fn counted_kinds(locked: &LockedSource) -> String {
+    let count = |kind| {
+        let of_kind = locked.exposed.iter().filter(|tool| tool.kind() == kind);
+        counted(of_kind.count(), kind.as_str())
+    };
+    let is_exposed = |kind: &ItemKind| locked.exposed.iter().any(|tool| tool.kind() == *kind);
+    let others = ItemKind::PREFIXED.into_iter().filter(is_exposed);
+    let all: Vec<String> = [ItemKind::Tool]
+        .into_iter()
+        .chain(others)
+        .map(count)
+        .collect();
+    all.join(", ")
+}
+
 /// Reports the result of one source and returns its snapshot.
 async fn take(input: &Input, result: SnapshotResult) -> Result<LockedSource, Box<Diagnostic>> {
     let (path, took) = (&result.source, result.took.as_secs_f64());
@@ -345,15 +362,11 @@ async fn take(input: &Input, result: SnapshotResult) -> Result<LockedSource, Box
     } else {
         ""
     };
-    let (exposed, hidden, revision) = (
-        locked.exposed.len(),
-        locked.hidden.len(),
-        &locked.protocol_version,
-    );
+    let (hidden, revision) = (locked.hidden.len(), &locked.protocol_version);
     say(text!(
         "{}: {} exposed, {} hidden (MCP {}, {} s{})",
         path,
-        counted(exposed, "tool"),
+        counted_kinds(&locked),
         hidden,
         revision,
         format!("{took:.1}"),

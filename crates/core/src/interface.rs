@@ -4,14 +4,16 @@ mod restrict;
 
 pub use restrict::Restrict;
 
+use broker_mcp::CallSubject;
 use broker_model::CallCode;
 use broker_model::item::ItemKind;
+use serde_json::json;
 
 use crate::call::arguments::Args;
 use crate::call::context::{CallContext, ItemRequest, Operation, Outcome};
 use crate::errors::error::CoreError;
 use crate::identity::Identity;
-use crate::listing::items::{ListedItem, ReadableUri};
+use crate::listing::items::{ListedItem, ReadForm, ReadableUri, no_prompt, no_resource};
 use crate::sources::health::Health;
 use crate::types::{Describe, Reply, SearchOptions};
 use crate::{Core, Inner, catalog::EntryKind};
@@ -206,7 +208,17 @@ impl BrokerInterface for Core {
         uri: &str,
         request: ItemRequest<'_>,
     ) -> Result<Outcome, Box<CoreError>> {
-        Self::read(self, identity, context, uri, request).await
+        let found = self.lookup_resource(identity, uri);
+        let found = found.ok_or_else(|| no_resource(uri))?;
+        let (value, subject) = match found.form {
+            ReadForm::Live => (json!({ "uri": uri }), None),
+            ReadForm::Resource => (json!({}), None),
+            ReadForm::Template => (json!({}), Some(CallSubject::Uri(uri.into()))),
+        };
+        let text = value.to_string().into_bytes();
+        let args = Args::Read { text: &text, value };
+        let operation = request.of(args, subject.as_ref());
+        Self::call(self, identity, context, found.path, operation).await
     }
 
     async fn get_prompt(
@@ -217,7 +229,10 @@ impl BrokerInterface for Core {
         args: Args<'_>,
         request: ItemRequest<'_>,
     ) -> Result<Outcome, Box<CoreError>> {
-        Self::get_prompt(self, identity, context, name, args, request).await
+        let path = self.lookup_prompt(identity, name);
+        let path = path.ok_or_else(|| no_prompt(name))?;
+        let operation = request.of(args, None);
+        Self::call(self, identity, context, path, operation).await
     }
 
     fn tree(&self, identity: &Identity, path: &str, depth: u8) -> Result<Reply, Box<CoreError>> {

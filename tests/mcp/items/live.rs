@@ -138,3 +138,42 @@ fn entry_of_live_resources_has_the_leaf_of_its_alias_and_its_own_access() {
     );
     assert_eq!(items.requests().len(), 1);
 }
+
+#[test]
+fn rule_about_arguments_decides_for_live_resources_and_templates() {
+    let lists = json!({
+        "resources": [resource("x://a"), resource("x://b")],
+        "templates": [{"uriTemplate": "x://docs/{name}", "name": "doc"}],
+    });
+    let items = Items::new(&lists, &members());
+    let mut config: Value = serde_json::from_str(&items.0.read("c.json")).expect("JSON");
+    let only = |member: &str, value: &str| json!({"properties": {member: {"const": value}}});
+    config["access"] = json!({
+        "groups": ["some"],
+        "anonymous": ["some"],
+        "rules": [
+            {"to": ["some"], "allow": ["/a/resources"], "args": only("uri", "x://a")},
+            {"to": ["some"], "allow": ["/a/doc"], "args": only("name", "one")},
+        ],
+    });
+    items.0.write("c.json", &config.to_string());
+    let broker = items.serve();
+    let session = session(&broker);
+    session.result("resources/read", &json!({"uri": "x://a"}));
+    broker.result("/a/doc", json!({"name": "one"}));
+    let asked = items.requests().len();
+    assert_eq!(asked, 2);
+    // A URI of the template could have any name.
+    for uri in ["x://b", "x://docs/one", "x://docs/two"] {
+        error(&session, "resources/read", &json!({"uri": uri}));
+    }
+    assert_eq!(
+        broker.call("/a/resources", json!({"uri": "x://b"})).status,
+        403
+    );
+    assert_eq!(broker.call("/a/doc", json!({"name": "two"})).status, 403);
+    let reference = json!({"type": "ref/resource", "uri": "x://docs/{name}"});
+    let params = json!({"ref": reference, "argument": {"name": "name", "value": "o"}});
+    error(&session, "completion/complete", &params);
+    assert_eq!(items.requests().len(), asked);
+}

@@ -85,6 +85,23 @@ pub struct ItemRequest<'a> {
     pub form: ResultForm,
 }
 
+impl<'a> ItemRequest<'a> {
+    /// The operation on an entry with these arguments.
+    pub(crate) const fn of(
+        self,
+        args: Args<'a>,
+        subject: Option<&'a CallSubject>,
+    ) -> Operation<'a> {
+        Operation::CallTool(ToolRequest {
+            args,
+            subject,
+            account: self.account,
+            received: self.received,
+            form: self.form,
+        })
+    }
+}
+
 /// The result of a call.
 #[derive(Debug)]
 pub struct Outcome {

@@ -1,15 +1,12 @@
 //! Prompts, templates and resources: their lists, and the entry that a name or a URI names.
 
-use broker_mcp::CallSubject;
 use broker_model::CallCode;
 use broker_model::item::{self, ItemKind};
 use broker_model::text::shown_line;
 use broker_model::uri_template::UriTemplate;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::Core;
-use crate::call::arguments::Args;
-use crate::call::context::{CallContext, ItemRequest, Operation, Outcome, ToolRequest};
 use crate::catalog::Tool;
 use crate::errors::error::CoreError;
 use crate::identity::Identity;
@@ -124,50 +121,6 @@ impl Core {
             .or_else(|| found(self.find_item(identity, covers), ReadForm::Template))
     }
 
-    /// Reads a URI from the one source whose entry serves it. The result is that of `resources/read`.
-    ///
-    /// # Errors
-    ///
-    /// `path_not_found` if no entry of the caller serves the URI, and those of [`Core::call`].
-    pub async fn read(
-        &self,
-        identity: &Identity,
-        context: &CallContext<'_>,
-        uri: &str,
-        request: ItemRequest<'_>,
-    ) -> Result<Outcome, Box<CoreError>> {
-        let found = self.lookup_resource(identity, uri);
-        let found = found.ok_or_else(|| no_resource(uri))?;
-        let (value, subject) = match found.form {
-            ReadForm::Live => (json!({ "uri": uri }), None),
-            ReadForm::Resource => (json!({}), None),
-            ReadForm::Template => (json!({}), Some(CallSubject::Uri(uri.into()))),
-        };
-        let text = value.to_string().into_bytes();
-        let args = Args::Read { text: &text, value };
-        let operation = request.of(args, subject.as_ref());
-        self.call(identity, context, found.path, operation).await
-    }
-
-    /// Gets a prompt by its name. The result is that of `prompts/get`.
-    ///
-    /// # Errors
-    ///
-    /// `path_not_found` if the prompt does not exist for the caller, and those of [`Core::call`].
-    pub async fn get_prompt(
-        &self,
-        identity: &Identity,
-        context: &CallContext<'_>,
-        name: &str,
-        args: Args<'_>,
-        request: ItemRequest<'_>,
-    ) -> Result<Outcome, Box<CoreError>> {
-        let path = self.lookup_prompt(identity, name);
-        let path = path.ok_or_else(|| no_prompt(name))?;
-        let operation = request.of(args, None);
-        self.call(identity, context, path, operation).await
-    }
-
     fn list_items(&self, identity: &Identity, kind: ItemKind) -> Vec<ListedItem> {
         let (view, caller) = (self.0.drift_state.view.load(), self.0.caller(identity));
         let scope = self.0.scope(&view, &caller);
@@ -206,18 +159,6 @@ impl Core {
         let mut tools = scope.catalog.tools.iter();
         let found = tools.find(|tool| is_it(tool) && scope.admits(tool.entry))?;
         Some(scope.catalog.entry(found.entry).path)
-    }
-}
-
-impl<'a> ItemRequest<'a> {
-    const fn of(self, args: Args<'a>, subject: Option<&'a CallSubject>) -> Operation<'a> {
-        Operation::CallTool(ToolRequest {
-            args,
-            subject,
-            account: self.account,
-            received: self.received,
-            form: self.form,
-        })
     }
 }
 
