@@ -34,9 +34,11 @@ async fn call_as_broker(source: &Instance, text: &str) -> Result<String, CallFai
 
 #[tokio::test]
 async fn session_that_ended_is_followed_by_another_one_at_once() {
-    let fixture = HttpFixture::of_era("legacy", &json!({}));
+    // A stream that opens during a listing would be a cause of one more listing.
+    let fixture = HttpFixture::of_era("legacy", &json!({"get": 405}));
     let source = fixture.instance().await;
-    end_sessions(&fixture, 1);
+    let ended = json!({"get": 405, "end_sessions": 1});
+    fixture.script(&http_script("legacy", &ended));
     let failure = echo_by(&source, "one").await.unwrap_err();
     assert!(is_refused_with_session(&failure), "{failure:?}");
     assert_eq!(fixture.executions("one"), 0);
