@@ -32,20 +32,23 @@ impl<'a> Planner<'a> {
             let prompts = ids(&[ItemKind::Prompt]);
             self.check_item_patterns(source, "prompt_filter", &items.prompt_filter, &prompts);
         }
-        let has_filter = items.resource_filter.has_positive();
-        match (items.resources, has_filter) {
+        let has_template = || {
+            let mut keys = locked.exposed.iter().map(|tool| &tool.upstream_name);
+            keys.any(|key| ItemKind::of_key(key).0 == ItemKind::Template)
+        };
+        match (items.resources, items.resource_filter.has_positive()) {
+            (ResourceMode::None, true) if !has_template() => self.warn_about_filter(
+                source,
+                "resource_filter",
+                format!("`resource_filter` of `{}` matches no template, and without `resources` nothing else", source.path),
+                "Add `\"resources\": \"live\"` or `\"locked\"`.",
+            ),
             // Which resources there are is not known.
-            (ResourceMode::Live, true) | (ResourceMode::None, false) => {}
+            (ResourceMode::Live | ResourceMode::None, true) | (ResourceMode::None, false) => {}
             (ResourceMode::Locked, true) => {
                 let uris = ids(&[ItemKind::Template, ItemKind::Resource]);
                 self.check_item_patterns(source, "resource_filter", &items.resource_filter, &uris);
             }
-            (ResourceMode::None, true) => self.warn_about_filter(
-                source,
-                "resource_filter",
-                format!("`resource_filter` of `{}` has no effect without `resources`", source.path),
-                "Add `\"resources\": \"live\"` or `\"locked\"`.",
-            ),
             (_, false) => self.warn_about_filter(
                 source,
                 "resources",

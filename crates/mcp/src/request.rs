@@ -171,7 +171,7 @@ pub(crate) fn listen(id: u64, lists: ItemLists, meta: &str) -> Bytes {
     if lists.prompts {
         wanted.push_str(r#","promptsListChanged":true"#);
     }
-    if lists.has_resources() {
+    if lists.has_uris() {
         wanted.push_str(r#","resourcesListChanged":true"#);
     }
     let params = format!(r#"{meta},"notifications":{{{wanted}}}"#);

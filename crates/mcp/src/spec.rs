@@ -56,14 +56,21 @@ pub struct SourceSpec {
 pub struct ItemLists {
     /// `prompts/list`
     pub prompts: bool,
-    /// `resources/templates/list` and `resources/list`, and whether the resources are compared with the lock.
+    /// `resources/templates/list`
+    pub templates: bool,
+    /// `resources/list`, and whether the resources are compared with the lock.
     pub resources: ResourceMode,
 }
 
 impl ItemLists {
-    /// Whether the lists of resources and templates are read.
+    /// Whether the list of resources is read.
     pub(crate) fn has_resources(self) -> bool {
         self.resources != ResourceMode::None
+    }
+
+    /// Whether a list is read whose changes the server announces as those of resources.
+    pub(crate) fn has_uris(self) -> bool {
+        self.templates || self.has_resources()
     }
 
     /// Whether a notification announces a change of a list that is read.
@@ -71,7 +78,7 @@ impl ItemLists {
         match method {
             TOOLS_CHANGED => true,
             PROMPTS_CHANGED => self.prompts,
-            RESOURCES_CHANGED => self.has_resources(),
+            RESOURCES_CHANGED => self.has_uris(),
             _ => false,
         }
     }

@@ -38,7 +38,6 @@ fn nothing_but_tools_is_exposed_without_positive_patterns() {
         json!({}),
         json!({"resources": "locked"}),
         json!({"resources": "live", "resource_filter": ["!x*"], "prompt_filter": ["!x*"]}),
-        json!({"resource_filter": ["*"]}),
     ] {
         let items = Items::new(&lists(), &members);
         let broker = items.serve();
@@ -65,6 +64,29 @@ fn nothing_but_tools_is_exposed_without_positive_patterns() {
         );
         assert!(items.requests().is_empty());
     }
+}
+
+#[test]
+fn filter_of_resources_alone_exposes_templates() {
+    let items = Items::new(
+        &lists(),
+        &json!({"resource_filter": ["x://*", "!x://docs/private*"]}),
+    );
+    let broker = items.serve();
+    let kinds = tree(&broker, "/a").into_iter().map(|(_, kind)| kind);
+    assert_eq!(kinds.collect::<Vec<_>>(), ["template", "template", "tool"]);
+    let session = session(&broker);
+    assert_eq!(
+        session.result("resources/list", &json!({}))["resources"],
+        json!([])
+    );
+    let read = |uri: &str| session.ask(&json!("r"), "resources/read", &json!({"uri": uri}));
+    let content = &read("x://docs/a").json()["result"]["contents"][0]["text"];
+    assert_eq!(content, "content of x://docs/a");
+    for uri in ["x://list", "x://docs/private", "y://other"] {
+        assert_eq!(read(uri).json()["error"]["code"], -32002, "{uri}");
+    }
+    assert_eq!(items.requests().len(), 1);
 }
 
 #[test]
@@ -336,4 +358,27 @@ fn rules_of_access_decide_for_prompts_and_resources_by_their_paths() {
     );
     assert_eq!(broker.call("/a/all", json!({})).status, 404);
     assert_eq!(items.requests().len(), 1);
+}
+
+#[test]
+fn filters_without_effect_are_warnings() {
+    let prompts = json!({"prompts": [{"name": "ask"}]});
+    for (members, part) in [
+        (
+            json!({"resource_filter": ["*"]}),
+            "`resource_filter` of `/a` matches no template, and without `resources` nothing else",
+        ),
+        (
+            json!({"resources": "live"}),
+            "`resources` of `/a` exposes nothing, since `resource_filter` has no positive pattern",
+        ),
+        (
+            json!({"prompt_filter": ["ask", "aks"]}),
+            "the pattern `aks` of `/a` matches nothing",
+        ),
+    ] {
+        let locked = Items::new(&prompts, &members).lock();
+        assert_eq!(locked.code, Some(0), "{}", locked.stderr);
+        contains(&locked.stderr, &["warning[filter_empty]", part]);
+    }
 }

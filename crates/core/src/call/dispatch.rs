@@ -177,8 +177,7 @@ impl Inner {
     /// Whether the filter of a source admits a URI.
     fn exposes_uri(&self, target: &Target, uri: &str) -> bool {
         let source = target.tool.source as usize;
-        self.drift_state
-            .exposes(source, &ItemKind::Resource.key(uri))
+        self.drift_state.admits_uri(source, uri)
     }
 
     /// Whether a call whose session has ended is sent once more: if the config allows it, or if a server over HTTP

@@ -113,7 +113,7 @@ impl Core {
             list.flatten().is_some_and(|list| list.has(uri))
         };
         let covers = |tool: &Tool| {
-            covers(tool, uri) && self.0.drift_state.exposes(tool.source as usize, &key)
+            covers(tool, uri) && self.0.drift_state.admits_uri(tool.source as usize, uri)
         };
         let found = |path: Option<_>, form| path.map(|path| ReadableUri { path, form });
         found(self.find_item(identity, is_resource), ReadForm::Resource)

@@ -230,9 +230,10 @@ impl DriftState {
         self.reports.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the config exposes a tool, or another thing with this key.
-    pub(crate) fn exposes(&self, source: usize, key: &str) -> bool {
-        self.sources[source].load().exposure.exposes(key)
+    /// Whether the filter of a source admits a URI.
+    pub(crate) fn admits_uri(&self, source: usize, uri: &str) -> bool {
+        let settings = self.sources[source].load();
+        settings.exposure.items().admits_uri(uri)
     }
 
     /// Replaces the settings with which a source is checked.

@@ -85,7 +85,7 @@ pub(crate) async fn all(
     let wanted = [
         (TOOLS, true),
         (PROMPTS, spec.lists.prompts),
-        (TEMPLATES, spec.lists.has_resources()),
+        (TEMPLATES, spec.lists.templates),
         (RESOURCES, spec.lists.has_resources()),
     ];
     let mut listing = Listing::new(spec.listing_bytes, link.redactor(&spec.redactor));

@@ -72,6 +72,7 @@ pub fn resolve(
         listing_bytes: limits.listing_bytes,
         lists: ItemLists {
             prompts: source.exposure.items().has_prompts(),
+            templates: source.exposure.items().has_templates(),
             resources: source.exposure.items().resource_mode(),
         },
         max_in_flight: source.max_in_flight.max(1),

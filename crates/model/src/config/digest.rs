@@ -80,7 +80,7 @@ pub(super) fn members(source: &Source) -> Vec<(&'static str, Value)> {
     if items.has_prompts() {
         members.push(("prompt_filter", sorted(items.prompt_filter.patterns())));
     }
-    if items.has_resources() {
+    if items.resource_filter.has_positive() {
         members.push(("resources", json!(items.resources.as_str())));
         members.push(("resource_filter", sorted(items.resource_filter.patterns())));
     }

@@ -170,8 +170,8 @@ struct Source {
     tool_filter: Option<Vec<String>>,
     /// The last path segment, by upstream tool name.
     path_aliases: Option<BTreeMap<String, Alias>>,
-    /// The resources that callers may read: none, those that were listed when the lock was made (`locked`), or those
-    /// that the server lists now (`live`); in both cases also those of the locked templates. Default: `none`.
+    /// The resources that callers may read besides those of the locked templates: none, those that were listed when the
+    /// lock was made (`locked`), or those that the server lists now (`live`). Default: `none`.
     resources: Option<ResourceMode>,
     /// Globs over URIs of resources and templates, `!` excludes. Without a positive pattern none is exposed.
     resource_filter: Option<Vec<String>>,

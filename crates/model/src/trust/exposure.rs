@@ -19,7 +19,7 @@ pub struct Exposure {
 /// Which prompts, templates and resources of a source are exposed. Without a positive pattern there are none.
 #[derive(Clone, Debug, Default)]
 pub struct ItemExposure {
-    /// The resources of the source that callers may read.
+    /// Which of its resources are exposed besides those of its templates.
     pub resources: ResourceMode,
     /// Matches URIs of resources and templates.
     pub resource_filter: ToolFilter,
@@ -27,15 +27,15 @@ pub struct ItemExposure {
     pub prompt_filter: ToolFilter,
 }
 
-/// The resources of a source that callers may read.
+/// The resources of a source that are exposed besides those of its templates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ResourceMode {
     /// None.
     #[default]
     None,
-    /// Those that were listed when the lock was made, and those of its templates.
+    /// Those that were listed when the lock was made.
     Locked,
-    /// Those that the server lists now, and those of its templates.
+    /// Those that the server lists now.
     Live,
 }
 
@@ -66,29 +66,31 @@ impl ItemExposure {
         self.prompt_filter.has_positive()
     }
 
-    /// Whether the lists of resources and templates are read.
-    pub fn has_resources(&self) -> bool {
-        self.resources != ResourceMode::None && self.resource_filter.has_positive()
+    /// Whether the list of templates is read.
+    pub fn has_templates(&self) -> bool {
+        self.resource_filter.has_positive()
     }
 
     /// The mode, which is `none` without a positive pattern.
     pub fn resource_mode(&self) -> ResourceMode {
-        match self.has_resources() {
+        match self.resource_filter.has_positive() {
             true => self.resources,
             false => ResourceMode::None,
         }
+    }
+
+    /// Whether the filter admits a URI, or the text of a template.
+    pub fn admits_uri(&self, uri: &str) -> bool {
+        self.resource_filter.has_positive() && self.resource_filter.admits(uri)
     }
 
     fn exposes(&self, kind: ItemKind, id: &str) -> bool {
         match kind {
             ItemKind::Tool => false,
             ItemKind::Prompt => self.has_prompts() && self.prompt_filter.admits(id),
-            ItemKind::Resource if id == LIVE => {
-                self.resources == ResourceMode::Live && self.has_resources()
-            }
-            ItemKind::Template | ItemKind::Resource => {
-                self.has_resources() && self.resource_filter.admits(id)
-            }
+            ItemKind::Template => self.admits_uri(id),
+            ItemKind::Resource if id == LIVE => self.resource_mode() == ResourceMode::Live,
+            ItemKind::Resource => self.resources != ResourceMode::None && self.admits_uri(id),
         }
     }
 }
