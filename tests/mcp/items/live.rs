@@ -108,6 +108,39 @@ fn live_resources_are_bounded_marked_and_without_hidden_characters() {
 }
 
 #[test]
+fn pages_of_a_list_have_each_resource_once_while_resources_come_and_go() {
+    let of = |numbers: &mut dyn Iterator<Item = usize>| -> Value {
+        let resources = numbers.map(|at| resource(&format!("x://{at:04}")));
+        json!({"resources": resources.collect::<Vec<_>>()})
+    };
+    let items = Items::new(&of(&mut (0..2500)), &members());
+    let broker = items.serve();
+    let session = session(&broker);
+    let page = |params: Value| session.result("resources/list", &params);
+    let first = page(json!({}));
+    assert_eq!(each(&first["resources"], "uri").len(), 1000);
+    // The last resource of the page and the one after it are gone.
+    items.set(&of(&mut (0..2500).filter(|at| ![999, 1000].contains(at))));
+    wait_until("the list is read again", || {
+        let read = session.ask(&json!(1), "resources/read", &json!({"uri": "x://1000"}));
+        read.json()["error"]["code"] == -32002
+    });
+    let second = page(json!({"cursor": first["nextCursor"]}));
+    let third = page(json!({"cursor": second["nextCursor"]}));
+    let numbers = |page: &Value| each(&page["resources"], "uri");
+    let expected = |numbers: std::ops::Range<usize>| -> Vec<String> {
+        numbers.map(|at| format!("x://{at:04}")).collect()
+    };
+    assert_eq!(numbers(&second), expected(1001..2001));
+    assert_eq!(numbers(&third), expected(2001..2500));
+    assert!(third.get("nextCursor").is_none());
+    for cursor in [json!("/z"), json!("/a/resources z"), json!(7)] {
+        let refused = error(&session, "resources/list", &json!({"cursor": cursor}));
+        assert_eq!(refused["code"], -32602, "{cursor}");
+    }
+}
+
+#[test]
 fn entry_of_live_resources_has_the_leaf_of_its_alias_and_its_own_access() {
     let mut members = members();
     members["resource_aliases"] = json!({"*": "files"});

@@ -1,5 +1,6 @@
 //! A broker of which callers see and call less.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -57,8 +58,8 @@ impl<B: BrokerInterface> Restrict<B> {
     }
 
     fn kept_items(&self, identity: &Identity, mut items: Vec<ListedItem>) -> Vec<ListedItem> {
-        let paths = self.paths(identity);
-        items.retain(|item| paths.contains(&item.path));
+        let paths: HashSet<_> = self.paths(identity).into_iter().collect();
+        items.retain(|item| paths.contains(item.path));
         items
     }
 

@@ -1,5 +1,7 @@
 //! Prompts, templates and resources: their lists, and the entry that a name or a URI names.
 
+use std::sync::Arc;
+
 use broker_model::CallCode;
 use broker_model::item::{self, ItemKind};
 use broker_model::text::shown_line;
@@ -23,11 +25,17 @@ const MAX_TEXT_CHARS: usize = 200;
 pub struct ListedItem {
     /// The path of its entry.
     pub path: &'static str,
-    /// Its place in the list, which is in the order of these texts: its path; for a resource that the source lists
-    /// now, also its URI.
-    pub cursor: String,
+    /// The URI of a resource that the source lists now: the path is that of all these resources.
+    pub uri: Option<Arc<str>>,
     /// Its members, as the server listed them: one JSON object.
-    pub json: String,
+    pub json: Arc<str>,
+}
+
+impl ListedItem {
+    /// The place in the list, which is in the order of these pairs: path and URI.
+    pub fn place(&self) -> (&str, Option<&str>) {
+        (self.path, self.uri.as_deref())
+    }
 }
 
 /// The entry that serves a URI.
@@ -132,19 +140,18 @@ impl Core {
                 let listed = list.iter().flat_map(|list| list.iter());
                 items.extend(listed.map(|(uri, json)| ListedItem {
                     path,
-                    // No path has a space.
-                    cursor: format!("{path} {uri}"),
-                    json: json.to_owned(),
+                    uri: Some(Arc::clone(uri)),
+                    json: Arc::clone(json),
                 }));
             } else {
                 items.push(ListedItem {
                     path,
-                    cursor: path.to_owned(),
-                    json: format!("{{{}}}", scope.catalog.text(tool.list_head)),
+                    uri: None,
+                    json: format!("{{{}}}", scope.catalog.text(tool.list_head)).into(),
                 });
             }
         }
-        items.sort_by(|one, other| one.cursor.cmp(&other.cursor));
+        items.sort_by(|one, other| one.place().cmp(&other.place()));
         items
     }
 

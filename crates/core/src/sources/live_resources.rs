@@ -25,7 +25,7 @@ pub(crate) struct LiveResources(Box<[ArcSwapOption<LiveList>]>);
 
 /// The resources of one source, by URI: each one JSON object.
 #[derive(Debug, Default)]
-pub(crate) struct LiveList(BTreeMap<Box<str>, Box<str>>);
+pub(crate) struct LiveList(BTreeMap<Arc<str>, Arc<str>>);
 
 impl LiveResources {
     /// No list of any source.
@@ -53,7 +53,7 @@ impl LiveList {
         for resource in exposed.filter(|resource| exposure.exposes(resource.name())) {
             let uri = ItemKind::of_key(resource.name()).1;
             if is_usable(uri) {
-                list.insert(Box::from(uri), entry(uri, resource).into_boxed_str());
+                list.insert(Arc::from(uri), entry(uri, resource).into());
             } else {
                 let uri = shown_line(uri, 120);
                 tracing::warn!(
@@ -77,8 +77,8 @@ impl LiveList {
     }
 
     /// All resources in the order of their URIs: each the URI and one JSON object.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|(uri, json)| (&**uri, &**json))
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<str>)> {
+        self.0.iter()
     }
 }
 

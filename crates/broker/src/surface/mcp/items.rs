@@ -151,8 +151,10 @@ fn list(
     let items = list.items(client);
     let start = match &after {
         None => 0,
-        // A cursor is the place of the last item, so that it outlives withdrawals.
-        Some(place) => items.partition_point(|item| item.cursor <= *place),
+        Some(cursor) => {
+            let last = place(cursor);
+            items.partition_point(|item| item.place() <= last)
+        }
     };
     if start == items.len() && after.is_some() {
         return Err(unknown_cursor());
@@ -162,7 +164,7 @@ fn list(
     for (count, item) in items[start..].iter().enumerate() {
         let is_full = count >= MAX_PAGE_ITEMS || result.len() + item.json.len() > MAX_PAGE_BYTES;
         if count > 0 && is_full {
-            next = Some(&items[start + count - 1].cursor);
+            next = Some(cursor_after(&items[start + count - 1]));
             break;
         }
         if count > 0 {
@@ -186,6 +188,23 @@ fn list(
         .cover(account, needed)
         .map_err(|full| no_memory(client, &memory_error_for_request(full, needed, account)))?;
     Ok(Text::charged(result, charge))
+}
+
+/// The cursor of the items after this one: its path, and its URI after a space, which no path has. It stays valid if the
+/// item is withdrawn.
+fn cursor_after(item: &ListedItem) -> String {
+    match item.place() {
+        (path, None) => path.to_owned(),
+        (path, Some(uri)) => format!("{path} {uri}"),
+    }
+}
+
+/// The path and the URI of a cursor.
+fn place(cursor: &str) -> (&str, Option<&str>) {
+    match cursor.split_once(' ') {
+        None => (cursor, None),
+        Some((path, uri)) => (path, Some(uri)),
+    }
 }
 
 impl ItemCall {
