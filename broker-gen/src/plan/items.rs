@@ -47,7 +47,8 @@ impl<'a> Planner<'a> {
             (ResourceMode::Live | ResourceMode::None, true) | (ResourceMode::None, false) => {}
             (ResourceMode::Locked, true) => {
                 let uris = ids(&[ItemKind::Template, ItemKind::Resource]);
-                self.check_item_patterns(source, "resource_filter", &items.resource_filter, &uris);
+                let filter = items.resource_filter.written();
+                self.check_item_patterns(source, "resource_filter", filter, &uris);
             }
             (_, false) => self.warn_about_filter(
                 source,

@@ -31,6 +31,8 @@ pub mod text;
 pub mod tool_names;
 pub mod trust;
 pub mod unseen;
+pub mod uri;
+pub mod uri_filter;
 pub mod uri_template;
 pub mod url;
 pub mod utc;

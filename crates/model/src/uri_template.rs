@@ -4,9 +4,8 @@ use iri_string::template::UriTemplateStr;
 use serde_json::{Map, Value, json};
 
 use crate::item::object_schema;
+use crate::uri::{MAX_URI_BYTES, has_dot_segment};
 
-/// Maximum length of a template and of a URI, in bytes.
-pub const MAX_URI_BYTES: usize = 8 << 10;
 /// Maximum number of expressions of a template.
 const MAX_EXPRESSIONS: usize = 16;
 
@@ -242,22 +241,6 @@ fn encoded(text: &str, keeps_reserved: bool) -> String {
         }
     }
     out
-}
-
-/// Whether a path of the URI has a segment `.` or `..`, also percent-encoded once or several times.
-pub fn has_dot_segment(uri: &str) -> bool {
-    let path = uri.split(['?', '#']).next().unwrap_or_default();
-    let mut decoded = path.to_ascii_lowercase();
-    // Servers may decode more than once. Each round shortens the text.
-    while decoded.contains("%25") {
-        decoded = decoded.replace("%25", "%");
-    }
-    let decoded = decoded
-        .replace("%2e", ".")
-        .replace("%2f", "/")
-        .replace("%5c", "\\");
-    let mut segments = decoded.split(['/', '\\']);
-    segments.any(|segment| matches!(segment, "." | ".."))
 }
 
 /// A template in which each character outside ASCII is percent-encoded: the library refuses them.

@@ -7,7 +7,8 @@ use broker_mcp::{CallFailure, CallRight, CallSubject, CallTime, RawResult, ToolC
 use broker_memory::{Account, Charge};
 use broker_model::item::{self, ItemKind};
 use broker_model::text::shown_line;
-use broker_model::uri_template::{MAX_URI_BYTES, TemplateError, UriTemplate, has_dot_segment};
+use broker_model::uri::{MAX_URI_BYTES, has_dot_segment};
+use broker_model::uri_template::{TemplateError, UriTemplate};
 use broker_model::{CallCode, SourceCause};
 use serde_json::{Map, Value};
 use tokio::time::Instant;

@@ -233,7 +233,7 @@ impl DriftState {
     /// Whether the filter of a source admits a URI.
     pub(crate) fn admits_uri(&self, source: usize, uri: &str) -> bool {
         let settings = self.sources[source].load();
-        settings.exposure.items().admits_uri(uri)
+        settings.exposure.items().resource_filter.admits(uri)
     }
 
     /// Replaces the settings with which a source is checked.

@@ -9,7 +9,7 @@ use broker_model::item::ItemKind;
 use broker_model::snapshot::ListedTool;
 use broker_model::text::{is_invisible, shown_line};
 use broker_model::trust::Exposure;
-use broker_model::uri_template::{MAX_URI_BYTES, has_dot_segment};
+use broker_model::uri::{MAX_URI_BYTES, has_dot_segment};
 use serde_json::{Map, Value, json};
 
 /// Maximum length of one resource with its texts, in bytes.

@@ -82,7 +82,10 @@ pub(super) fn members(source: &Source) -> Vec<(&'static str, Value)> {
     }
     if items.resource_filter.has_positive() {
         members.push(("resources", json!(items.resources.as_str())));
-        members.push(("resource_filter", sorted(items.resource_filter.patterns())));
+        members.push((
+            "resource_filter",
+            sorted(items.resource_filter.written().patterns()),
+        ));
     }
     if !source.item_aliases.is_empty() {
         members.push(("item_aliases", json!(source.item_aliases)));

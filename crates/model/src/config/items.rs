@@ -4,24 +4,21 @@ use super::findings::{Cursor, Findings};
 use super::{Source, fields, lists, overrides};
 use crate::codes::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
-use crate::filter::ToolFilter;
 use crate::item::ItemKind;
 use crate::text::shown_line;
 use crate::trust::{ItemExposure, ResourceMode};
 
 /// Reads `resources`, `resource_filter` and `prompt_filter` of a source.
 pub(super) fn exposure(findings: &mut Findings<'_>, source: &Cursor<'_>) -> ItemExposure {
-    let mut filter = |key: &str| {
-        let value = source.get(key);
-        value.map_or_else(ToolFilter::default, |value| {
-            lists::tool_filter(findings, &value)
-        })
-    };
-    let (resource_filter, prompt_filter) = (filter("resource_filter"), filter("prompt_filter"));
+    let given = |key: &str| source.get(key);
     ItemExposure {
         resources: mode(findings, source).unwrap_or_default(),
-        resource_filter,
-        prompt_filter,
+        resource_filter: given("resource_filter")
+            .map(|value| lists::uri_filter(findings, &value))
+            .unwrap_or_default(),
+        prompt_filter: given("prompt_filter")
+            .map(|value| lists::tool_filter(findings, &value))
+            .unwrap_or_default(),
     }
 }
 

@@ -10,6 +10,7 @@ use crate::codes::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
 use crate::filter::{FilterError, ToolFilter};
 use crate::text::shown_line;
+use crate::uri_filter::UriFilter;
 
 pub(super) fn tool_filter(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> ToolFilter {
     let patterns = fields::strings(findings, cursor, |findings, item, text| {
@@ -20,6 +21,14 @@ pub(super) fn tool_filter(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> T
     ToolFilter::compile(&patterns).unwrap_or_else(|errors| {
         report(findings, cursor, errors);
         ToolFilter::default()
+    })
+}
+
+pub(super) fn uri_filter(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> UriFilter {
+    let written = tool_filter(findings, cursor);
+    UriFilter::new(written).unwrap_or_else(|errors| {
+        report(findings, cursor, errors);
+        UriFilter::default()
     })
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::{SensitiveNames, TrustLevel};
 use crate::filter::ToolFilter;
 use crate::item::{ItemKind, LIVE};
+use crate::uri_filter::UriFilter;
 
 /// The settings that decide which tools of a source are exposed: its filter, its trust level and the sensitive names.
 #[derive(Clone, Debug)]
@@ -22,7 +23,7 @@ pub struct ItemExposure {
     /// Which of its resources are exposed besides those of its templates.
     pub resources: ResourceMode,
     /// Matches URIs of resources and templates.
-    pub resource_filter: ToolFilter,
+    pub resource_filter: UriFilter,
     /// Matches names of prompts.
     pub prompt_filter: ToolFilter,
 }
@@ -79,18 +80,15 @@ impl ItemExposure {
         }
     }
 
-    /// Whether the filter admits a URI, or the text of a template.
-    pub fn admits_uri(&self, uri: &str) -> bool {
-        self.resource_filter.has_positive() && self.resource_filter.admits(uri)
-    }
-
     fn exposes(&self, kind: ItemKind, id: &str) -> bool {
         match kind {
             ItemKind::Tool => false,
             ItemKind::Prompt => self.has_prompts() && self.prompt_filter.admits(id),
-            ItemKind::Template => self.admits_uri(id),
+            ItemKind::Template => self.resource_filter.admits(id),
             ItemKind::Resource if id == LIVE => self.resource_mode() == ResourceMode::Live,
-            ItemKind::Resource => self.resources != ResourceMode::None && self.admits_uri(id),
+            ItemKind::Resource => {
+                self.resources != ResourceMode::None && self.resource_filter.admits(id)
+            }
         }
     }
 }
@@ -132,11 +130,10 @@ impl Exposure {
 
     /// The exposure of every tool, prompt, template and resource.
     pub fn of_everything() -> Self {
-        let all = || ToolFilter::compile(&["*"]).unwrap_or_default();
         let items = ItemExposure {
             resources: ResourceMode::Live,
-            resource_filter: all(),
-            prompt_filter: all(),
+            resource_filter: UriFilter::of_everything(),
+            prompt_filter: ToolFilter::compile(&["*"]).unwrap_or_default(),
         };
         let exposure = Self::new(
             ToolFilter::default(),

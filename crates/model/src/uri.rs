@@ -1,0 +1,87 @@
+//! URIs of resources: their length, segments that servers may resolve, and the spellings of a URI that a server may read as
+//! the same.
+
+use std::borrow::Cow;
+
+use percent_encoding::percent_decode_str;
+
+/// Maximum length of a template and of a URI, in bytes.
+pub const MAX_URI_BYTES: usize = 8 << 10;
+/// How often a text is percent-decoded, since servers may decode more than once.
+pub(crate) const MAX_DECODINGS: usize = 8;
+
+/// The text that is left when nothing in it is percent-encoded; `None` if it is encoded more than [`MAX_DECODINGS`] times.
+fn decoded(text: &str) -> Option<String> {
+    let mut text = text.to_owned();
+    for _ in 0..MAX_DECODINGS {
+        match percent_decode_str(&text).decode_utf8_lossy() {
+            Cow::Borrowed(_) => return Some(text),
+            Cow::Owned(next) if next == text => return Some(text),
+            Cow::Owned(next) => text = next,
+        }
+    }
+    None
+}
+
+/// Whether a path of the URI has a segment `.` or `..`, also percent-encoded once or several times.
+pub fn has_dot_segment(uri: &str) -> bool {
+    let path = uri.split(['?', '#']).next().unwrap_or_default();
+    let Some(path) = decoded(path) else {
+        return true;
+    };
+    let mut segments = path.split(['/', '\\', '?', '#']);
+    segments.any(|segment| matches!(segment, "." | ".."))
+}
+
+/// The one spelling of a URI by which filters exclude: percent-decoded, in lower case, with single slashes, and without
+/// control characters other than NUL, which URL parsers skip. `None` if it is percent-encoded too often.
+pub(crate) fn canonical(uri: &str) -> Option<String> {
+    let mut text = decoded(uri)?.to_lowercase().replace('\\', "/");
+    text.retain(|c| c == '\0' || !c.is_control());
+    Some(with_single_slashes(&text))
+}
+
+/// The text with one slash in place of several.
+pub(crate) fn with_single_slashes(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c != '/' || !out.ends_with('/') {
+            out.push(c);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dot_segments_are_found_in_every_spelling() {
+        for uri in [
+            "x://a/..",
+            "x://a/./b",
+            "x://a/%2e%2E/b",
+            "x://a/%252e%25252E/b",
+            "x://a/%25%32%65./b",
+            "x://a%5c..%5Cb",
+            "x://a/..%3Fb",
+        ] {
+            assert!(has_dot_segment(uri), "{uri}");
+        }
+        for uri in ["x://a/b..c", "x://a/...", "x://a?b=/../c", "x://a/%2e.c"] {
+            assert!(!has_dot_segment(uri), "{uri}");
+        }
+    }
+
+    #[test]
+    fn text_that_is_encoded_too_often_has_no_spelling() {
+        let nested = |times: usize| format!("x://a/%{}41", "25".repeat(times));
+        assert_eq!(
+            canonical(&nested(MAX_DECODINGS - 2)).as_deref(),
+            Some("x:/a/a")
+        );
+        assert_eq!(canonical(&nested(MAX_DECODINGS)), None);
+        assert!(has_dot_segment(&nested(MAX_DECODINGS)));
+    }
+}
