@@ -132,7 +132,7 @@ fn secret_is_not_shown_by_a_missing_command() {
     // A copy of the broker alone in its folder.
     let chaos = Chaos::named("canary-literal-3d4e-");
     let alone = chaos.path().join("broker");
-    fs::copy(binary("chaos-broker"), &alone).expect("the broker can be copied");
+    harness::copy_program(&binary("chaos-broker"), &alone);
     for level in ["info", "trace"] {
         let run = Run::new(&alone).args(["127.0.0.1:0", "--log-level", level]);
         let run = run

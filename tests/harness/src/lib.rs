@@ -47,7 +47,8 @@ pub use mcp::DirectServer;
 pub use mcp_direct::DirectHttpServer;
 pub use official::{official_clients, official_python, private_node};
 pub use program::{
-    Daemon, Output, Run, binary, children_of, guarded_by, is_alive, wait_until, wait_within,
+    Daemon, Output, Run, binary, children_of, copy_program, guarded_by, is_alive, wait_until,
+    wait_within,
 };
 pub use refusal::{named, refusal};
 pub use resources::{ResourceUsage, processor_time, thread_names};

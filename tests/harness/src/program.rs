@@ -22,6 +22,17 @@ pub fn binary(name: &str) -> PathBuf {
     path
 }
 
+/// Copies a program, to be executed at once. Another process does it: a process that a test starts meanwhile would inherit
+/// the open copy, and no file that is open for writing can be executed.
+pub fn copy_program(from: &Path, to: &Path) {
+    let copied = Command::new("cp").args([from, to]).status();
+    assert!(
+        copied.is_ok_and(|status| status.success()),
+        "a copy of {}",
+        from.display()
+    );
+}
+
 /// The folder of the binaries.
 pub(crate) fn binary_folder() -> PathBuf {
     let test = std::env::current_exe().expect("the test has a path");

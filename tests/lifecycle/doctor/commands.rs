@@ -18,10 +18,7 @@ impl BrokerCopy {
     fn new() -> Self {
         let chaos = Chaos::new();
         let broker = chaos.path().join("chaos-broker");
-        let original = binary("chaos-broker");
-        if fs::hard_link(&original, &broker).is_err() {
-            fs::copy(&original, &broker).expect("the broker can be copied");
-        }
+        harness::copy_program(&binary("chaos-broker"), &broker);
         Self { chaos, broker }
     }
 

@@ -196,7 +196,7 @@ fn stdio_start_that_is_refused_reports_on_stderr() {
     // Without a server beside it, and none in PATH, the sources cannot be started.
     let folder = tempfile::tempdir().expect("a folder");
     let alone = folder.path().join("mcp-broker");
-    fs::copy(env!("CARGO_BIN_EXE_mcp-broker"), &alone).expect("a copy");
+    harness::copy_program(env!("CARGO_BIN_EXE_mcp-broker").as_ref(), &alone);
     let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/smoke_config.json"));
     let mut config: Value = serde_json::from_str(&text.expect("it is there")).expect("JSON");
     config["on_unreachable"] = json!("refuse");
