@@ -25,12 +25,8 @@ pub fn binary(name: &str) -> PathBuf {
 /// Copies a program, to be executed at once. Another process does it: a process that a test starts meanwhile would inherit
 /// the open copy, and no file that is open for writing can be executed.
 pub fn copy_program(from: &Path, to: &Path) {
-    let copied = Command::new("cp").args([from, to]).status();
-    assert!(
-        copied.is_ok_and(|status| status.success()),
-        "a copy of {}",
-        from.display()
-    );
+    let copied = Run::new(Path::new("cp")).args([from, to]).output();
+    assert_eq!(copied.code, Some(0), "{}", copied.stderr);
 }
 
 /// The folder of the binaries.
