@@ -142,11 +142,16 @@ fn forbidden() -> Refusal {
     refusal("tool of other callers", &stage.call("meta_call", &call))
 }
 
-/// Of every call, if a source differs from the lock.
+/// Of every call, if a source differs from the lock and the config refuses drift.
 fn refused_start() -> Refusal {
     let chaos = Chaos::new();
     chaos.script("a", &json!({ "tools": Chaos::tools_without("echo") }));
-    let mut broker = DirectServer::start(chaos.run("chaos-broker", &["stdio"]));
+    let compiled = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/chaos-broker/config.json"
+    );
+    let config = chaos.config(compiled, |config| config["on_drift"] = json!("refuse"));
+    let mut broker = DirectServer::start(chaos.run("chaos-broker", &["stdio", &config]));
     let answer = broker.call("meta_call", &json!({ "path": "/b/echo" }));
     let text = answer["result"]["content"][0]["text"].as_str();
     let reply = Reply {

@@ -10,7 +10,7 @@ use std::{env, fs, io};
 use broker_files::{
     CACHE_VARIABLES, Lookup, MODEL_VARIABLES, ReadError, find_model, model_of_variable,
 };
-use broker_model::config::{self, Config, Embedder};
+use broker_model::config::{self, Config, Embedder, Machine, Parsed};
 use broker_model::lock::{self, Lock};
 use broker_model::terminal::Text;
 use broker_model::text::shell_word;
@@ -20,6 +20,9 @@ use crate::audits_file::audits_file;
 use crate::default_config::{CONFIG_VARIABLE, default_config};
 use crate::emit::{self, Emitted};
 use crate::hint_audits;
+use crate::left_out_audits;
+#[cfg(feature = "cli")]
+use crate::plan::StaleSource;
 use crate::plan::{self, Plan};
 #[cfg(feature = "cli")]
 use crate::tables::{self, Tables};
@@ -85,6 +88,10 @@ fn run(config: &OsStr) {
 fn compile(file: &Path, shown: &str) -> Result<Emitted, Vec<Diagnostic>> {
     let (config, lock) = read(file, shown)?;
     find_models(&config, file, &|name| env::var(name).ok())?;
+    let open = left_out_audits::check(&lock, file, shown);
+    if !open.is_empty() {
+        return Err(open);
+    }
     let plan = checked_plan(&config, &lock, file, shown)?;
     Ok(emit::emit(&config, &lock, &plan))
 }
@@ -113,12 +120,41 @@ fn find_models(config: &Config, file: &Path, lookup: Lookup<'_>) -> Result<(), V
     }
 }
 
-/// Reads config and lock, and computes the catalog.
+/// The tables of a lock that may be stale for some sources.
 #[cfg(feature = "cli")]
-pub(crate) fn read_tables(file: &Path, shown: &str) -> Result<Tables, Vec<Diagnostic>> {
-    let (config, lock) = read(file, shown)?;
-    let plan = checked_plan(&config, &lock, file, shown)?;
-    Ok(tables::tables(&config, &lock, &plan))
+pub(crate) struct PartialTables {
+    pub(crate) tables: Tables,
+    /// The sources whose part of the lock is stale.
+    pub(crate) stale: Vec<StaleSource>,
+    /// The parts that the lock leaves out and no entry of the audits accepts, and parts that no source has, as errors.
+    pub(crate) problems: Vec<Diagnostic>,
+}
+
+/// Reads config and lock, and computes the catalog. With `allows_stale`, a lock that is stale for some sources is read for
+/// the others.
+#[cfg(feature = "cli")]
+pub(crate) fn read_tables(
+    file: &Path,
+    shown: &str,
+    allows_stale: bool,
+) -> Result<PartialTables, Vec<Diagnostic>> {
+    let (config, mut lock) = read_unchecked(file, shown)?;
+    let (stale, mut problems) = if allows_stale {
+        plan::stale_sources(&config, &mut lock)?
+    } else {
+        plan::check_fresh(&config, &lock)?;
+        (Vec::new(), Vec::new())
+    };
+    let paths: Vec<_> = stale.iter().map(|stale| stale.path.clone()).collect();
+    let plan = plan::plan_beside(&config, &lock.sources, &paths)?;
+    let plan = with_checks(plan, &config, file, shown)?;
+    let tables = tables::tables(&config, &lock, &plan);
+    problems.extend(left_out_audits::check(&lock, file, shown));
+    Ok(PartialTables {
+        tables,
+        stale,
+        problems,
+    })
 }
 
 /// The plan of config and lock, whose hints are audited and whose tools have vectors.
@@ -128,7 +164,15 @@ pub(crate) fn checked_plan<'a>(
     file: &Path,
     shown: &str,
 ) -> Result<Plan<'a>, Vec<Diagnostic>> {
-    let mut plan = plan::plan(config, &lock.sources)?;
+    with_checks(plan::plan(config, &lock.sources)?, config, file, shown)
+}
+
+fn with_checks<'a>(
+    mut plan: Plan<'a>,
+    config: &Config,
+    file: &Path,
+    shown: &str,
+) -> Result<Plan<'a>, Vec<Diagnostic>> {
     let mut problems = hint_audits::check(config, &plan, file, shown);
     match vectors_file::load(config, &plan, file, shown) {
         Ok(vectors) => plan.vectors = vectors,
@@ -142,13 +186,41 @@ pub(crate) fn checked_plan<'a>(
 
 /// Reads config and lock, and checks that they match.
 pub(crate) fn read(file: &Path, shown: &str) -> Result<(Config, Lock), Vec<Diagnostic>> {
-    let config = Config::parse(shown, &read_config(file, shown)?)?.config;
+    let (config, lock) = read_unchecked(file, shown)?;
+    plan::check_fresh(&config, &lock)?;
+    Ok((config, lock))
+}
+
+/// Reads config and lock. The caller checks whether they match.
+fn read_unchecked(file: &Path, shown: &str) -> Result<(Config, Lock), Vec<Diagnostic>> {
+    let config = parse_config(file, shown)?.config;
     let lock_path = lock_file(file);
     let lock_shown = lock_file(Path::new(shown)).to_string_lossy().into_owned();
     let text = read_lock(&lock_path, &lock_shown)?;
     let lock = Lock::parse(&lock_shown, &text)?;
-    plan::check_fresh(&config, &lock)?;
     Ok((config, lock))
+}
+
+/// The config in a file, without the sources that are its own broker; `shown` is its name in messages.
+pub(crate) fn parse_config(file: &Path, shown: &str) -> Result<Parsed, Vec<Diagnostic>> {
+    parse_config_text(file, shown, &read_config(file, shown)?)
+}
+
+/// [`parse_config`] of these bytes, as if the file had them.
+pub(crate) fn parse_config_text(
+    file: &Path,
+    shown: &str,
+    bytes: &[u8],
+) -> Result<Parsed, Vec<Diagnostic>> {
+    let parsed = Config::parse(shown, bytes)?;
+    let base = parsed.config.base(file);
+    Ok(parsed.without_own_broker(Machine {
+        base: &std::path::absolute(&base).unwrap_or_else(|_| base.clone()),
+        program: &broker_files::program_name,
+        is_config: &|other| broker_files::is_same_file(other, file),
+        exists: &|other| other.exists(),
+        variable: &|name| env::var(name).ok(),
+    }))
 }
 
 /// The bytes of a config; `shown` is its name in messages.
@@ -210,7 +282,16 @@ fn unreadable(code: DiagnosticCode, what: &str, file: &str, error: &ReadError) -
 /// Cargo prints one line per error.
 fn one_line(problem: &Diagnostic, command: &str) -> String {
     let by_lock = problem.code.as_str().starts_with("lock_");
+    // A lock with merge-conflict markers is merged; a new one would take over drift of every server.
+    let is_merged = problem
+        .help
+        .as_ref()
+        .is_some_and(|help| help.contains("`broker-gen lock --merge`"));
     let remedy = if by_lock {
+        let command = match is_merged {
+            true => command.replace("broker-gen lock", "broker-gen lock --merge"),
+            false => command.to_owned(),
+        };
         format!("run: {command}")
     } else {
         problem.remedy().to_owned()

@@ -274,6 +274,7 @@ impl ToTokens for Tool {
             list_head,
             header_params,
             idempotent,
+            unvalidated,
             allow,
             narrowed,
             deny,
@@ -295,7 +296,8 @@ impl ToTokens for Tool {
             Tool {
                 entry: #entry, source: #source, name: #name, flat_name: #flat_name, digest: #digest,
                 args_schema: #args_schema, output_schema: #output_schema, list_head: #list_head,
-                header_params: &[#(#header_params),*], idempotent: #idempotent, allow: #allow,
+                header_params: &[#(#header_params),*], idempotent: #idempotent, unvalidated: #unvalidated,
+                allow: #allow,
                 narrowed: &[#(#narrowed),*], deny: &[#(#deny),*],
             }
         });

@@ -16,7 +16,7 @@ use broker_model::{Diagnostic, DiagnosticCode, NodePath};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
-use crate::audits_file::{FileEntry, audits_file, fields, read_lists, text_of};
+use crate::audits_file::{self, fields};
 use crate::plan::{Entry, Plan, ToolEntry};
 
 /// A person confirmed the hints of the config for one definition of a tool.
@@ -105,18 +105,7 @@ pub(crate) struct HintAudits(Vec<HintAudit>);
 impl HintAudits {
     /// Reads them beside a config. Other entries of the file are not checked.
     pub(crate) fn read(config: &Path) -> Result<Self, Vec<Diagnostic>> {
-        let path = audits_file(config);
-        let Some(text) = text_of(&path)? else {
-            return Ok(Self::default());
-        };
-        let mut entries: Vec<FileEntry<HintAudit>> = Vec::new();
-        read_lists(&path.to_string_lossy(), &text, |list, problems| {
-            if list.0 == "hints" {
-                entries = problems.entries(list);
-            }
-        })?;
-        let entries = entries.into_iter();
-        Ok(Self(entries.map(|placed| placed.entry).collect()))
+        audits_file::entries_of(config, "hints").map(Self)
     }
 
     /// Whether an entry confirms the claim.

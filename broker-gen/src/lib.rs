@@ -14,6 +14,7 @@ pub mod cli;
 mod default_config;
 pub mod emit;
 mod hint_audits;
+mod left_out_audits;
 #[cfg(feature = "cli")]
 pub mod lint;
 pub mod plan;

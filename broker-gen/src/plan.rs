@@ -20,6 +20,11 @@ mod access;
 mod exposure;
 mod flat_names;
 mod items;
+#[cfg(feature = "cli")]
+mod stale;
+
+#[cfg(feature = "cli")]
+pub(crate) use stale::{StaleSource, stale_sources};
 
 /// The checked tree: every path names one entry, and every name in the config exists.
 #[derive(Debug)]
@@ -75,7 +80,15 @@ pub fn check_fresh(config: &Config, lock: &Lock) -> Result<(), Vec<Diagnostic>> 
     }
     let mut problems = Vec::new();
     for source in config.sources() {
+        let left_out = lock.left_out_source(&source.path);
+        if left_out.is_some_and(|known| known.config_digest == source.digest()) {
+            continue;
+        }
         let message = match lock.source(source.path.as_str()) {
+            None if left_out.is_some() => format!(
+                "the config of the source `{}`, which the lock leaves out, has changed",
+                source.path
+            ),
             None => format!("the source `{}` is not in the lock", source.path),
             Some(locked) if locked.config_digest != source.digest() => {
                 format!(
@@ -90,15 +103,16 @@ pub fn check_fresh(config: &Config, lock: &Lock) -> Result<(), Vec<Diagnostic>> 
             config.place(Diagnostic::error(DiagnosticCode::LockStale, message).at(&source.pointer)),
         );
     }
-    for locked in lock
-        .sources
-        .iter()
-        .filter(|locked| config.source(&locked.path).is_none())
+    let locked = lock.sources.iter().map(|locked| &locked.path);
+    let left_out = lock.left_out.iter().map(|left_out| &left_out.path);
+    for path in locked
+        .chain(left_out)
+        .filter(|path| config.source(path).is_none())
     {
-        let message = format!(
-            "the lock has the source `{}`, which the config does not have",
-            locked.path
-        );
+        let message = match config.disabled.contains(path) {
+            true => format!("the lock has the source `{path}`, which is disabled"),
+            false => format!("the lock has the source `{path}`, which the config does not have"),
+        };
         problems.push(Diagnostic::error(DiagnosticCode::LockOrphan, message));
     }
     if problems.is_empty() {
@@ -138,19 +152,60 @@ fn check_search_hints(config: &Config, lock: &Lock) -> Result<(), Vec<Diagnostic
     }
 }
 
+/// Tools and items that cannot be together in one tree.
+#[derive(Clone, Debug)]
+pub struct Clash {
+    /// Each of them: its source and its key.
+    pub parts: Vec<(NodePath, String)>,
+    /// The problem, with its remedy.
+    pub problem: Diagnostic,
+}
+
 /// Places the locked tools in the config's tree. Every problem is reported.
 pub fn plan<'a>(
     config: &'a Config,
     sources: &'a [LockedSource],
 ) -> Result<Plan<'a>, Vec<Diagnostic>> {
+    plan_beside(config, sources, &[])
+}
+
+/// As [`plan`]; of stale sources the tools are placed as they were locked, and what their config says of them is not
+/// compared with the lock.
+pub(crate) fn plan_beside<'a>(
+    config: &'a Config,
+    sources: &'a [LockedSource],
+    stale: &'a [NodePath],
+) -> Result<Plan<'a>, Vec<Diagnostic>> {
+    let (plan, clashes, mut problems) = placed(config, sources, stale);
+    problems.splice(0..0, clashes.into_iter().map(|clash| clash.problem));
+    if problems.is_empty() {
+        Ok(plan)
+    } else {
+        Err(problems)
+    }
+}
+
+/// The tools and items whose path or name another one has, or which have no valid path.
+pub fn clashes(config: &Config, sources: &[LockedSource]) -> Vec<Clash> {
+    placed(config, sources, &[]).1
+}
+
+fn placed<'a>(
+    config: &'a Config,
+    sources: &'a [LockedSource],
+    stale: &'a [NodePath],
+) -> (Plan<'a>, Vec<Clash>, Vec<Diagnostic>) {
     let mut planner = Planner {
         config,
+        stale,
         plan: Plan {
             entries: BTreeMap::new(),
             sources: Vec::new(),
             vectors: None,
             warnings: Vec::new(),
         },
+        locked: sources.iter().map(|locked| locked.path.as_str()).collect(),
+        clashes: Vec::new(),
         problems: Vec::new(),
     };
     planner.add_node(&config.root);
@@ -169,31 +224,32 @@ pub fn plan<'a>(
     planner.check_access();
     planner.check_item_clashes();
     let clashes = flat_names::clashes(config, &planner.plan);
-    planner.problems.extend(clashes);
-    if planner.problems.is_empty() {
-        Ok(planner.plan)
-    } else {
-        Err(planner.problems)
-    }
+    planner.clashes.extend(clashes);
+    (planner.plan, planner.clashes, planner.problems)
 }
 
 struct Planner<'a> {
     config: &'a Config,
+    stale: &'a [NodePath],
     plan: Plan<'a>,
+    /// The paths of the sources in the lock.
+    locked: BTreeSet<&'a str>,
+    clashes: Vec<Clash>,
     problems: Vec<Diagnostic>,
 }
 
 impl<'a> Planner<'a> {
     fn add_node(&mut self, node: &'a Node) {
-        let children = node
+        let in_lock: Vec<&Node> = node
             .children
             .iter()
-            .map(|child| child.path.clone())
+            .filter(|child| has_something(child, &self.locked))
             .collect();
+        let children = in_lock.iter().map(|child| child.path.clone()).collect();
         self.plan
             .entries
             .insert(node.path.clone(), Entry::Node { node, children });
-        node.children.iter().for_each(|child| self.add_node(child));
+        in_lock.into_iter().for_each(|child| self.add_node(child));
     }
 
     fn error(
@@ -209,9 +265,22 @@ impl<'a> Planner<'a> {
         self.problems.push(self.config.place(problem));
     }
 
+    fn clash(&mut self, parts: Vec<(&Source, &LockedTool)>, problem: Diagnostic) {
+        let parts = parts.into_iter();
+        self.clashes.push(Clash {
+            parts: parts
+                .map(|(source, tool)| (source.path.clone(), tool.upstream_name.clone()))
+                .collect(),
+            problem: self.config.place(problem),
+        });
+    }
+
     fn add_source(&mut self, index: usize, source: &'a Source, locked: &'a LockedSource) {
         for tool in &locked.exposed {
             self.add_tool(index, source, tool);
+        }
+        if self.is_stale(source) {
+            return;
         }
         self.check_exposure(source, locked);
         self.check_items(source, locked);
@@ -232,6 +301,10 @@ impl<'a> Planner<'a> {
         }
     }
 
+    fn is_stale(&self, source: &Source) -> bool {
+        self.stale.contains(&source.path)
+    }
+
     fn add_tool(&mut self, index: usize, source: &'a Source, tool: &'a LockedTool) {
         let path = match source.path.join(&tool.exposed_name) {
             Ok(path) => path,
@@ -243,46 +316,49 @@ impl<'a> Planner<'a> {
                     "the name of the {kind} `{shown}` of `{}` cannot be a path segment: {error}",
                     source.path
                 );
-                self.error(
-                    source,
-                    "",
-                    DiagnosticCode::AliasNeeded,
-                    message,
-                    Some(format!(
-                        "Add `\"{}\": \"…\"` to its `{key}`.",
-                        shown_line(id, 100)
-                    )),
-                );
+                let help = format!("Add `\"{}\": \"…\"` to its `{key}`.", shown_line(id, 100));
+                let problem = Diagnostic::error(DiagnosticCode::AliasNeeded, message)
+                    .at(&source.pointer)
+                    .help(help);
+                self.clash(vec![(source, tool)], problem);
                 return;
             }
         };
         let clash = match self.plan.entries.get(&path) {
             None => None,
-            Some(Entry::Node { .. }) => Some(format!(
-                "the {} `{}` of `{}` has the path of the node `{path}`",
-                tool.kind().as_str(),
-                shown_line(items::alias_of(tool).1, 160),
-                source.path
-            )),
+            Some(Entry::Node { .. }) => {
+                let message = format!(
+                    "the {} `{}` of `{}` has the path of the node `{path}`",
+                    tool.kind().as_str(),
+                    shown_line(items::alias_of(tool).1, 160),
+                    source.path
+                );
+                Some((vec![(source, tool)], message))
+            }
             Some(Entry::Tool(other)) => {
-                let (_, locked) = self.plan.sources[other.source];
-                Some(format!(
+                let (owner, locked) = self.plan.sources[other.source];
+                let message = format!(
                     "`{}` of `{}` and `{}` of `{}` both have the path `{path}`",
                     other.tool.upstream_name, locked.path, tool.upstream_name, source.path
-                ))
+                );
+                Some((vec![(owner, other.tool), (source, tool)], message))
             }
         };
-        if let Some(message) = clash {
+        if let Some((parts, message)) = clash {
             let (key, id) = items::alias_of(tool);
             let help = format!(
                 "Give `{}` an alias in `{key}`, or deny it in `{}`.",
                 shown_line(id, 160),
                 items::filter_of(tool.kind())
             );
-            self.error(source, "", DiagnosticCode::LeafClash, message, Some(help));
+            let problem = Diagnostic::error(DiagnosticCode::LeafClash, message)
+                .at(&source.pointer)
+                .help(help);
+            self.clash(parts, problem);
             return;
         }
         let said = source.overrides.get(&tool.upstream_name);
+        let said = said.filter(|_| !self.is_stale(source));
         self.check_limit(source, tool, &path, said);
         self.plan.entries.insert(
             path.clone(),
@@ -327,7 +403,9 @@ impl<'a> Planner<'a> {
         for entry in self.plan.entries.values_mut() {
             if let Entry::Node { node, children } = entry {
                 // Nodes come first, in the config's order; tools follow by leaf.
-                children[node.children.len()..].sort_by(|a, b| a.leaf().cmp(b.leaf()));
+                let nodes = node.children.iter();
+                let nodes = nodes.filter(|child| has_something(child, &self.locked));
+                children[nodes.count()..].sort_by(|a, b| a.leaf().cmp(b.leaf()));
             }
         }
     }
@@ -386,6 +464,12 @@ impl<'a> Planner<'a> {
         }
         self.plan.warnings.append(&mut warnings);
     }
+}
+
+/// Whether a node is more than the place of a source that the lock leaves out.
+fn has_something(node: &Node, locked: &BTreeSet<&str>) -> bool {
+    let is_left_out = |source: &Source| !locked.contains(source.path.as_str());
+    !node.source.as_ref().is_some_and(is_left_out) || !node.children.is_empty()
 }
 
 /// At most `max` of the `names` that are most similar to any of `wanted`, in backticks.

@@ -21,12 +21,17 @@ const MAX_CHANGES_CHARS: usize = 600;
 /// Adds the members of version 2 to every source of a new lock.
 #[cfg(feature = "cli")]
 pub(crate) fn describe(lock: &mut Lock, config: &Config) {
-    let folder = folder_of(config);
     for source in &mut lock.sources {
-        source.describe(config, &folder, |source, tool| {
-            summary::summary(source.overrides.get(&tool.upstream_name), tool)
-        });
+        describe_source(source, config);
     }
+}
+
+/// Adds the members of version 2 to one source of a new lock.
+#[cfg(feature = "cli")]
+pub(crate) fn describe_source(source: &mut LockedSource, config: &Config) {
+    source.describe(config, &folder_of(config), |source, tool| {
+        summary::summary(source.overrides.get(&tool.upstream_name), tool)
+    });
 }
 
 /// The changes of a source's config since it was locked, each in one sentence.

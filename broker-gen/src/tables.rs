@@ -173,6 +173,7 @@ pub struct Tool {
     pub header_params: Vec<HeaderParam>,
     /// Whether a second call has no further effect.
     pub idempotent: bool,
+    pub unvalidated: bool,
     /// The groups that may see and call it.
     pub allow: u64,
     /// The groups that may call it with some arguments only.
@@ -237,7 +238,7 @@ pub fn tables(config: &Config, lock: &Lock, plan: &Plan<'_>) -> Tables {
         .map(|((_, locked), tools)| Source {
             path: locked.path.as_str().to_owned(),
             protocol_version: locked.protocol_version.clone(),
-            lock: writer.push(&locked.to_json().to_string()),
+            lock: writer.push(&broker_model::json::to_text(&locked.to_json())),
             tools,
         })
         .collect();
@@ -365,6 +366,7 @@ impl Writer<'_, '_> {
             list_head,
             header_params: header_params::of_tool(&tool.tool.raw).unwrap_or_default(),
             idempotent: is_idempotent(tool),
+            unvalidated: tool.tool.unvalidated,
             allow: u64::MAX,
             narrowed: Vec::new(),
             deny: Vec::new(),
@@ -449,7 +451,7 @@ fn args_schema(tool: &ToolEntry<'_>) -> String {
     tool.tool
         .raw
         .get("inputSchema")
-        .map_or_else(|| "{}".to_owned(), Value::to_string)
+        .map_or_else(|| "{}".to_owned(), broker_model::json::to_text)
 }
 
 /// The override, else the server's.

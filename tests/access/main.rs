@@ -7,6 +7,7 @@ mod narrowing;
 mod oauth;
 mod reference;
 mod refusals;
+mod returning_tools;
 mod rights;
 mod sessions;
 mod stage;

@@ -345,7 +345,12 @@ fn start_refused_is_returned_for_a_call_after_a_refused_start() {
     let chaos = Chaos::new();
     chaos.script("a", &json!({"tools": Chaos::tools_without("echo")}));
     // A listener ends with the refusal; over stdio the broker answers until its client leaves.
-    let mut broker = DirectServer::start(chaos.run("chaos-broker", &["stdio"]));
+    let compiled = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/chaos-broker/config.json"
+    );
+    let config = chaos.config(compiled, |config| config["on_drift"] = json!("refuse"));
+    let mut broker = DirectServer::start(chaos.run("chaos-broker", &["stdio", &config]));
     let call = json!({"path": "/b/echo", "args": {"text": "x"}});
     let answer = broker.call("meta_call", &call);
     let text = answer["result"]["content"][0]["text"].as_str();
@@ -485,6 +490,7 @@ fn call_codes_are_all_tested() {
     let all: BTreeSet<&str> = CallCode::ALL.iter().map(|code| code.as_str()).collect();
     let mut tested: BTreeSet<&str> = tests.map(|(code, _)| code).collect();
     // A panic cannot be requested; it is tested where codes are mapped to statuses.
-    tested.extend(["internal"]);
+    // Only a client over stdio gets `lock_stale`: `stdio_client_is_served_by_the_sources_that_are_not_stale`.
+    tested.extend(["internal", "lock_stale"]);
     assert_eq!(tested, all);
 }

@@ -6,7 +6,10 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
+use broker_model::LeftOutCode;
 use broker_model::config::Config;
+use broker_model::item::ItemKind;
+use broker_model::left_out::LeftOut;
 use broker_model::lock::{Lock, LockedSource};
 use broker_model::snapshot::Snapshot;
 use harness::again;
@@ -75,6 +78,8 @@ impl Package {
             .config;
         let snapshot = Snapshot {
             resources: Vec::new(),
+            left_out: Vec::new(),
+            warnings: Vec::new(),
             server_info: json!({"name": "s", "version": "1"}),
             protocol_version: "2025-11-25".to_owned(),
             capabilities: json!({}),
@@ -101,6 +106,7 @@ impl Package {
             config_digest: parsed.digest(),
             generator: "test".to_owned(),
             sources,
+            left_out: Vec::new(),
         };
         self.write(&lock_name(config), &lock.to_text());
     }
@@ -373,12 +379,12 @@ fn lock_of_another_version_is_refused() {
     let whole = package.lock_text("c.json");
     for (version, starts) in [
         (
-            "3",
-            "[lock_version] the lock has format version 3, this program reads 1 to 2",
+            "4",
+            "[lock_version] the lock has format version 4, this program reads 1 to 3",
         ),
         (
             "0",
-            "[lock_version] the lock has format version 0, this program reads 1 to 2",
+            "[lock_version] the lock has format version 0, this program reads 1 to 3",
         ),
     ] {
         package.write(
@@ -448,7 +454,11 @@ fn lock_edited_torn_or_conflicting_fails_the_build_with_the_line() {
     ] {
         package.write("c.lock.json", &text);
         let errors = package.refuses("c.json");
-        one(&errors, starts, "; run: broker-gen lock --config c.json");
+        let remedy = match text.starts_with('<') {
+            true => "; run: broker-gen lock --merge --config c.json",
+            false => "; run: broker-gen lock --config c.json",
+        };
+        one(&errors, starts, remedy);
         assert!(errors[0].contains(line), "{errors:?}");
     }
 }
@@ -613,4 +623,40 @@ fn build_into_a_missing_folder_is_refused_with_its_path() {
         "{said}"
     );
     assert!(!package.path("out").exists());
+}
+
+#[test]
+fn build_of_a_lock_with_a_left_out_part_fails_until_it_is_accepted() {
+    let package = Package::new("c.json");
+    let text = package.lock_text("c.json");
+    let mut lock = Lock::parse("c.lock.json", &text).expect("a lock");
+    let digest = LeftOut::digest_of("z");
+    lock.sources[0].leave_out([LeftOut {
+        kind: ItemKind::Tool,
+        name: Some("z".to_owned()),
+        code: LeftOutCode::SchemaRefused,
+        place: String::new(),
+        reason: "a reason".to_owned(),
+        digest: digest.clone(),
+    }]);
+    lock.version = lock.new_version();
+    package.write("c.lock.json", &lock.to_text());
+    let errors = package.refuses("c.json");
+    one(
+        &errors,
+        "[left_out_unaccepted] `z` of `/a` is left out of the lock: a reason",
+        "`broker-gen accept --config c.json --source /a --tool z --left-out`.",
+    );
+    let entry = |digest: &str| {
+        format!(
+            "[[left_out]]\nsource = \"/a\"\ntool = \"z\"\nreason = \"schema_refused\"\ndigest = \"{digest}\"\nwho = \"A\"\ndate = \"2026-03-01\"\n"
+        )
+    };
+    package.write(
+        "c.audits.toml",
+        &entry(LeftOut::digest_of("other").as_str()),
+    );
+    package.refuses("c.json");
+    package.write("c.audits.toml", &entry(digest.as_str()));
+    package.builds("c.json");
 }

@@ -50,6 +50,8 @@ fn corpus() -> Vec<LockedSource> {
         let tools = recorded["tools"].as_array().expect("a list").iter();
         let snapshot = Snapshot {
             resources: Vec::new(),
+            left_out: Vec::new(),
+            warnings: Vec::new(),
             server_info: recorded["serverInfo"].clone(),
             protocol_version: recorded["protocolVersion"]
                 .as_str()

@@ -6,6 +6,7 @@ mod full_disk;
 mod interrupt;
 mod lint_page;
 mod live;
+mod merge;
 mod offline;
 mod scaffold;
 mod tutorial;

@@ -4,6 +4,7 @@ mod classes;
 mod corpus;
 mod edits;
 mod lock_formats;
+mod odd_tools;
 mod pairs;
 mod running;
 mod start;

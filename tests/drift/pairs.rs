@@ -26,6 +26,8 @@ fn snapshot(side: &Value) -> Snapshot {
     let tools = side["tools"].as_array().expect("a list of tools").iter();
     Snapshot {
         resources: Vec::new(),
+        left_out: Vec::new(),
+        warnings: Vec::new(),
         server_info: side["serverInfo"].clone(),
         protocol_version: side["protocolVersion"]
             .as_str()

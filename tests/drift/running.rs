@@ -416,11 +416,9 @@ fn announced_listing_that_never_comes_restarts_the_server() {
         (counter(&broker, "restarts"), chaos.pids("a").len()),
         (1, 2)
     );
-    assert!(
-        broker.stderr().contains("list_failed"),
-        "{}",
-        broker.stderr()
-    );
+    wait_until("the log has the cause", || {
+        broker.stderr().contains("list_failed")
+    });
 }
 
 #[test]
@@ -489,4 +487,51 @@ fn drift_during_calls_admits_none_after_the_verdict() {
     let calls = chaos.events("a", "call");
     let executed = |name: &str| calls.iter().filter(|call| call["tool"] == name).count();
     assert_eq!((executed("echo"), executed("slow")), (answered, 4));
+}
+
+/// A reviewed tool that its server removes while a call of it runs.
+fn tool_is_removed_during_its_call(era: &str) {
+    let chaos = Chaos::new();
+    chaos.script("a", &json!({"era": era}));
+    let broker = configured(&chaos, |source| {
+        source["tool_overrides"]["slow"]["timeout"] = json!(120);
+    });
+    thread::scope(|scope| {
+        // Longer than the list takes to be compared.
+        let under_way = scope.spawn(|| broker.call("/a/slow", json!({"ms": 8000})));
+        chaos.await_events("a", "call", 1);
+        let tools = Chaos::tools_without("slow");
+        chaos.script("a", &json!({"era": era, "generation": 1, "tools": tools}));
+        await_withdrawn(&broker, "/a", 1);
+        let next = broker.call("/a/slow", json!({"ms": 1}));
+        let error = refusal(&next, 409, "tool_withdrawn");
+        assert_eq!(error["details"]["class"], "gone", "{error}");
+        assert_eq!(error["maybe_executed"], false, "{error}");
+        // Nothing happens to the other tools meanwhile.
+        broker.result("/a/echo", json!({"text": "x"}));
+        broker.result("/b/echo", json!({"text": "x"}));
+        assert!(!under_way.is_finished(), "the call was to be under way");
+        let finished = under_way.join().expect("it ended");
+        assert_eq!(finished.status, 200, "{}", finished.text());
+    });
+    broker.result("/a/add", json!({"a": 1, "b": 2}));
+    let calls = chaos.events("a", "call");
+    let slow = calls.iter().filter(|call| call["tool"] == "slow").count();
+    assert_eq!(slow, 1, "{calls:?}");
+    assert_eq!(
+        (counter(&broker, "restarts"), chaos.pids("a").len()),
+        (0, 1)
+    );
+    chaos.script("a", &json!({"era": era, "generation": 2}));
+    await_withdrawn(&broker, "/a", 0);
+    broker.result("/a/slow", json!({"ms": 1}));
+}
+
+#[test]
+fn tool_removed_during_its_call_is_withdrawn_after_its_result() {
+    thread::scope(|scope| {
+        for era in ["legacy", "modern"] {
+            scope.spawn(move || tool_is_removed_during_its_call(era));
+        }
+    });
 }

@@ -8,6 +8,7 @@ use harness::faults::{FaultFixture, config_args, signal, source};
 
 fn start(chaos: &Chaos, startup_timeout: u64, args: &[&str]) -> Broker {
     let given = config_args(chaos, |config| {
+        config["start_wait"] = json!(1);
         for at in 0..3 {
             config["tree"][at]["source"]["startup_timeout"] = json!(startup_timeout);
         }

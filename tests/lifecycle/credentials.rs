@@ -165,7 +165,10 @@ fn source_whose_token_is_revoked_fails_and_callers_read_no_word_of_the_server() 
     wait_until("the log has the words of the server", || {
         broker.stderr().contains("c4nary-issuer")
     });
-    let (doctor, lock) = (verb(&chaos, "doctor", &[]), verb(&chaos, "lock", &[]));
+    let (doctor, lock) = (
+        verb(&chaos, "doctor", &[]),
+        verb(&chaos, "lock", &["--all-or-nothing"]),
+    );
     assert_ne!((doctor.code, lock.code), (Some(0), Some(0)));
     contains(&words_of(&doctor.stdout), &["error[needs_auth]", challenge]);
     contains(&words_of(&lock.stderr), &["needs_auth", challenge]);

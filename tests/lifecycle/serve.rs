@@ -8,6 +8,11 @@ use harness::{Broker, Chaos, Output, Run, binary, contains, is_alive, post, refu
 use serde_json::{Value, json};
 
 mod embedder;
+mod new_lock;
+mod own_broker;
+mod refused_stdio;
+mod reload_while_starting;
+mod stale_sources;
 
 const CONFIG: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
@@ -70,7 +75,7 @@ fn read(file: &str) -> String {
 }
 
 #[test]
-fn serve_serves_the_lock_of_its_start_until_its_end() {
+fn serve_serves_its_lock_until_a_sound_one_replaces_it() {
     let bench = Bench::new();
     let broker = Broker::start_ready(bench.serve(&["0"]));
     assert!(broker.address().starts_with("127.0.0.1:"), "a bare port");
@@ -87,12 +92,23 @@ fn serve_serves_the_lock_of_its_start_until_its_end() {
     broker.result("/a/echo", json!({"text": "x"}));
     let before = broker.post("/meta_tree", &json!({"depth": 3})).body;
 
-    // Neither a lock that is gone nor a reload changes the catalog.
+    // A lock that is gone changes nothing.
+    let lock = bench.chaos_text("given.lock.json");
     fs::remove_file(bench.chaos.path().join("given.lock.json")).expect("removed");
+    broker.signal("HUP");
+    wait_until("the reload is refused", || {
+        broker.stderr().contains("not reloaded")
+    });
+    wait_until("the log has the cause", || {
+        broker.stderr().contains("error[lock_missing]")
+    });
+    assert_eq!(broker.post("/meta_tree", &json!({"depth": 3})).body, before);
+
+    // A setting that the lock does not cover restarts nothing.
+    bench.chaos.file("given.lock.json", &lock);
     bench.change(|config| {
         config["tree"][0]["source"]["tool_overrides"]["echo"]["max_output_chars"] = json!(600);
     });
-    broker.signal("HUP");
     wait_until("the reload has ended", || {
         broker
             .stderr()
@@ -102,16 +118,12 @@ fn serve_serves_the_lock_of_its_start_until_its_end() {
     let cut = broker.call("/a/echo", json!({"text": "x".repeat(1500)}));
     assert!(cut.json()["truncated"].is_object(), "{}", cut.text());
 
-    // A change of the catalog needs a start.
+    // A change of the catalog that needs no new lock is taken as well.
     bench.change(|config| config["tree"][0]["summary"] = json!("Another text"));
-    broker.signal("HUP");
-    wait_until("the reload is refused", || {
-        broker.stderr().contains("not reloaded")
+    wait_until("the new catalog is served", || {
+        let tree = broker.post("/meta_tree", &json!({})).text();
+        tree.contains("Another text")
     });
-    contains(
-        &broker.stderr(),
-        &["error[lock_mismatch]", "Start `broker-gen serve` again"],
-    );
 
     let pids = bench.chaos.pids("a");
     let (status, log) = broker.terminate();
@@ -141,6 +153,10 @@ fn serve_counts_what_it_serves() {
 #[test]
 fn serve_compares_the_sources_with_the_lock() {
     let bench = Bench::new();
+    bench.change(|config| {
+        config["on_drift"] = json!("refuse");
+        config["on_unreachable"] = json!("refuse");
+    });
     let changed = json!({"tools": Chaos::tools_asking_more("echo")});
     bench.chaos.script("a", &changed);
     let drift = bench.refused(&["127.0.0.1:0"], 3);
@@ -172,6 +188,25 @@ fn serve_compares_the_sources_with_the_lock() {
     let withdrawn = broker.call("/a/echo", json!({"text": "x"}));
     refusal(&withdrawn, 409, "tool_withdrawn");
     broker.result("/b/echo", json!({"text": "x"}));
+}
+
+#[test]
+fn serve_withdraws_what_differs_from_the_lock_unless_audits_are_required() {
+    let bench = Bench::new();
+    let changed = json!({"tools": Chaos::tools_asking_more("echo")});
+    bench.chaos.script("a", &changed);
+    bench.chaos.script("b", &json!({"start_exit": 9}));
+    let broker = Broker::start_ready(bench.serve(&["127.0.0.1:0"]));
+    let withdrawn = broker.call("/a/echo", json!({"text": "x"}));
+    refusal(&withdrawn, 409, "tool_withdrawn");
+    let added = broker.call("/a/add", json!({"a": 1, "b": 2}));
+    assert_eq!(added.status, 200, "{}", added.text());
+    let down = broker.call("/b/echo", json!({"text": "x"}));
+    refusal(&down, 503, "source_unavailable");
+    drop(broker);
+    bench.change(|config| config["audits_required"] = json!(true));
+    bench.chaos.script("b", &json!({}));
+    bench.refused(&["127.0.0.1:0"], 3);
 }
 
 #[test]
@@ -284,11 +319,25 @@ impl StdioClient {
     }
 
     fn result(&mut self, method: &str, params: &Value) -> Value {
+        self.answer(method, params)["result"].take()
+    }
+
+    fn answer(&mut self, method: &str, params: &Value) -> Value {
         let request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         writeln!(self.input, "{request}").expect("it reads");
-        let line = self.lines.next().expect("an answer").expect("UTF-8");
-        let mut answer: Value = serde_json::from_str(&line).expect("JSON");
-        answer["result"].take()
+        self.message()
+    }
+
+    /// The next message, which must be a notification.
+    fn notification(&mut self) -> Value {
+        let message = self.message();
+        assert!(message["id"].is_null(), "{message}");
+        message
+    }
+
+    fn message(&mut self) -> Value {
+        let line = self.lines.next().expect("a message").expect("UTF-8");
+        serde_json::from_str(&line).expect("JSON")
     }
 
     /// The result of a call of the tool `echo` of a source.
@@ -382,16 +431,12 @@ fn serve_finds_a_tool_by_its_hints_and_shows_none() {
     // No word of the catalog: the vectors of words find it.
     assert_ne!(found(&broker, "pedestrians"), json!([]));
 
-    // Both are compiled in.
+    // Both belong to the catalog, which is replaced.
     with_table(false);
-    broker.signal("HUP");
-    wait_until("the reload is refused", || {
-        broker.stderr().contains("not reloaded")
+    wait_until("the new catalog is served", || {
+        found(&broker, "pedestrians") == json!([])
     });
-    contains(
-        &broker.stderr(),
-        &["error[lock_mismatch]", "`search.table` is false"],
-    );
+    assert_eq!(found(&broker, "zebra")[0]["path"], "/a/structured");
     drop(broker);
     let broker = Broker::start_ready(bench.serve(&["127.0.0.1:0"]));
     assert_eq!(found(&broker, "zebra")[0]["path"], "/a/structured");

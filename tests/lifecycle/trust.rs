@@ -111,7 +111,10 @@ fn level_of_a_running_broker_can_be_lowered_and_not_raised() {
         let cause = format!(
             "error[lock_widen]: the trust level of `/a` is `{level}`, higher than `untrusted`, with which it was locked"
         );
-        contains(&broker.stderr(), &[&cause, " at /tree/0/source/trust"]);
+        wait_until("the log has the cause", || {
+            let log = broker.stderr();
+            log.contains(&cause) && log.contains(" at /tree/0/source/trust")
+        });
         refusal(&add(), 404, "path_not_found");
         broker.result("/a/echo", json!({"text": "x"}));
     }

@@ -95,6 +95,57 @@ fn check(seen: &Value, protocol: Option<&str>) {
     assert_eq!(seen["cancelled"], "cancelled");
 }
 
+/// Seven sources, the last of which needs almost 4 s to start; each has the tool `t`.
+fn slow_sources() -> Bench {
+    let bench = Bench::new();
+    let delays = ["0", "1", "1.5", "2", "2.5", "3", "3.5"];
+    let names: Vec<_> = (0..delays.len()).map(|at| format!("s{at}")).collect();
+    bench.configure(names.iter().map(|name| (name.as_str(), json!({}))));
+    let tools = json!([{"name": "t", "inputSchema": {"type": "object"}}]);
+    for name in &names {
+        bench.script(name, &json!({ "tools": tools }));
+    }
+    bench.lock();
+    for (name, delay) in names.iter().zip(delays) {
+        let script = json!({"tools": tools, "start_shell": format!("sleep {delay}")});
+        bench.script(name, &script);
+    }
+    bench
+}
+
+/// Runs a script of the frameworks for agents, which calls the slowest of [`slow_sources`].
+fn framework(script: &str, count: &str) -> String {
+    let bench = slow_sources();
+    let program = official_python("agents");
+    let config = bench.path("c.json");
+    let generator = binary("broker-gen");
+    // The sources name their program without a folder.
+    let beside = generator.parent().expect("it is in a folder").display();
+    let path = std::env::var("PATH").unwrap_or_default();
+    let output = Run::new(&program)
+        .env("PATH", format!("{beside}:{path}"))
+        .args([&official_clients().join(script), Path::new(count)])
+        .args([Path::new("/s6/t"), &generator])
+        .args(["serve", "stdio", "--config"])
+        .args([&config])
+        .output();
+    assert_eq!(output.code, Some(0), "{script}: {}", output.stderr);
+    output.stdout
+}
+
+#[test]
+fn first_call_of_the_agents_sdk_succeeds_while_seven_servers_start() {
+    let starts = std::env::var("MCP_BROKER_AGENT_STARTS");
+    let starts = starts.as_deref().unwrap_or("3");
+    let said = framework("openai_agents.py", starts);
+    assert_eq!(said, format!("{starts} starts\n"));
+}
+
+#[test]
+fn every_call_of_the_langchain_adapters_succeeds_while_seven_servers_start() {
+    assert_eq!(framework("langchain_adapters.py", "2"), "2 calls\n");
+}
+
 #[test]
 fn typescript_client_of_the_first_generation_works() {
     check(&seen("node", "typescript_v1.mjs", "legacy"), None);

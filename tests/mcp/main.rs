@@ -10,6 +10,7 @@ mod http;
 mod http_servers;
 mod http_source;
 mod items;
+mod normal_form;
 mod real;
 mod sdk;
 mod search_mode;

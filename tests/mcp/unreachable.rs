@@ -151,7 +151,8 @@ fn start_over_stdio_with_drift_beside_unreachable_sources_answers_start_refused(
     in_every_order(|roles| {
         let chaos = scripts(roles);
         chaos.script(roles.third, &drifted);
-        let config = config(&chaos, &json!({}), &json!({"startup_timeout": 2}));
+        let strict = json!({"on_drift": "refuse"});
+        let config = config(&chaos, &strict, &json!({"startup_timeout": 2}));
         let mut client = over_stdio(&chaos, &config);
         for source in SOURCES {
             let error = client.tool_error("meta_call", echo(source));
@@ -176,7 +177,7 @@ fn start_over_stdio_with_drift_beside_unreachable_sources_answers_start_refused(
 fn start_over_stdio_that_is_refused_answers_other_methods_as_usual() {
     let chaos = Chaos::new();
     chaos.script("a", &json!({"tools": Chaos::tools_without("echo")}));
-    let config = config(&chaos, &json!({}), &json!({}));
+    let config = config(&chaos, &json!({"on_drift": "refuse"}), &json!({}));
     let mut client = over_stdio(&chaos, &config);
     let before = client.request(json!("list"), "tools/list", json!({}));
     start_refused(&client.tool_error("meta_call", echo("b")));
@@ -259,6 +260,18 @@ impl Caller {
         );
     }
 
+    /// The source hangs. Where drift refuses, no call waits for it; where it withdraws, this one has waited.
+    fn is_not_there_yet(&mut self, source: &str) {
+        if let Self::Http(_) = self {
+            return self.is_unavailable(source, "startup_timeout");
+        }
+        let error = self.error(source);
+        assert_eq!(error["code"], "starting", "{error}");
+        assert_eq!(error["details"]["waited_s"], 1.0, "{error}");
+        assert_eq!(error["details"]["retry_after_s"], 5, "{error}");
+        assert_eq!(error["retryable"], true, "{error}");
+    }
+
     /// The status and the body of `/readyz`, over HTTP.
     fn readiness(&self) -> Option<(u16, Value)> {
         let Self::Http(broker) = self else {
@@ -283,7 +296,7 @@ fn serves_what_it_reaches(roles: Roles, drifted: &Value, start: impl Fn(&Chaos) 
     let chaos = scripts(roles);
     let mut caller = start(&chaos);
     caller.await_result(roles.third);
-    caller.is_unavailable(roles.hangs, "startup_timeout");
+    caller.is_not_there_yet(roles.hangs);
     caller.is_unavailable(roles.exits, "exit_before_ready");
     let degraded = (200, json!([true, true]));
     assert!(caller.readiness().is_none_or(|is| is == degraded));
@@ -320,8 +333,46 @@ fn start_over_stdio_serves_the_sources_that_are_reached() {
     let drifted = json!({"tools": Chaos::tools_asking_more("echo")});
     in_every_order(|roles| {
         serves_what_it_reaches(roles, &drifted, |chaos| {
-            let config = config(chaos, &json!({}), &json!({}));
+            let config = config(chaos, &json!({"start_wait": 1}), &json!({}));
             Caller::Stdio(over_stdio(chaos, &config))
         });
     });
+}
+
+#[test]
+fn start_over_stdio_withdraws_what_differs_and_says_it_in_the_instructions() {
+    let chaos = Chaos::new();
+    chaos.script("a", &json!({"tools": Chaos::tools_without("echo")}));
+    let config = config(&chaos, &json!({}), &json!({}));
+    let mut client = over_stdio(&chaos, &config);
+    let error = client.tool_error("meta_call", echo("a"));
+    assert_eq!(error["code"], "tool_withdrawn", "{error}");
+    let served = client.tool("meta_call", echo("b"));
+    assert!(served["isError"] != true, "{served}");
+    let again = client.request(json!("again"), "initialize", hello("2025-11-25"));
+    let instructions = again["result"]["instructions"].as_str().unwrap_or_default();
+    assert!(
+        instructions.ends_with("\nWithdrawn, not callable: /a/echo"),
+        "{instructions}"
+    );
+    assert_eq!(client.end().status.code(), Some(0));
+}
+
+#[test]
+fn call_over_stdio_waits_for_its_slow_source_only() {
+    let chaos = Chaos::new();
+    // Longer than a start waits for sources that need not be reached.
+    chaos.script("a", &json!({"start_shell": "sleep 16"}));
+    let config = config(&chaos, &json!({}), &json!({}));
+    let mut client = over_stdio(&chaos, &config);
+    let listed = client.request(json!("list"), "tools/list", json!({}));
+    assert_eq!(listed["result"]["tools"].as_array().map(Vec::len), Some(3));
+    let began = tokio::time::Instant::now();
+    let other = client.tool("meta_call", echo("b"));
+    assert!(other["isError"] != true, "{other}");
+    assert_eq!(chaos.events("a", "list"), [] as [Value; 0]);
+    let slow = client.tool("meta_call", echo("a"));
+    assert!(slow["isError"] != true, "{slow}");
+    assert!(began.elapsed().as_secs() >= 10, "{:?}", began.elapsed());
+    assert_eq!(client.end().status.code(), Some(0));
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use broker_model::{Diagnostic, DiagnosticCode};
+use serde::de::DeserializeOwned;
 
 pub(crate) mod fields;
 mod read;
@@ -10,7 +11,7 @@ mod read;
 pub(crate) use read::read_lists;
 
 /// Maximum size, far above any file that people write.
-const MAX_BYTES: usize = 4 << 20;
+pub(crate) const MAX_BYTES: usize = 4 << 20;
 
 /// An entry, and its first line.
 #[derive(Clone, Debug)]
@@ -27,6 +28,24 @@ pub(crate) struct FileEntry<T> {
 pub(crate) fn audits_file(config: &Path) -> PathBuf {
     let stem = config.file_stem().unwrap_or_default().to_string_lossy();
     config.with_file_name(format!("{stem}.audits.toml"))
+}
+
+/// Reads the entries of one list of the audits file beside a config. Other entries of the file are not checked.
+pub(crate) fn entries_of<T: DeserializeOwned>(
+    config: &Path,
+    name: &str,
+) -> Result<Vec<T>, Vec<Diagnostic>> {
+    let path = audits_file(config);
+    let Some(text) = text_of(&path)? else {
+        return Ok(Vec::new());
+    };
+    let mut entries: Vec<FileEntry<T>> = Vec::new();
+    read_lists(&path.to_string_lossy(), &text, |list, problems| {
+        if list.0 == name {
+            entries = problems.entries(list);
+        }
+    })?;
+    Ok(entries.into_iter().map(|placed| placed.entry).collect())
 }
 
 /// Reads the text of the audits file. Returns `None` if there is no such file.

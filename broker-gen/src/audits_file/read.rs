@@ -11,10 +11,10 @@ use toml::de::{DeTable, DeValue, Error, ValueDeserializer};
 
 use super::FileEntry;
 
-const LISTS: &[&str] = &["audits", "hints", "exemptions", "suppressions"];
+const LISTS: &[&str] = &["audits", "hints", "exemptions", "suppressions", "left_out"];
 
 /// The result of a merge of two branches that added entries: git merges lines that both sides share.
-const MIXED: &str = "Keep the entries of both sides, each with a `[[audits]]` line and all its other lines; git leaves lines that both sides share outside its markers.";
+const MIXED: &str = "Run `broker-gen lock --merge`, or set up the merge driver of docs/lock.md before the next merge. By hand: keep the entries of both sides, each with a `[[audits]]` line and all its other lines; git leaves lines that both sides share outside its markers.";
 
 /// Maximum number of reported syntax errors; later ones follow from the first few.
 const MAX_SYNTAX_ERRORS: usize = 10;
@@ -87,13 +87,17 @@ impl Problems<'_> {
             return Vec::new();
         };
         let mut entries = Vec::new();
+        // Counted from entry to entry: a file may have very many.
+        let (mut counted, mut line) = (0, 1);
         for item in items {
             let at = item.span().start;
+            match self.text.get(counted..at) {
+                Some(between) => line += between.matches('\n').count(),
+                None => line = position_of_offset(self.text, at).line,
+            }
+            counted = at;
             match T::deserialize(ValueDeserializer::from(item)) {
-                Ok(entry) => entries.push(FileEntry {
-                    line: position_of_offset(self.text, at).line,
-                    entry,
-                }),
+                Ok(entry) => entries.push(FileEntry { line, entry }),
                 Err(error) => self.add(at, &error),
             }
         }
@@ -137,6 +141,7 @@ impl Problems<'_> {
 }
 
 fn merge_conflict(text: &str) -> Option<(usize, Diagnostic)> {
+    // A text over several lines may have a line of `=`.
     let marks = ["<<<<<<< ", ">>>>>>> ", "||||||| "];
     let mut at = 0;
     for line in text.split_inclusive('\n') {

@@ -12,13 +12,13 @@ use broker_model::text::{counted, shown_line};
 use broker_model::{Diagnostic, DiagnosticCode, text};
 use clap::{ArgGroup, Args};
 
-use super::accept_hints;
 use super::audits::{
     Audit, AuditStatus, Audits, Criteria, Date, Decision, Subject, Suppression, append,
     audits_file, subjects, who,
 };
 use super::input;
 use super::output::{self, say};
+use super::{accept_hints, accept_left_out, unattended};
 use crate::lock_file;
 use crate::plan::nearest;
 
@@ -43,6 +43,13 @@ pub(super) struct AcceptArgs {
     /// With `--hints`: the digest of the reviewed tool. Default: that of the lock.
     #[arg(long, value_name = "DIGEST", requires = "hints", value_parser = digest)]
     digest: Option<Digest>,
+    /// Accept instead that the lock leaves the source or the tool out, or keeps an older state of it: every such part
+    /// of the source, or with `--tool` the ones of this tool. It holds for the reason and the bytes that were seen.
+    #[arg(
+        long,
+        conflicts_with_all = ["hints", "looked_at", "expires", "rules", "itself"]
+    )]
+    left_out: bool,
     /// Only the source itself: its name and instructions.
     #[arg(long, requires = "source", conflicts_with = "tool")]
     itself: bool,
@@ -82,18 +89,6 @@ pub(super) fn run(args: &AcceptArgs) -> Exit {
     }
 }
 
-/// Audits are decisions of people; a CI run must not make them.
-pub(super) fn refuse_machines(verb: &str) -> Result<(), Vec<Diagnostic>> {
-    if !super::is_ci() {
-        return Ok(());
-    }
-    let message = format!("`{verb}` writes nothing here: `CI` or `MCP_BROKER_LOCKED` is set");
-    Err(vec![Diagnostic::error(
-        DiagnosticCode::WriteRefused,
-        message,
-    )])
-}
-
 /// The lock beside a config.
 pub(super) fn read_lock(config: &Path) -> Result<Lock, Vec<Diagnostic>> {
     let path = lock_file(config);
@@ -101,12 +96,16 @@ pub(super) fn read_lock(config: &Path) -> Result<Lock, Vec<Diagnostic>> {
 }
 
 fn accept(args: &AcceptArgs) -> Result<(), Vec<Diagnostic>> {
-    refuse_machines("accept")?;
+    // Audits are decisions of people; a CI run must not make them.
+    unattended::refuse("accept")?;
     let config = &args.file.config;
     let today = Date::today();
     refuse_nonsense(args, today)?;
     if args.hints {
         return accept_hints(args, today);
+    }
+    if args.left_out {
+        return accept_left_out(args, today);
     }
     let lock = read_lock(config)?;
     let audits = Audits::read(config)?;
@@ -125,13 +124,44 @@ fn accept(args: &AcceptArgs) -> Result<(), Vec<Diagnostic>> {
     let who = who(args.who.as_deref(), config)?;
     let decide = |(subject, rule): &(Subject<'_>, _)| decision(args, subject, *rule, &who, today);
     let decisions: Vec<_> = open.iter().map(decide).collect();
-    output::data(&Text::lines("", &append(config, &decisions)?));
+    add(config, &decisions)
+}
+
+/// Adds entries to the audits file, and says so.
+fn add(config: &Path, decisions: &[Decision]) -> Result<(), Vec<Diagnostic>> {
+    output::data(&Text::lines("", &append(config, decisions)?));
     let entries = match decisions.len() {
         1 => "1 entry".to_owned(),
         many => format!("{many} entries"),
     };
+    let shown = shown_line(&audits_file(config).to_string_lossy(), 200);
     say(text!("added {} to {}: commit it", entries, shown));
     Ok(())
+}
+
+/// Adds an entry for each part that the lock leaves out and the options name.
+fn accept_left_out(args: &AcceptArgs, today: Date) -> Result<(), Vec<Diagnostic>> {
+    let config = &args.file.config;
+    let lock = read_lock(config)?;
+    let audits = Audits::read(config)?;
+    let parts = accept_left_out::parts(&lock, args.source.as_deref(), args.tool.as_deref())?;
+    let open: Vec<_> = parts
+        .iter()
+        .filter(|part| !audits.accept_left_out(part))
+        .collect();
+    let shown = shown_line(&audits_file(config).to_string_lossy(), 200);
+    if open.is_empty() {
+        say(text!("nothing to do: {} already has these entries", shown));
+        return Ok(());
+    }
+    let who = who(args.who.as_deref(), config)?;
+    let notes = args.notes.as_deref();
+    let entry = |part| accept_left_out::entry(part, &who, today, notes);
+    let decisions: Vec<_> = open
+        .iter()
+        .map(|part| Decision::LeftOut(entry(part)))
+        .collect();
+    add(config, &decisions)
 }
 
 /// A digest of the command line.

@@ -3,14 +3,14 @@
 
 use std::path::Path;
 
-use broker_model::config::{Config, Source};
+use broker_model::config::Source;
 use broker_model::digest::Digest;
 use broker_model::lock::Lock;
 use broker_model::text::shown_line;
 use broker_model::{Diagnostic, DiagnosticCode};
 
 use super::audits::Date;
-use crate::build_script::read_config;
+use crate::build_script::parse_config;
 use crate::hint_audits::{HintAudit, HintValues};
 
 /// The parts of an entry that its author gives.
@@ -30,7 +30,7 @@ pub(super) fn entry(
     read_lock: impl FnOnce() -> Result<Lock, Vec<Diagnostic>>,
 ) -> Result<HintAudit, Vec<Diagnostic>> {
     let shown = config.to_string_lossy();
-    let config = Config::parse(&shown, &read_config(config, &shown)?)?.config;
+    let config = parse_config(config, &shown)?.config;
     let wrong = |message: String, help: &str| {
         let problem = Diagnostic::error(DiagnosticCode::PathInvalid, message);
         vec![problem.help(help)]

@@ -28,7 +28,10 @@ pub(super) struct AccessArgs {
 pub(super) fn run(args: &AccessArgs) -> Exit {
     match render(args) {
         Ok(text) => {
-            output::data(&text);
+            match args.json {
+                true => output::document(&text),
+                false => output::data(&text),
+            }
             Exit::Ok
         }
         Err(problems) => output::diagnostics(&problems),

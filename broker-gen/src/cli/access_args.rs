@@ -1,7 +1,7 @@
 //! The checks of `args` of rules of access that need a validator: whether it compiles, and whether any arguments of a
 //! tool can match it.
 
-use broker_model::access::{Hints, claim_names};
+use broker_model::access::claim_names;
 use broker_model::config::Config;
 use broker_model::lock::LockedSource;
 use broker_model::{Diagnostic, DiagnosticCode};
@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::schemas::compiles;
 use crate::plan::{self, Entry};
+use crate::tables::access::facts_of;
 
 /// Every rule of access whose `args` do not compile, or which no arguments of a tool can match. Only for sources whose
 /// schemas are accepted.
@@ -35,11 +36,20 @@ pub(super) fn check(config: &Config, sources: &[LockedSource]) -> Vec<Diagnostic
             let Entry::Tool(tool) = entry else {
                 continue;
             };
-            let hints = Hints::of(tool.annotations().as_ref());
             let Some(schema) = tool.tool.raw.get("inputSchema") else {
                 continue;
             };
-            if rule.matches(path.as_str(), hints) && never_match(schema, &any_claim) {
+            if !rule.matches(&facts_of(path, tool)) {
+                continue;
+            }
+            if tool.tool.unvalidated {
+                let message = format!(
+                    "`{path}` is served unvalidated, so `args` cannot be checked against its schema"
+                );
+                let found = Diagnostic::error(DiagnosticCode::AccessArgsInvalid, message);
+                let help = "Give the rule other paths, or leave `args` out.";
+                problems.push(config.place(found.at(&pointer).help(help)));
+            } else if never_match(schema, &any_claim) {
                 let message = format!("no arguments of `{path}` match both its schema and `args`");
                 let found = Diagnostic::error(DiagnosticCode::AccessArgsNever, message);
                 problems.push(config.place(found.at(&pointer)));

@@ -5,6 +5,7 @@ use broker_drift::{
     access_lines,
 };
 use broker_model::access::{Hints, reviewed_annotations};
+use broker_model::alias::readable_path;
 use broker_model::config::Config;
 use broker_model::lock::LockedSource;
 use serde_json::json;
@@ -82,6 +83,7 @@ fn tools(config: &Config, sources: &[LockedSource]) -> AccessTools {
             let annotations = reviewed_annotations(tool.raw.get("annotations"), hints);
             let tool = AccessTool {
                 source: locked.path.clone(),
+                readable: readable_path(path.as_str(), &tool.upstream_name),
                 hints: Hints::of(annotations.as_ref()),
             };
             tools.insert(path.as_str().to_owned(), tool);

@@ -11,10 +11,10 @@ use super::program;
 use crate::lock_file;
 
 /// Reads `git:REV[:PATH]` or a file. PATH is relative to the working folder, like every path on the
-/// command line; without it, it is the lock beside the config.
-pub(super) fn read_baseline(text: &str, config: &Path) -> Result<Lock, Vec<Diagnostic>> {
+/// command line; without it, it is the lock beside the config. Returns `None` if the revision lacks the path.
+pub(super) fn read_baseline(text: &str, config: &Path) -> Result<Option<Lock>, Vec<Diagnostic>> {
     let Some(rest) = text.strip_prefix("git:") else {
-        return read_lock(Path::new(text)).map(|file| file.lock);
+        return read_lock(Path::new(text)).map(|file| Some(file.lock));
     };
     let (revision, path) = match rest.split_once(':') {
         Some((revision, path)) => (revision, PathBuf::from(path)),
@@ -34,11 +34,11 @@ pub(super) fn read_baseline(text: &str, config: &Path) -> Result<Lock, Vec<Diagn
             "a revision was expected after `git:`".to_owned(),
         ));
     }
-    let text = at_revision(revision, &path).map_err(unreadable)?;
-    Lock::parse(
-        &shown_line(&format!("{revision}:{}", path.display()), 200),
-        &text,
-    )
+    let Some(text) = at_revision(revision, &path).map_err(unreadable)? else {
+        return Ok(None);
+    };
+    let name = shown_line(&format!("{revision}:{}", path.display()), 200);
+    Lock::parse(&name, &text).map(Some)
 }
 
 /// Whether [`read_baseline`] reads the lock beside the config.
@@ -47,13 +47,9 @@ pub(super) fn is_of_config(text: &str) -> bool {
         .is_some_and(|rest| !rest.contains(':'))
 }
 
-/// Whether the last commit of git has the lock beside this config.
-pub(super) fn is_committed(config: &Path) -> bool {
-    at_revision("HEAD", &lock_file(config)).is_ok()
-}
-
-/// A file at a revision. Git resolves `./` relative to its working folder, anywhere in the repository.
-fn at_revision(revision: &str, path: &Path) -> Result<String, String> {
+/// Reads a file at a revision; `None` if the revision lacks it. Git resolves `./` relative to its working folder, anywhere
+/// in the repository.
+fn at_revision(revision: &str, path: &Path) -> Result<Option<String>, String> {
     let folder = program::folder_of(path);
     // The folder may have been removed since.
     let (folder, name) = match path.file_name() {
@@ -63,7 +59,31 @@ fn at_revision(revision: &str, path: &Path) -> Result<String, String> {
     let Some(name) = name.to_str() else {
         return Err("its path is not UTF-8".to_owned());
     };
-    let object = format!("{revision}:./{name}");
+    let file = format!("./{name}");
+    let list = [
+        "--literal-pathspecs",
+        "ls-tree",
+        "-z",
+        revision,
+        "--",
+        &file,
+    ];
+    match program::git(&list, folder) {
+        Ok(listed) if listed.is_empty() => return Ok(None),
+        Ok(_) => {}
+        Err(problem) if is_shallow(folder) => {
+            return Err(format!(
+                "{problem}; this clone is shallow: fetch the revision, for `actions/checkout` with `fetch-depth: 0`"
+            ));
+        }
+        Err(problem) => return Err(problem),
+    }
+    let object = format!("{revision}:{file}");
     // Not `show`, which lists a folder and applies filters of the repository.
-    program::git(&["cat-file", "blob", &object], folder)
+    program::git(&["cat-file", "blob", &object], folder).map(Some)
+}
+
+fn is_shallow(folder: &Path) -> bool {
+    program::git(&["rev-parse", "--is-shallow-repository"], folder)
+        .is_ok_and(|answer| answer.trim() == "true")
 }

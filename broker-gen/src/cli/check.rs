@@ -1,99 +1,92 @@
 //! `check`: the live sources against the lock. Never writes.
 
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use broker_drift::{LintResult, Report};
+use broker_drift::{Class, LintResult, Report};
 use broker_mcp::SourceSpec;
 use broker_model::exit::Exit;
-use broker_model::lock::Lock;
+use broker_model::lock::{Lock, LockedSource};
 use broker_model::redact::Redactor;
-use broker_model::{Diagnostic, DiagnosticCode, NodePath};
+use broker_model::{Diagnostic, DiagnosticCode, LeftOutCode, NodePath, SourceCause, text};
 use broker_wire::Era;
 
 use super::input::{Input, LockFile};
 use super::live::{self, TooLarge};
-use super::lock_diff::raised_levels;
-use super::report::{ReportArgs, ReportView, Sides};
+use super::lock::checks::{CHECKS, Context};
+use super::lock::draft::Draft;
+use super::report::{Problems, ReportArgs, ReportView, Sides};
 use super::snapshot_all::{Failure, SnapshotJob, snapshot_all};
-use super::{ConfigArgs, access_diff, lint, output, provenance};
+use super::{
+    ConfigArgs, access_diff, dates, left_out_changes, lint, lock_diff, output, provenance,
+};
 use crate::build_script::checked_plan;
-use crate::plan;
+use crate::{lock_file, plan};
 
 pub(super) async fn run(args: &ConfigArgs, form: &ReportArgs) -> Exit {
+    if let Err(exit) = form.make_folders() {
+        return exit;
+    }
+    let config = &args.file.config;
     match checked(args, form.strict).await {
-        Ok(CheckOutcome {
-            mut report,
-            linted,
-            asked,
-            lock,
-            lock_text,
-            lock_path,
-            refused,
-        }) => {
+        Ok(mut outcome) => {
             if form.strict {
-                report.strict();
+                outcome.report.strict();
             }
             let exit = form.deliver(&ReportView {
-                report: &report,
-                linted: &linted,
+                report: &outcome.report,
+                problems: &outcome.problems,
+                linted: &outcome.linted,
                 sides: Sides::Live,
-                asked: Some(&asked),
-                lock: &lock,
-                lock_path: &lock_path,
-                config: &args.file.config,
-                lock_text: &lock_text,
+                asked: Some(&outcome.asked),
+                locked: &outcome.lock.sources,
+                lock_path: &outcome.lock_path,
+                config,
+                lock_text: &outcome.lock_text,
             });
             // A check without sources must not succeed.
-            if asked.is_empty() {
-                exit.or(refused).or(Exit::Unchecked)
-            } else {
-                exit.or(refused)
+            match outcome.asked.is_empty() {
+                true => exit.or(Exit::Unchecked),
+                false => exit,
             }
         }
-        Err(problems) => output::diagnostics(&problems),
+        Err(problems) => form.deliver_problems(&problems, Sides::Live, config, &lock_file(config)),
     }
 }
 
 /// The outcome of a check.
 struct CheckOutcome {
     report: Report,
+    /// The errors of the config itself.
+    problems: Problems,
     linted: Vec<LintResult>,
     /// The checked sources.
     asked: Vec<NodePath>,
     lock: Arc<Lock>,
     lock_text: String,
     lock_path: PathBuf,
-    /// The exit that the config itself asks for.
-    refused: Exit,
 }
 
 async fn checked(args: &ConfigArgs, strict: bool) -> Result<CheckOutcome, Vec<Diagnostic>> {
     let input = Input::read(args)?;
     let LockFile { lock, text } = input.read_lock()?;
     let lock = Arc::new(lock);
-    if let Err(stale) = plan::check_fresh(&input.config, &lock) {
-        let mut report = raised_levels(&input.config, &lock);
-        if report.sources.is_empty() {
-            return Err(stale);
-        }
-        report.name_config(&args.file.config.to_string_lossy());
-        // No server is compared with a stale lock.
-        return Ok(CheckOutcome {
-            report,
-            linted: Vec::new(),
-            asked: Vec::new(),
-            refused: output::diagnostics(&stale),
-            lock_path: input.lock_path,
-            lock,
-            lock_text: text,
-        });
-    }
     let file = &args.file.config;
-    let plan = checked_plan(&input.config, &lock, file, &file.to_string_lossy())?;
-    output::diagnostics(&plan.warnings);
-    let unpinned = provenance::unpinned(&input.config, &input.specs, strict);
-    let mut refused = output::diagnostics(&unpinned);
+    let mut problems = Problems::none();
+    let is_stale = match plan::check_fresh(&input.config, &lock) {
+        Ok(()) => {
+            let plan = checked_plan(&input.config, &lock, file, &file.to_string_lossy())?;
+            output::diagnostics(&plan.warnings);
+            false
+        }
+        // The servers are compared nevertheless: their differences are what a reviewer of the new config needs.
+        Err(stale) => {
+            problems.show(&stale);
+            true
+        }
+    };
+    problems.show(&provenance::unpinned(&input.config, &input.specs, strict));
     let job = |spec: SourceSpec| {
         let revision = lock
             .source(spec.source.as_str())
@@ -109,7 +102,19 @@ async fn checked(args: &ConfigArgs, strict: bool) -> Result<CheckOutcome, Vec<Di
     let redactor = specs.fold(Redactor::default(), |known, spec| {
         known.merge(&spec.redactor)
     });
-    let jobs: Vec<_> = input.specs.iter().cloned().map(job).collect();
+    // A source that was never locked is not compared unless it is named.
+    let is_compared = |spec: &&SourceSpec| {
+        let left_out = lock.left_out_source(&spec.source);
+        !args.sources.is_empty()
+            || left_out.is_none_or(|known| known.code != LeftOutCode::NotLocked)
+    };
+    let jobs: Vec<_> = input
+        .specs
+        .iter()
+        .filter(is_compared)
+        .cloned()
+        .map(job)
+        .collect();
     if jobs.is_empty() {
         output::diagnostics(&[Diagnostic::warning(
             DiagnosticCode::SourceFailed,
@@ -117,13 +122,27 @@ async fn checked(args: &ConfigArgs, strict: bool) -> Result<CheckOutcome, Vec<Di
         )]);
     }
     let mut report = Report::default();
+    let mut answered = Vec::new();
     // The locked form of the live source: the lint reads the current texts, even without drift.
     let mut sources = lock.sources.clone();
     let specs = jobs.iter().map(|job| &job.spec);
     let asked: Vec<_> = specs.map(|spec| spec.source.clone()).collect();
+    for (path, found) in &input.unresolved {
+        match is_known_not_to_start(&lock, path) {
+            true => output::say(text!("{}: not started, as when it was locked", path)),
+            false => report.merge(unresolved(path, found)),
+        }
+    }
     for answer in snapshot_all(jobs).await {
         let snapshot = match answer.outcome {
             Ok(snapshot) => snapshot,
+            Err(Failure::Source(_)) if is_known_not_to_start(&lock, &answer.source) => {
+                output::say(text!(
+                    "{}: not started, as when it was locked",
+                    answer.source
+                ));
+                continue;
+            }
             Err(Failure::Source(failed)) => {
                 let (notes, remedy) = failed.explained(input.spec(&answer.source));
                 let cause = failed.failure.cause;
@@ -136,9 +155,23 @@ async fn checked(args: &ConfigArgs, strict: bool) -> Result<CheckOutcome, Vec<Di
             // A check launches each source once.
             Err(Failure::Unstable(_)) => continue,
         };
-        // A fresh lock has every source of the config.
-        let both = input.config.source(&answer.source);
-        let Some((source, locked)) = both.zip(lock.source(answer.source.as_str())) else {
+        for warning in &snapshot.warnings {
+            output::say(text!("{}: warning: {}", answer.source, warning));
+        }
+        answered.push(answer.source.clone());
+        let Some(source) = input.config.source(&answer.source) else {
+            continue;
+        };
+        let Some(locked) = lock.source(answer.source.as_str()) else {
+            match live::locked(source, snapshot, &input.concurrency).await {
+                Ok(live) => {
+                    if lock.left_out_source(&answer.source).is_none() {
+                        report.merge(lock_diff::of_config(&input.config, None, &live));
+                    }
+                    sources.push(live);
+                }
+                Err(too_large) => problems.show(&[unlinted(&too_large)]),
+            }
             continue;
         };
         let Some((mut found, live)) =
@@ -148,35 +181,119 @@ async fn checked(args: &ConfigArgs, strict: bool) -> Result<CheckOutcome, Vec<Di
         };
         match live {
             Ok(live) => {
+                found.merge(lock_diff::of_config(&input.config, Some(locked), &live));
                 sources.retain(|one| one.path != answer.source);
                 sources.push(live);
             }
-            Err(too_large) => refused = refused.or(output::diagnostics(&[unlinted(&too_large)])),
+            Err(too_large) => problems.show(&[unlinted(&too_large)]),
         }
         let spec = input.spec(&answer.source);
-        if let Some(process) = spec.and_then(|spec| spec.endpoint.process()) {
+        let is_known = locked.kept == Some(LeftOutCode::PackageChanged);
+        if let Some(process) = spec.and_then(|spec| spec.endpoint.process())
+            && !is_known
+        {
             found.add_package(locked, &provenance::look(source, process));
         }
         report.merge(found);
     }
+    sources.sort_by(|a, b| a.path.cmp(&b.path));
+    let draft = draft_of(&input, file, &lock, sources.clone(), strict);
+    for source in &answered {
+        let changes = left_out_changes::of_source(&lock, &draft, source);
+        report.merge(broker_drift::left_out_changed(source, &changes));
+        // The classifier takes a part that is only counted for a new one.
+        let counted = left_out_changes::counted(&lock, &draft, source);
+        let is_counted = |of: &NodePath, key: &str| of == source && counted.contains(key);
+        report
+            .tools
+            .retain(|tool| tool.class != Class::Added || !is_counted(&tool.source, &tool.tool));
+        for one in &mut sources {
+            let path = &one.path;
+            one.exposed
+                .retain(|tool| !is_counted(path, &tool.upstream_name));
+        }
+    }
+    without_left_out(&mut sources, &lock);
+    if is_stale {
+        report.merge(lock_diff::raised_levels(&input.config, &lock, &answered));
+    }
     broker_drift::name_moves(&mut report);
+    dates::name_volatile(&mut report);
     report.mask(&redactor);
     report.name_config(&args.file.config.to_string_lossy());
-    sources.sort_by(|a, b| a.path.cmp(&b.path));
     access_diff::add(&mut report, &input.config, &lock.sources, &sources);
     let mut linted = lint::of_sources(&sources, &args.file.config, &redactor, strict)?;
     linted.retain(|one| {
         asked.contains(&one.source) && (lint::has_errors(one) || is_news(one, &lock))
     });
+    lint::introduced::raise(&mut report, &linted, &lock.sources);
     Ok(CheckOutcome {
         report,
+        problems,
         linted,
         asked,
         lock_path: input.lock_path,
         lock,
         lock_text: text,
-        refused,
     })
+}
+
+/// The report on a source that cannot be launched here, since a variable is not set.
+fn unresolved(source: &NodePath, problems: &[Diagnostic]) -> Report {
+    let messages: Vec<_> = problems.iter().map(Diagnostic::whole_message).collect();
+    broker_drift::unchecked(source, SourceCause::EnvMissing, &messages.join("; "), &[])
+}
+
+/// Removes the parts that the lock leaves out: callers get nothing of them, so no access to them is compared and no text
+/// is linted.
+fn without_left_out(sources: &mut Vec<LockedSource>, lock: &Lock) {
+    sources.retain(|source| lock.left_out_source(&source.path).is_none());
+    for source in sources {
+        let Some(locked) = lock.source(source.path.as_str()) else {
+            continue;
+        };
+        let names = locked.left_out.iter();
+        let names = names.filter_map(|one| Some(one.kind.key(one.name.as_deref()?)));
+        let names: BTreeSet<String> = names.collect();
+        source
+            .exposed
+            .retain(|tool| !names.contains(&tool.upstream_name));
+    }
+}
+
+/// Whether the lock says that the source does not start.
+fn is_known_not_to_start(lock: &Lock, source: &NodePath) -> bool {
+    let left_out = lock.left_out_source(source).map(|known| known.code);
+    let kept = lock.source(source.as_str()).and_then(|locked| locked.kept);
+    left_out.or(kept) == Some(LeftOutCode::NotStarted)
+}
+
+/// The live sources without the parts that a new lock would leave out.
+fn draft_of(
+    input: &Input,
+    config_file: &Path,
+    lock: &Lock,
+    sources: Vec<LockedSource>,
+    strict: bool,
+) -> Draft {
+    let mut draft = Draft {
+        sources,
+        ..Draft::default()
+    };
+    let context = Context {
+        input,
+        config_file,
+        old: Some(lock),
+        strict,
+        names_sources: false,
+        is_lock: false,
+    };
+    for check in CHECKS.iter().filter(|check| check.is_of_listing) {
+        let result = check.run(&context, &draft);
+        let config_digest = |path: &NodePath| Some(input.config.source(path)?.digest());
+        draft.apply(check.name, result, config_digest);
+    }
+    draft
 }
 
 /// Texts of a source that no lock could hold are not linted.

@@ -6,15 +6,17 @@ use std::path::{Path, PathBuf};
 use broker_model::config::Config;
 use broker_model::exit::Exit;
 use broker_model::lock::{Lock, MAX_BYTES};
-use broker_model::{Diagnostic, DiagnosticCode, Severity};
+use broker_model::redact::Redactor;
+use broker_model::text::shown_line;
+use broker_model::{Diagnostic, DiagnosticCode, text};
 use clap::Args;
 
-use super::access_diff;
 use super::baseline::{is_of_config, read_baseline};
-use super::input::{LockFile, parse_lock, read_lock};
+use super::input::{LockFile, config_of_lock, parse_lock, read_lock};
 use super::lock_diff::diff_locks;
 use super::output;
-use super::report::{ReportArgs, ReportView, Sides};
+use super::report::{Problems, ReportArgs, ReportView, Sides};
+use super::{access_diff, lint};
 use crate::{build_script, lock_file};
 
 #[derive(Debug, Args)]
@@ -44,11 +46,14 @@ impl DiffArgs {
 }
 
 pub(super) fn run(args: &DiffArgs) -> Exit {
+    if let Err(exit) = args.report.make_folders() {
+        return exit;
+    }
     let config = &args.file.config;
     let (old, new_path) = match (&args.baseline, args.locks.as_slice()) {
         (Some(text), []) => (read_baseline(text, config), lock_file(config)),
         (Some(text), [new]) => (read_baseline(text, config), new.clone()),
-        (None, [old, new]) => (read(old).map(|old| old.lock), new.clone()),
+        (None, [old, new]) => (read(old).map(|old| Some(old.lock)), new.clone()),
         (baseline, _) => {
             let message = match baseline {
                 Some(_) => "`--baseline` takes one lock to compare with, and two are given",
@@ -56,7 +61,7 @@ pub(super) fn run(args: &DiffArgs) -> Exit {
             };
             let help = "Write `diff OLD NEW`, or `diff --baseline git:REV [NEW]`.";
             let problem = Diagnostic::error(DiagnosticCode::BaselineUnreadable, message);
-            return output::diagnostics(&[problem.help(help)]);
+            return refused(args, &lock_file(config), &[problem.help(help)]);
         }
     };
     let (old, new) = match (old, read(&new_path)) {
@@ -67,9 +72,17 @@ pub(super) fn run(args: &DiffArgs) -> Exit {
                 .flatten()
                 .flatten()
                 .collect();
-            return output::diagnostics(&problems);
+            return refused(args, &new_path, &problems);
         }
     };
+    let old = old.unwrap_or_else(|| {
+        let baseline = shown_line(args.baseline.as_deref().unwrap_or_default(), 200);
+        output::say(text!(
+            "the lock is new: the baseline {} does not have it",
+            baseline
+        ));
+        without_sources(&new.lock)
+    });
     let mut report = diff_locks(&old, &new.lock);
     match config_with_access(args, &new_path, &new.lock) {
         Ok(Some(config)) => {
@@ -77,21 +90,42 @@ pub(super) fn run(args: &DiffArgs) -> Exit {
             access_diff::add_between_locks(&mut report, &config, old, new);
         }
         Ok(None) => {}
-        Err(problems) => return output::diagnostics(&problems),
+        Err(problems) => return refused(args, &new_path, &problems),
+    }
+    match lint::of_sources(&new.lock.sources, config, &Redactor::default(), false) {
+        Ok(linted) => lint::introduced::raise(&mut report, &linted, &old.sources),
+        Err(problems) => return refused(args, &new_path, &problems),
     }
     if args.report.strict {
         report.strict();
     }
     args.report.deliver(&ReportView {
         report: &report,
+        problems: &Problems::none(),
         sides: Sides::Locks,
         linted: &[],
         asked: None,
-        lock: &new.lock,
+        locked: &new.lock.sources,
         lock_path: &new_path,
         config,
         lock_text: &new.text,
     })
+}
+
+/// Reports that the locks were not compared.
+fn refused(args: &DiffArgs, new_path: &Path, problems: &[Diagnostic]) -> Exit {
+    let config = &args.file.config;
+    args.report
+        .deliver_problems(problems, Sides::Locks, config, new_path)
+}
+
+/// An empty lock of the same config.
+fn without_sources(lock: &Lock) -> Lock {
+    Lock {
+        sources: Vec::new(),
+        left_out: Vec::new(),
+        ..lock.clone()
+    }
 }
 
 /// The config whose rules of access are applied: the one that the command line names; else the one beside the new lock,
@@ -110,11 +144,7 @@ fn config_with_access(
     match read_config(&path) {
         Ok(config) if is_beside || config.digest() == new.config_digest => Ok(Some(config)),
         Err(problems) if is_beside => {
-            let problems = problems.into_iter().map(|problem| Diagnostic {
-                severity: Severity::Warning,
-                ..problem
-            });
-            output::diagnostics(&problems.collect::<Vec<_>>());
+            output::diagnostics(&output::as_warnings(problems));
             Ok(None)
         }
         _ => Ok(None),
@@ -123,14 +153,7 @@ fn config_with_access(
 
 fn read_config(path: &Path) -> Result<Config, Vec<Diagnostic>> {
     let shown = path.to_string_lossy();
-    let bytes = build_script::read_config(path, &shown)?;
-    Ok(Config::parse(&shown, &bytes)?.config)
-}
-
-/// `c.json` for `c.lock.json`.
-fn config_of_lock(lock: &Path) -> Option<PathBuf> {
-    let stem = lock.file_name()?.to_str()?.strip_suffix(".lock.json")?;
-    Some(lock.with_file_name(format!("{stem}.json")))
+    Ok(build_script::parse_config(path, &shown)?.config)
 }
 
 fn read(path: &Path) -> Result<LockFile, Vec<Diagnostic>> {

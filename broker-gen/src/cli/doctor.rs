@@ -81,10 +81,10 @@ pub(super) async fn run(args: &DoctorArgs) -> Exit {
         .into_iter()
         .map(|one| Diagnosis::of(one, &shown, COMMAND))
         .collect();
-    output::data(&match args.format {
-        Format::Human => broker_doctor::human(&all),
-        Format::Json => Text::json(&broker_doctor::json(&all, None)),
-    });
+    match args.format {
+        Format::Human => output::data(&broker_doctor::human(&all)),
+        Format::Json => output::document(&Text::json(&broker_doctor::json(&all, None))),
+    }
     if broker_doctor::attention(&all) == 0 {
         Exit::Ok
     } else {
@@ -175,6 +175,7 @@ fn tools_of(source: &Source, snapshot: &Snapshot, lock: Option<&Lock>) -> ToolCo
             hidden: listed - admitted,
             withdrawn: 0,
             report: Report::default(),
+            notes: ToolComparison::notes_on(snapshot, &source.exposure),
         };
     };
     let report = broker_drift::classify(locked, snapshot, &source.exposure);
@@ -194,6 +195,7 @@ fn tools_of(source: &Source, snapshot: &Snapshot, lock: Option<&Lock>) -> ToolCo
         hidden: listed - admitted,
         withdrawn,
         report,
+        notes: ToolComparison::notes_on(snapshot, &source.exposure),
     }
 }
 

@@ -9,9 +9,9 @@ use broker_model::{Diagnostic, DiagnosticCode, text};
 use clap::Args;
 
 use super::output::{self, say};
-use super::type_notes;
 use super::whole_file::write_whole;
-use crate::{build_script, emit};
+use super::{type_notes, unattended};
+use crate::{build_script, emit, left_out_audits};
 
 #[derive(Debug, Args)]
 pub(super) struct GenerateArgs {
@@ -32,6 +32,10 @@ pub(super) fn run(args: &GenerateArgs) -> Exit {
         Ok(documents) => documents,
         Err(problems) => return output::diagnostics(&problems),
     };
+    let open = left_out_audits::check(&lock, file, &shown);
+    if !open.is_empty() {
+        return output::diagnostics(&open);
+    }
     let plan = match build_script::checked_plan(&config, &lock, file, &shown) {
         Ok(plan) => plan,
         Err(problems) => return output::diagnostics(&problems),
@@ -40,7 +44,9 @@ pub(super) fn run(args: &GenerateArgs) -> Exit {
     type_notes::say_notes(&crate::types::types(&plan).fallbacks);
     let files = emit::files(&emitted).into_iter();
     let mut files = files.map(|(name, bytes)| (args.out.join(name), bytes));
-    let problems: Vec<_> = if args.check {
+    // A CI run compares.
+    let is_unattended = unattended::is_unattended();
+    let problems: Vec<_> = if args.check || is_unattended {
         files
             .filter_map(|(path, bytes)| compare(&path, bytes))
             .collect()
@@ -50,8 +56,11 @@ pub(super) fn run(args: &GenerateArgs) -> Exit {
         failed.into_iter().collect()
     };
     let exit = output::diagnostics(&problems);
+    if !args.check && !problems.is_empty() {
+        unattended::say_reason();
+    }
     if problems.is_empty() {
-        let what = if args.check {
+        let what = if args.check || is_unattended {
             "is current"
         } else {
             "has the files that the build compiles in"

@@ -6,10 +6,12 @@ use std::path::Path;
 use broker_mcp::{Endpoint, SourceSpec};
 use broker_model::config::client_file::{is_secret_key, is_secret_value};
 use broker_model::config::{Source, Template};
-use broker_model::lock::LockedSource;
+use broker_model::lock::{LockedSource, LockedTool};
 use broker_model::redact::is_secret_name;
 use broker_model::{Diagnostic, DiagnosticCode};
 use serde_json::Value;
+
+use super::dates;
 
 /// Texts that only this machine has.
 pub(super) fn values_of_this_host(config_folder: &Path) -> Vec<HostValue> {
@@ -20,7 +22,7 @@ pub(super) fn values_of_this_host(config_folder: &Path) -> Vec<HostValue> {
                 .map(|text| HostValue {
                     what: what.to_owned(),
                     text,
-                    is_secret: false,
+                    kind: HostValueKind::Machine,
                 }),
         )
     };
@@ -62,6 +64,11 @@ pub(super) fn values_of_this_host(config_folder: &Path) -> Vec<HostValue> {
         4,
     );
     values.retain(|one| one.text != "localhost");
+    values.extend(dates::today().into_iter().map(|text| HostValue {
+        what: "the current date".to_owned(),
+        text,
+        kind: HostValueKind::Date,
+    }));
     values
 }
 
@@ -71,8 +78,27 @@ pub(super) struct HostValue {
     /// Its description, for people.
     what: String,
     text: String,
-    /// Whether it refuses the lock.
-    is_secret: bool,
+    kind: HostValueKind,
+}
+
+/// Why a text should not be in a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum HostValueKind {
+    /// It is a secret, and refuses the part that has it.
+    Secret,
+    /// Another machine or user has another value.
+    Machine,
+    /// It differs from tomorrow on.
+    Date,
+}
+
+impl HostValueKind {
+    const fn from_secrecy(is_secret: bool) -> Self {
+        match is_secret {
+            true => Self::Secret,
+            false => Self::Machine,
+        }
+    }
 }
 
 /// Values of variables of a source, which differ on other machines or for other users.
@@ -83,7 +109,7 @@ pub(super) fn values_of_source(source: &Source, spec: &SourceSpec) -> Vec<HostVa
         .map(|(name, text)| HostValue {
             what: format!("the value of `{name}`"),
             text,
-            is_secret: is_secret_name(name),
+            kind: HostValueKind::from_secrecy(is_secret_name(name)),
         })
         .collect();
     if let (Some(written), Some(process)) = (source.process(), spec.endpoint.process()) {
@@ -92,7 +118,7 @@ pub(super) fn values_of_source(source: &Source, spec: &SourceSpec) -> Vec<HostVa
             Some(HostValue {
                 what: format!("the value of `{name}`"),
                 text: process.env.get(name)?.clone(),
-                is_secret: true,
+                kind: HostValueKind::Secret,
             })
         }));
     }
@@ -103,37 +129,51 @@ pub(super) fn values_of_source(source: &Source, spec: &SourceSpec) -> Vec<HostVa
             Some(HostValue {
                 what: format!("the value of the header `{name}`"),
                 text: value.to_str().ok()?.to_owned(),
-                is_secret: is_secret_key(name) || is_secret_value(name, template.raw()),
+                kind: HostValueKind::from_secrecy(
+                    is_secret_key(name) || is_secret_value(name, template.raw()),
+                ),
             })
         }));
         let literals = written.literal_query_secrets().into_iter();
         values.extend(literals.map(|text| HostValue {
             what: "a secret in the query of a URL".to_owned(),
             text: text.to_owned(),
-            is_secret: true,
+            kind: HostValueKind::Secret,
         }));
     }
     // Secrets first: of several texts in one place the worst is reported.
-    values.sort_by_key(|one| !one.is_secret);
+    values.sort_by_key(|one| one.kind != HostValueKind::Secret);
     values.retain(|one| one.text.len() >= 4);
     values
 }
 
+/// A text in a listing that should not be in a lock.
+#[derive(Debug)]
+pub(super) struct Leak<'s> {
+    /// The tool with the text; `None` for the instructions of the source.
+    pub(super) tool: Option<&'s LockedTool>,
+    /// The JSON pointer of the place in it.
+    pub(super) pointer: String,
+    /// An error for a secret, else a warning.
+    pub(super) problem: Diagnostic,
+}
+
 /// The findings in a source's tools and instructions: an error for a secret, a warning for a value that
 /// differs elsewhere; one for each place.
-pub(super) fn find(source: &LockedSource, values: &[&HostValue]) -> Vec<Diagnostic> {
+pub(super) fn find<'s>(source: &'s LockedSource, values: &[&HostValue]) -> Vec<Leak<'s>> {
     let own = source
         .instructions
         .as_deref()
-        .map(|text| ("its instructions".to_owned(), Value::from(text)));
+        .map(|text| (None, "its instructions".to_owned(), Value::from(text)));
     let tools = source.exposed.iter().map(|tool| {
         (
+            Some(tool),
             format!("its tool `{}`", tool.upstream_name),
             Value::Object(tool.raw.clone()),
         )
     });
     let mut found = Vec::new();
-    for (place, value) in own.into_iter().chain(tools) {
+    for (tool, place, value) in own.into_iter().chain(tools) {
         let first = values
             .iter()
             .find_map(|one| Some((*one, pointer_of(&value, &one.text, String::new())?)));
@@ -144,10 +184,20 @@ pub(super) fn find(source: &LockedSource, values: &[&HostValue]) -> Vec<Diagnost
         if !pointer.is_empty() {
             message = format!("{message} at {pointer}");
         }
-        found.push(if one.is_secret {
-            Diagnostic::error(DiagnosticCode::SourceSecret, message)
-        } else {
-            Diagnostic::warning(DiagnosticCode::MachineText, message)
+        let problem = match one.kind {
+            HostValueKind::Secret => Diagnostic::error(DiagnosticCode::SourceSecret, message),
+            HostValueKind::Machine => Diagnostic::warning(DiagnosticCode::MachineText, message),
+            HostValueKind::Date => {
+                let name = tool.map(|tool| tool.upstream_name.as_str());
+                let volatile = dates::volatile_pointer(name, &pointer);
+                Diagnostic::warning(DiagnosticCode::MachineText, message)
+                    .help(dates::remedy(&source.path, &volatile))
+            }
+        };
+        found.push(Leak {
+            tool,
+            pointer,
+            problem,
         });
     }
     found

@@ -9,7 +9,7 @@ use broker_model::lock::{Lock, MAX_BYTES};
 use broker_model::{Diagnostic, DiagnosticCode, NodePath};
 
 use super::ConfigArgs;
-use crate::build_script::{lock_text, read_config};
+use crate::build_script::{lock_text, parse_config};
 use crate::lock_file;
 
 /// A config, its file, and the launch settings of the selected sources.
@@ -19,13 +19,10 @@ pub(super) struct Input {
     pub(super) lock_path: PathBuf,
     /// In tree order; only the sources that `--source` names, if it is given.
     pub(super) specs: Vec<SourceSpec>,
+    /// The selected sources that cannot be launched here, each with the reasons: a variable is not set.
+    pub(super) unresolved: Vec<(NodePath, Vec<Diagnostic>)>,
     /// The limits that all launches share.
     pub(super) concurrency: ConcurrencyLimits,
-}
-
-/// Whether there is a lock beside this config.
-pub(super) fn lock_exists(config: &Path) -> bool {
-    lock_file(config).exists()
 }
 
 /// A config and the launch settings of the selected sources, or why a source cannot be launched.
@@ -43,8 +40,7 @@ impl Selection {
     /// problem for each `--source` that is not in the config.
     pub(super) fn read(args: &ConfigArgs) -> Result<(Self, Vec<Diagnostic>), Vec<Diagnostic>> {
         let shown = args.file.config.to_string_lossy();
-        let bytes = read_config(&args.file.config, &shown)?;
-        let parsed = Config::parse(&shown, &bytes)?;
+        let parsed = parse_config(&args.file.config, &shown)?;
         super::output::diagnostics(&parsed.warnings);
         let config = parsed.config;
 
@@ -90,12 +86,12 @@ impl Selection {
 impl Input {
     /// Reads the config and expands the variables of its sources. Warnings are printed.
     pub(super) fn read(args: &ConfigArgs) -> Result<Self, Vec<Diagnostic>> {
-        let (selection, mut problems) = Selection::read(args)?;
-        let mut specs = Vec::new();
-        for (_, spec) in selection.specs {
+        let (selection, problems) = Selection::read(args)?;
+        let (mut specs, mut unresolved) = (Vec::new(), Vec::new());
+        for (path, spec) in selection.specs {
             match spec {
                 Ok(spec) => specs.push(spec),
-                Err(found) => problems.extend(found),
+                Err(found) => unresolved.push((path, found)),
             }
         }
         if !problems.is_empty() {
@@ -105,6 +101,7 @@ impl Input {
             lock_path: selection.lock_path,
             config: selection.config,
             specs,
+            unresolved,
             concurrency: selection.concurrency,
         })
     }
@@ -118,6 +115,12 @@ impl Input {
     pub(super) fn read_lock(&self) -> Result<LockFile, Vec<Diagnostic>> {
         read_lock(&self.lock_path)
     }
+}
+
+/// `c.json` for `c.lock.json`.
+pub(super) fn config_of_lock(lock: &Path) -> Option<PathBuf> {
+    let stem = lock.file_name()?.to_str()?.strip_suffix(".lock.json")?;
+    Some(lock.with_file_name(format!("{stem}.json")))
 }
 
 /// A lock as it was read.

@@ -1,4 +1,4 @@
-//! `lint`: suspicious texts of the lock. Launches nothing; `lock` runs it before it writes.
+//! `lint`: suspicious texts of the lock. Launches no source; `lock` runs it before it writes.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -10,16 +10,18 @@ use broker_model::json::to_review_text;
 use broker_model::lock::LockedSource;
 use broker_model::redact::Redactor;
 use broker_model::terminal::Text;
-use broker_model::text::{counted, shell_word, shown_line};
+use broker_model::text::{counted, shell_word};
 use broker_model::{Diagnostic, DiagnosticCode, text};
 use clap::Args;
 use serde_json::Value;
 
 use super::audits::{Audits, audits_file};
-use super::input::{Input, read_lock};
-use super::{ConfigFile, Format, LockArgs, output};
+use super::input::read_lock;
+use super::lock::checks::Context;
+use super::{ConfigFile, Format, output, release_age};
 use crate::lock_file;
 
+pub(super) mod introduced;
 mod show;
 
 pub(super) use show::has_errors;
@@ -35,6 +37,9 @@ pub(super) struct LintArgs {
     /// Show every finding in full, also of a rule with many.
     #[arg(long)]
     all: bool,
+    /// Let `npm` ask its registry for the age of releases, which it otherwise reads from its cache.
+    #[arg(long)]
+    online: bool,
     /// The format of the findings on standard output.
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
@@ -71,8 +76,9 @@ pub(super) fn run(args: &LintArgs) -> Exit {
             output::data(&human(&linted, &show_all(&args.file.config), args.all));
             output::data(&settle(&linted, &args.file.config));
             output::data(&summary(&linted, &looked));
+            release_age::say_ages(&lock.sources, args.online);
         }
-        Format::Json => output::data(&Text::json_text(&to_review_text(&to_json(
+        Format::Json => output::document(&Text::json_text(&to_review_text(&to_json(
             &linted, &looked,
         )))),
     }
@@ -148,50 +154,42 @@ pub(super) fn report(linted: &[LintResult], config: &Path) -> Text {
     )
 }
 
-/// Reports findings in the texts that would be locked; returns the diagnostics that refuse them.
+/// Reports findings in the texts that would be locked; returns those with errors.
 pub(super) fn before_lock(
-    input: &Input,
+    context: &Context<'_>,
     sources: &[LockedSource],
-    args: &LockArgs,
-) -> Vec<Diagnostic> {
-    let redactor = input.specs.iter().fold(Redactor::default(), |known, spec| {
+) -> Result<Vec<LintResult>, Vec<Diagnostic>> {
+    let specs = context.input.specs.iter();
+    let redactor = specs.fold(Redactor::default(), |known, spec| {
         known.merge(&spec.redactor)
     });
-    let config = &args.config.file.config;
-    let linted = match of_sources(sources, config, &redactor, args.strict) {
-        Ok(linted) => linted,
-        Err(problems) => return problems,
-    };
-    if !linted.is_empty() {
-        output::say(human(&linted, &show_all(config), false).trimmed());
+    let config = context.config_file;
+    let linted = of_sources(sources, config, &redactor, context.strict)?;
+    if context.is_lock {
+        report_before_lock(&linted, config);
     }
+    Ok(linted.into_iter().filter(has_errors).collect())
+}
+
+fn report_before_lock(linted: &[LintResult], config: &Path) {
+    if linted.is_empty() {
+        return;
+    }
+    output::say(human(linted, &show_all(config), false).trimmed());
     let refused: Vec<&LintResult> = linted.iter().filter(|one| has_errors(one)).collect();
     if refused.is_empty() {
-        if !linted.is_empty() {
-            output::say(settle(&linted, config).trimmed());
-        }
-        return Vec::new();
+        return output::say(settle(linted, config).trimmed());
     }
     // `accept` takes digests from a lock, and no lock has these.
-    let file = audits_file(&args.config.file.config);
     output::say(text!(
         "no lock has these bytes; to accept them, write into\n`{}`:\n{}",
-        file.display(),
+        audits_file(config).display(),
         refused
             .iter()
             .map(|one| suppressions(one))
             .collect::<Text>()
             .trimmed()
     ));
-    let message = format!(
-        "{} suspicious",
-        match refused.as_slice() {
-            [one] => format!("the texts of `{}` are", shown_line(&one.path, 200)),
-            many => format!("the texts of {} tools or sources are", many.len()),
-        }
-    );
-    let help = "Hide the tools with `tool_filter`, or suppress the findings as shown above.";
-    vec![Diagnostic::error(DiagnosticCode::LintRefused, message).help(help)]
 }
 
 /// The command that shows the findings that were folded.

@@ -10,6 +10,7 @@ use broker_model::config::Source;
 use broker_model::lock::{Lock, LockedSource};
 use broker_model::snapshot::{ListedTool, Snapshot};
 
+use super::schemas;
 use super::snapshot_all::resume;
 
 /// Maximum memory of the parsed exposed tools of one source: a lock holds all of them at once.
@@ -71,5 +72,7 @@ fn to_locked(source: &Source, snapshot: &Snapshot) -> Result<LockedSource, TooLa
         let source = source.path.clone();
         return Err(TooLarge { source, bytes });
     }
-    Ok(LockedSource::from_snapshot(source, snapshot))
+    let mut locked = LockedSource::from_snapshot(source, snapshot);
+    schemas::mark_unvalidated(source, &mut locked);
+    Ok(locked)
 }

@@ -1,7 +1,10 @@
 //! Compares two locks: the sources of the new one take the place of live sources. Reads nothing.
 
+use super::left_out_changes;
+use crate::settings::describe_source;
 use broker_drift::SeenPackage;
 use broker_drift::{Class, Finding, FindingSeverity, Report, SourceDrift, ToolDrift};
+use broker_model::NodePath;
 use broker_model::config::{Backend, Config};
 use broker_model::lock::{HiddenTool, Lock, LockedSource, LockedTool, SettingChange};
 use broker_model::snapshot::Snapshot;
@@ -21,8 +24,11 @@ pub(super) fn diff_locks(old: &Lock, new: &Lock) -> Report {
     }
     for source in &new.sources {
         if old.source(source.path.as_str()).is_none() {
-            report.merge(added(source));
+            report.merge(added(source, "the new lock"));
         }
+    }
+    for (source, changes) in left_out_changes::between(old, new) {
+        report.merge(broker_drift::left_out_changed(&source, &changes));
     }
     broker_drift::name_moves(&mut report);
     // Remedies of the classifier are for the operator of a server; here both sides are files.
@@ -34,10 +40,35 @@ pub(super) fn diff_locks(old: &Lock, new: &Lock) -> Report {
     report
 }
 
-/// The sources to which the config gives a higher trust level than the lock.
-pub(super) fn raised_levels(config: &Config, lock: &Lock) -> Report {
+/// The differences of a live source, as a new lock would have it, that come from the config and not from the server: all
+/// of it if the lock lacks the source, else the changed fields of its part of the config.
+pub(super) fn of_config(
+    config: &Config,
+    locked: Option<&LockedSource>,
+    live: &LockedSource,
+) -> Report {
+    let mut report = match locked {
+        None => added(live, "the next lock"),
+        Some(locked) if locked.config_digest == live.config_digest => Report::default(),
+        Some(locked) => {
+            let (mut report, mut live) = (Report::default(), live.clone());
+            describe_source(&mut live, config);
+            config_changes(&mut report, locked, &live);
+            report
+        }
+    };
+    let path = &live.path;
+    report.set_remedy(&format!(
+        "review it, then run `broker-gen lock --source {path}`, commit the lock and build again"
+    ));
+    report
+}
+
+/// The sources outside of `compared` to which the config gives a higher trust level than the lock.
+pub(super) fn raised_levels(config: &Config, lock: &Lock, compared: &[NodePath]) -> Report {
     let mut report = Report::default();
-    for source in config.sources() {
+    let others = config.sources();
+    for source in others.filter(|source| !compared.contains(&source.path)) {
         let (path, level) = (&source.path, source.exposure.level());
         let Some(locked) = lock.source(path.as_str()) else {
             continue;
@@ -72,6 +103,8 @@ fn diff_source(old: &LockedSource, new: &LockedSource) -> Report {
         instructions: new.instructions.clone(),
         tools: new.exposed.iter().map(LockedTool::listed).collect(),
         resources: Vec::new(),
+        left_out: Vec::new(),
+        warnings: Vec::new(),
     };
     // Only the exposed tools of the new lock are in the snapshot.
     let mut report = broker_drift::classify(old, &snapshot, &Exposure::of_everything());
@@ -102,7 +135,7 @@ fn diff_source(old: &LockedSource, new: &LockedSource) -> Report {
         };
         // The classifier saw a live server, whose new tools are not exposed.
         if let Some(drift) = report.tools.iter_mut().find(is_added) {
-            *drift = exposed(new, tool, "which the old one does not have");
+            *drift = exposed(new, tool, "the new lock", "which the old one does not have");
         }
     }
     for hidden in &old.hidden {
@@ -111,9 +144,12 @@ fn diff_source(old: &LockedSource, new: &LockedSource) -> Report {
             .iter()
             .find(|tool| tool.upstream_name == hidden.name)
         {
-            Some(tool) => report
-                .tools
-                .push(exposed(new, tool, "which the old one hides")),
+            Some(tool) => report.tools.push(exposed(
+                new,
+                tool,
+                "the new lock",
+                "which the old one hides",
+            )),
             None => hidden_change(&mut report, new, hidden),
         }
     }
@@ -294,9 +330,10 @@ fn gone(source: &LockedSource) -> Report {
     report
 }
 
-fn added(source: &LockedSource) -> Report {
+/// A source that the old lock lacks; `lock` names the one that has it.
+fn added(source: &LockedSource, lock: &str) -> Report {
     let mut report = Report::default();
-    let message = "the new lock has a new source".to_owned();
+    let message = format!("{lock} has a new source");
     about(
         &mut report,
         source,
@@ -310,12 +347,12 @@ fn added(source: &LockedSource) -> Report {
     let tools = source.exposed.iter();
     report
         .tools
-        .extend(tools.map(|tool| exposed(source, tool, "with its source")));
+        .extend(tools.map(|tool| exposed(source, tool, lock, "with its source")));
     report
 }
 
-fn exposed(source: &LockedSource, tool: &LockedTool, why: &str) -> ToolDrift {
-    let message = format!("the new lock exposes `{}`, {why}", tool.upstream_name);
+fn exposed(source: &LockedSource, tool: &LockedTool, lock: &str, why: &str) -> ToolDrift {
+    let message = format!("{lock} exposes `{}`, {why}", tool.upstream_name);
     let found = finding(
         "tool-added",
         Class::Added,

@@ -15,15 +15,18 @@ use clap::{
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::default_config::{CONFIG_VARIABLE, default_config};
+use lock::args::{LockArgs, MergeArgs};
 
 mod accept;
 mod accept_hints;
+mod accept_left_out;
 mod access;
 mod access_args;
 mod access_diff;
 mod audits;
 mod baseline;
 mod check;
+mod dates;
 mod diff;
 mod doctor;
 mod generate;
@@ -32,6 +35,7 @@ mod host_leaks;
 mod import;
 mod input;
 mod launch_all;
+mod left_out_changes;
 mod lint;
 mod live;
 mod lock;
@@ -39,9 +43,11 @@ mod lock_diff;
 mod new;
 mod output;
 mod partial;
+mod pin;
 mod program;
 mod progress;
 mod provenance;
+mod release_age;
 mod report;
 mod review;
 mod rules;
@@ -52,6 +58,7 @@ mod serve;
 mod snapshot_all;
 mod tree;
 mod type_notes;
+mod unattended;
 mod usage;
 mod vectors;
 mod verify;
@@ -77,10 +84,11 @@ struct Cli {
 enum Verb {
     /// Launch the sources, snapshot the tools that filters and trust levels expose, write the lock.
     ///
-    /// Each source is launched twice, and a source with two different answers is refused. The lock is written
-    /// only if its bytes change. Review and commit it: models read its texts.
+    /// Each source is launched twice. The lock is written for what is sound; the rest is left out, and shown with
+    /// what settles it: then the exit code is 8, and `verify` and the build fail until each part is settled or
+    /// accepted. The lock is written only if its bytes change. Review and commit it: models read its texts.
     #[command(
-        after_help = "Examples:\n  broker-gen lock --config smoke_config.json\n  broker-gen lock --source /repo      only this source, the others as they are locked\n  broker-gen lock --source /repo --tool get_file --dry-run      the changes if only this tool is updated"
+        after_help = "Examples:\n  broker-gen lock --config smoke_config.json\n  broker-gen lock --source /repo      only this source, the others as they are locked\n  broker-gen lock --source /repo --tool get_file --dry-run      the changes if only this tool is updated\n  broker-gen lock --merge      after a conflict in git, once the config is settled"
     )]
     Lock(LockArgs),
     /// Compare the live sources with the lock. Never writes.
@@ -245,33 +253,6 @@ struct ConfigArgs {
 }
 
 #[derive(Debug, Args)]
-struct LockArgs {
-    #[command(flatten)]
-    config: ConfigArgs,
-    /// Launch each source once instead of twice; unstable sources are then not detected.
-    #[arg(long)]
-    once: bool,
-    /// Do not write: the same as `check`.
-    #[arg(long)]
-    check: bool,
-    /// Do not write: show the changes.
-    #[arg(long, conflicts_with = "check")]
-    dry_run: bool,
-    /// With one `--source`: update only this tool, and keep the rest of the source as it is locked;
-    /// repeatable.
-    #[arg(
-        long = "tool",
-        value_name = "NAME",
-        requires = "sources",
-        conflicts_with = "check"
-    )]
-    tools: Vec<String>,
-    /// Treat warnings as errors: unpinned packages, warnings of the lint.
-    #[arg(long)]
-    strict: bool,
-}
-
-#[derive(Debug, Args)]
 struct CheckArgs {
     #[command(flatten)]
     config: ConfigArgs,
@@ -304,15 +285,26 @@ fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     let exit = match cli.verb {
         Verb::Serve(args) => return serve::run(args),
-        // A CI run never overwrites a reviewed lock.
-        Verb::Lock(args)
-            if args.check
-                || (is_ci() && !args.dry_run && input::lock_exists(&args.config.file.config)) =>
-        {
+        // Git writes the lock, in CI as well.
+        Verb::Lock(LockArgs {
+            merge:
+                MergeArgs {
+                    merge_driver: Some(files),
+                    ..
+                },
+            ..
+        }) => lock::merge_driver(&files),
+        // A CI run writes no lock, not even a missing one.
+        Verb::Lock(args) if args.check || (unattended::is_unattended() && !args.dry_run) => {
             let report = report::ReportArgs::strictly(args.strict);
-            launching(check::run(&args.config, &report))
+            let exit = launching(check::run(&args.config, &report));
+            if !args.check && exit != Exit::Ok {
+                unattended::say_reason();
+            }
+            exit
         }
-        Verb::Lock(args) => launching(lock::run(&args)),
+        Verb::Lock(args) if args.merge.merge.is_some() => lock::merge_sides(&args),
+        Verb::Lock(args) => launching(lock::run(&args, None)),
         Verb::Check(args) => launching(check::run(&args.config, &args.report)),
         Verb::Doctor(args) => launching(doctor::run(&args)),
         Verb::Diff(args) => diff::run(&args),
@@ -346,6 +338,7 @@ fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
         // Its log names the config.
         Verb::Serve(_) => false,
         Verb::Diff(args) => args.reads_config(),
+        Verb::Lock(args) => args.merge.merge_driver.is_none(),
         _ => true,
     };
     if let Some((_, verb)) = matches.subcommand()
@@ -435,17 +428,23 @@ fn say_aside(line: &'static str) {
     drop(tokio::task::spawn_blocking(move || output::say(line)));
 }
 
-/// Whether writing is disabled: `CI=true` or `MCP_BROKER_LOCKED=1`.
-fn is_ci() -> bool {
-    let is = |name: &str, values: &[&str]| {
-        std::env::var(name).is_ok_and(|value| values.contains(&value.as_str()))
-    };
-    is("CI", &["true", "1"]) || is("MCP_BROKER_LOCKED", &["true", "1"])
-}
-
 #[cfg(test)]
 mod tests {
+    use broker_model::config::own_broker::FLAGS;
+
     use super::*;
+
+    #[test]
+    fn every_option_without_a_value_is_known_to_the_search_for_the_own_broker() {
+        let generator = Cli::command();
+        let command = generator.find_subcommand("serve").expect("a verb");
+        let options = command.get_arguments();
+        let options = options.filter(|option| !option.get_action().takes_values());
+        for name in options.filter_map(clap::Arg::get_long) {
+            let flag = format!("--{name}");
+            assert!(FLAGS.contains(&flag.as_str()), "{flag}");
+        }
+    }
 
     #[test]
     fn command_line_has_an_example_for_every_verb() {

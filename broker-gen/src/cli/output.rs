@@ -4,11 +4,11 @@
 use std::io::{self, IsTerminal as _, Write};
 use std::sync::OnceLock;
 
-use broker_model::Diagnostic;
 use broker_model::exit::Exit;
 use broker_model::terminal::Text;
 use broker_model::text;
 use broker_model::text::counted;
+use broker_model::{Diagnostic, Severity};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// Maximum number of consecutive warnings of one kind that are printed.
@@ -21,14 +21,19 @@ pub(super) fn say(line: impl Into<Text>) {
 
 fn draw(text: &Text) {
     // If standard error is closed, there is no other place to report it.
-    let _ = write(&mut io::stderr().lock(), text);
+    let _ = write(&mut io::stderr().lock(), &text.clone().without_commands());
 }
 
 /// The first error of writing data.
 static UNWRITTEN: OnceLock<io::Error> = OnceLock::new();
 
-/// Writes data to standard output. [`settle`] reports an error.
+/// Writes text for people to standard output. [`settle`] reports an error.
 pub(super) fn data(text: &Text) {
+    document(&text.clone().without_commands());
+}
+
+/// Writes a document for programs to standard output, as it is. [`settle`] reports an error.
+pub(super) fn document(text: &Text) {
     note(write(&mut io::stdout().lock(), text));
 }
 
@@ -54,7 +59,7 @@ pub(super) fn settle(exit: Exit) -> Exit {
 
 /// Writes a part of a dialogue to standard output.
 pub(super) fn ask(text: &Text) -> io::Result<()> {
-    write(&mut io::stdout().lock(), text)
+    write(&mut io::stdout().lock(), &text.clone().without_commands())
 }
 
 fn write(stream: &mut impl Write, text: &Text) -> io::Result<()> {
@@ -103,6 +108,15 @@ impl LiveLines {
             let _ = self.all.clear();
         }
     }
+}
+
+/// Turns problems into warnings, where the command goes on without what they concern.
+pub(super) fn as_warnings(problems: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    let mut warnings = problems;
+    for problem in &mut warnings {
+        problem.severity = Severity::Warning;
+    }
+    warnings
 }
 
 /// Prints the diagnostics in order, the remedy once for consecutive ones of one kind, and of many warnings of

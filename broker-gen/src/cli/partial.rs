@@ -1,6 +1,7 @@
 //! `lock --source S --tool T`: updates these tools and keeps everything else of the source as it is locked.
 
 use broker_model::config::{Config, Source};
+use broker_model::left_out::LeftOut;
 use broker_model::lock::{HiddenTool, Lock, LockedSource, LockedTool};
 use broker_model::text::shown_line;
 use broker_model::{Diagnostic, DiagnosticCode, text};
@@ -60,8 +61,10 @@ pub(super) fn take(
 fn upstream(old: &LockedSource, new: &LockedSource, name: &str) -> Option<String> {
     let exposed = || old.exposed.iter().chain(&new.exposed);
     let hidden = || old.hidden.iter().chain(&new.hidden);
-    let by_server =
-        exposed().any(|tool| tool.upstream_name == name) || hidden().any(|tool| tool.name == name);
+    let left_out = || old.left_out.iter().chain(&new.left_out);
+    let by_server = exposed().any(|tool| tool.upstream_name == name)
+        || hidden().any(|tool| tool.name == name)
+        || left_out().any(|record| key_of(record).as_deref() == Some(name));
     if by_server {
         return Some(name.to_owned());
     }
@@ -83,7 +86,21 @@ fn unknown(old: &LockedSource, new: &LockedSource, name: &str) -> Diagnostic {
     Diagnostic::error(DiagnosticCode::PathInvalid, message).help(help)
 }
 
+/// The key of a part that is left out, if it has a name.
+fn key_of(record: &LeftOut) -> Option<String> {
+    Some(record.kind.key(record.name.as_deref()?))
+}
+
 fn replace(merged: &mut LockedSource, new: &LockedSource, name: &str) {
+    let is_it = |record: &LeftOut| key_of(record).as_deref() == Some(name);
+    merged.left_out.retain(|record| !is_it(record));
+    let records: Vec<_> = new
+        .left_out
+        .iter()
+        .filter(|one| is_it(one))
+        .cloned()
+        .collect();
+    merged.leave_out(records);
     let exposed = |source: &LockedSource| -> Option<LockedTool> {
         let mut tools = source.exposed.iter();
         tools.find(|tool| tool.upstream_name == name).cloned()

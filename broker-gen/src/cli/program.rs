@@ -13,6 +13,20 @@ use tokio::process::Command;
 /// A lock in git may be large.
 const MAX_GIT_BYTES: u64 = 256 << 20;
 const GIT_TIMEOUT: Duration = Duration::from_secs(60);
+/// The variables that tell git which repository it works on. Git sets them for hooks, and they would replace the
+/// repository of the folder.
+const GIT_DISCOVERY: [&str; 10] = [
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_COMMON_DIR",
+    "GIT_PREFIX",
+    "GIT_NAMESPACE",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_SHALLOW_FILE",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+];
 
 /// The exit status and the output of a program.
 #[derive(Debug)]
@@ -29,10 +43,13 @@ pub(super) fn folder_of(file: &Path) -> &Path {
         .unwrap_or(Path::new("."))
 }
 
-/// The output of git in a folder, or its error message, safe to show.
+/// Runs git on the repository of a folder, and returns its output, or its error message, safe to show.
 pub(super) fn git(args: &[&str], folder: &Path) -> Result<String, String> {
     let command = command("git", |command| {
         command.args(args).current_dir(folder);
+        for variable in GIT_DISCOVERY {
+            command.env_remove(variable);
+        }
     });
     let output = run(command, GIT_TIMEOUT, MAX_GIT_BYTES)
         .map_err(|error| format!("git cannot be run: {error}"))?;

@@ -46,7 +46,7 @@ pub(super) fn run(args: &RulesArgs) -> Exit {
         },
     };
     match args.format {
-        Format::Json => output::data(&Text::json(&chosen.iter().map(to_json).collect())),
+        Format::Json => output::document(&Text::json(&chosen.iter().map(to_json).collect())),
         Format::Human if args.rule.is_some() => chosen.iter().for_each(explain),
         Format::Human => table(&chosen),
     }

@@ -29,7 +29,7 @@ enum SchemaFile {
 }
 
 pub(super) fn run(args: &SchemaArgs) -> Exit {
-    output::data(&Text::from(match args.which {
+    output::document(&Text::from(match args.which {
         SchemaFile::Config => CONFIG,
         SchemaFile::Lock => LOCK,
         SchemaFile::Report => REPORT,

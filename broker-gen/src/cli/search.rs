@@ -59,7 +59,10 @@ fn limit(text: &str) -> Result<usize, String> {
 pub(super) async fn run(args: &SearchArgs) -> Exit {
     match render(args).await {
         Ok(text) => {
-            output::data(&text);
+            match args.json {
+                true => output::document(&text),
+                false => output::data(&text),
+            }
             Exit::Ok
         }
         Err(problems) => output::diagnostics(&problems),

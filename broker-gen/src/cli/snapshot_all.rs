@@ -6,7 +6,7 @@ use std::time::Duration;
 use broker_doctor::FailedStart;
 use broker_mcp::{ServerExam, SourceFailure, SourceSpec};
 use broker_model::json::child_pointer;
-use broker_model::lock::strip_volatile;
+use broker_model::lock::{VOLATILE_INSTRUCTIONS, strip_volatile};
 use broker_model::snapshot::{ListedTool, Snapshot};
 use broker_model::{NodePath, SourceCause};
 use broker_process::StderrTail;
@@ -43,8 +43,17 @@ pub(super) struct SnapshotResult {
 pub(super) enum Failure {
     /// The source could not be started or listed.
     Source(Box<FailedSource>),
-    /// Two launches gave different tools; these pointers differ.
-    Unstable(Vec<String>),
+    /// Two launches gave different answers.
+    Unstable(Unstable),
+}
+
+/// A source of which two launches gave different answers.
+#[derive(Debug)]
+pub(super) struct Unstable {
+    /// The first answer.
+    pub(super) snapshot: Box<Snapshot>,
+    /// The places that differ: `/tools/NAME/…`, or within the source.
+    pub(super) pointers: Vec<String>,
 }
 
 /// A source that could not be started or listed, with its output.
@@ -69,6 +78,13 @@ impl FailedSource {
     /// The cause and the message, in one line.
     pub(super) fn message(&self) -> String {
         format!("{}: {}", self.failure.cause, self.failure.message)
+    }
+
+    /// Returns the demands with which a server over HTTP refused the credentials. The server wrote them, so only
+    /// operators read them.
+    pub(super) fn demands(&self) -> Option<&str> {
+        let is_demand = self.failure.cause == SourceCause::NeedsAuth;
+        self.failure.said.as_deref().filter(|_| is_demand)
     }
 
     /// The lines below the message, and the remedy: the findings of `doctor` on a failed start. `spec` is
@@ -143,7 +159,9 @@ async fn take_snapshot(job: &SnapshotJob, tail: &StderrTail) -> Result<Snapshot,
     if unstable.is_empty() {
         Ok(first)
     } else {
-        Err(Failure::Unstable(unstable))
+        let snapshot = Box::new(first);
+        let pointers = unstable;
+        Err(Failure::Unstable(Unstable { snapshot, pointers }))
     }
 }
 
@@ -171,10 +189,12 @@ async fn snapshot(
 /// The pointers at which two launches differ: into a tool (`/tools/NAME/…`) or into the source, without
 /// volatile ones. One tool of each launch is parsed at a time.
 fn compare(first: &Snapshot, second: &Snapshot, volatile: &[String]) -> Vec<String> {
+    let compares_instructions = !volatile.iter().any(|one| one == VOLATILE_INSTRUCTIONS);
     let source = |snapshot: &Snapshot| {
+        let instructions = snapshot.instructions.as_ref();
         serde_json::json!({
             "server_info": snapshot.server_info,
-            "instructions": snapshot.instructions,
+            "instructions": instructions.filter(|_| compares_instructions),
             "capabilities": snapshot.capabilities,
             "protocol_version": snapshot.protocol_version,
         })
@@ -217,6 +237,8 @@ mod tests {
         let tool = json!({"name": "t", "inputSchema": {"properties": {"f": {"default": default}}}});
         Snapshot {
             resources: Vec::new(),
+            left_out: Vec::new(),
+            warnings: Vec::new(),
             server_info: json!({"name": "s"}),
             protocol_version: "2025-11-25".to_owned(),
             capabilities: json!({}),
@@ -244,5 +266,16 @@ mod tests {
             .is_empty()
         );
         assert!(compare(&a, &a, &[]).is_empty());
+    }
+
+    #[test]
+    fn instructions_that_differ_are_named_unless_volatile() {
+        let with = |text: &str| Snapshot {
+            instructions: Some(text.to_owned()),
+            ..snapshot(&[])
+        };
+        let (a, b) = (with("at 10:00"), with("at 10:01"));
+        assert_eq!(compare(&a, &b, &[]), ["/instructions"]);
+        assert!(compare(&a, &b, &["/instructions".to_owned()]).is_empty());
     }
 }

@@ -12,6 +12,7 @@ use clap::Args;
 
 use super::output;
 use crate::build_script;
+use crate::left_out_audits::shown;
 use crate::plan::{self, Entry, Plan};
 use crate::tables::summary;
 
@@ -62,6 +63,9 @@ fn render(args: &TreeArgs) -> Result<Text, Vec<Diagnostic>> {
     for (name, summary) in &lines {
         let line = format!("{name:width$}  {summary}");
         out.push(text!("{}\n", line.trim_end()));
+    }
+    for part in lock.left_out_parts() {
+        out.push(text!("{} {} ({})\n", shown(&part), part.state(), part.code));
     }
     let tools = |of: fn(&broker_model::lock::LockedSource) -> usize| -> usize {
         lock.sources.iter().map(of).sum()

@@ -11,6 +11,7 @@ use broker_model::{Diagnostic, DiagnosticCode, text};
 use clap::Args;
 
 use super::output::{self, say};
+use super::unattended;
 use super::whole_file::write_whole;
 use crate::build_script;
 use crate::plan::{self, Plan};
@@ -25,16 +26,21 @@ pub(super) struct VectorsArgs {
 pub(super) async fn run(args: &VectorsArgs) -> Exit {
     match vectors(&args.file.config).await {
         Ok(()) => Exit::Ok,
-        Err(problems) => output::diagnostics(&problems),
+        Err(problems) => {
+            let exit = output::diagnostics(&problems);
+            unattended::say_reason();
+            exit
+        }
     }
 }
 
 async fn vectors(file: &Path) -> Result<(), Vec<Diagnostic>> {
     let (config, lock) = build_script::read(file, &file.to_string_lossy())?;
     let plan = plan::plan(&config, &lock.sources)?;
-    if super::is_ci() {
-        // A CI run writes nothing, as with `lock`.
-        return vectors_file::load(&config, &plan, file, &file.to_string_lossy()).map(|_| ());
+    if unattended::is_unattended() {
+        // A CI run compares, as with `lock`.
+        let found = vectors_file::load(&config, &plan, file, &file.to_string_lossy());
+        return found.map(|_| ());
     }
     let Some(models) = open(&config, file)? else {
         say("the embedder is `BM25`, which needs no file of vectors");

@@ -14,6 +14,15 @@ const MIN_STALE_AGE: Duration = Duration::from_secs(3600);
 /// Number of random letters and digits in the name of a draft.
 const RANDOM_CHARS: usize = 6;
 
+/// Waits until no other run of this program writes a file in the folder of `path`, so that a run that compares the file
+/// with what it read, and then writes it, undoes nothing. The turn ends when the value is dropped. A file system without
+/// locks of files gives an error, and leaves this to its users.
+pub(super) fn turn(path: &Path) -> io::Result<fs::File> {
+    let folder = fs::File::open(folder_of(path))?;
+    folder.lock()?;
+    Ok(folder)
+}
+
 /// Writes `bytes` to a draft in the same folder and renames it to the file. Drafts of the same file that
 /// killed programs left behind are removed.
 pub(super) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {

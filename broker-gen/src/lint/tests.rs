@@ -20,6 +20,8 @@ fn locked(sources: &[(&str, Option<&str>, Vec<Value>)]) -> Vec<LockedSource> {
     all.map(|(source, (_, instructions, tools))| {
         let snapshot = Snapshot {
             resources: Vec::new(),
+            left_out: Vec::new(),
+            warnings: Vec::new(),
             server_info: json!({}),
             protocol_version: String::new(),
             capabilities: json!({}),
@@ -49,7 +51,11 @@ fn of(tool: Value) -> Vec<String> {
 
 /// `path rule message` of every finding.
 fn across(sources: &[(&str, Option<&str>, Vec<Value>)]) -> Vec<String> {
-    let linted = lint(&locked(sources));
+    of_sources(&locked(sources))
+}
+
+fn of_sources(sources: &[LockedSource]) -> Vec<String> {
+    let linted = lint(sources);
     let all = linted
         .iter()
         .flat_map(|one| one.findings.iter().map(move |found| (one, found)));
@@ -87,7 +93,11 @@ fn lint_finding_has_its_place_and_the_escaped_text() {
     );
     assert_eq!(
         (add.tool.as_deref(), &add.digest, add.path.as_str()),
-        (Some("add it"), &sources[0].exposed[0].digest, "/a/add it")
+        (
+            Some("add it"),
+            &sources[0].exposed[0].digest,
+            "/a/add_it-7fbf4747"
+        )
     );
     let rules: Vec<_> = add
         .findings
@@ -123,7 +133,7 @@ fn lint_finding_has_its_place_and_the_escaped_text() {
 fn lint_checks_every_text_of_a_tool() {
     let hidden = "x\u{200b}y";
     let found = of(json!({
-        "name": hidden,
+        "name": "t",
         "title": hidden,
         "description": hidden,
         "inputSchema": {
@@ -136,7 +146,6 @@ fn lint_checks_every_text_of_a_tool() {
         "unknown": hidden,
     }));
     let mut expected = [
-        "/name",
         "/title",
         "/description",
         "/inputSchema/properties/p/enum/1",
@@ -555,9 +564,18 @@ fn lint_finds_same_and_confusable_names() {
         ["/b/bum_all confusable-name: looks like `/a/burn_all`"]
     );
     assert_eq!(two("get_file", "get_files"), [""; 0]);
-    // Cyrillic letters within a Latin word.
+    // Cyrillic letters within a Latin word. A lock leaves such a name out unless the config names it.
+    assert_eq!(two("get_file", "gеt_filе"), [""; 0]);
+    let mut sources = locked(&[
+        ("a", None, vec![tool("get_file", "One.")]),
+        ("b", None, vec![tool("x", "Other.")]),
+    ]);
+    let mixed = &mut sources[1].exposed[0];
+    "gеt_filе".clone_into(&mut mixed.upstream_name);
+    "gеt_filе".clone_into(&mut mixed.exposed_name);
+    mixed.raw.insert("name".to_owned(), json!("gеt_filе"));
     assert_eq!(
-        two("get_file", "gеt_filе"),
+        of_sources(&sources),
         [
             "/b/gеt_filе mixed-script-name: Cyrillic letters in a Latin word, which reads as `get`",
             "/b/gеt_filе confusable-name: looks like `/a/get_file`"

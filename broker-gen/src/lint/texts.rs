@@ -3,7 +3,8 @@
 
 use serde_json::{Map, Value};
 
-use broker_model::json::child_pointer;
+use broker_model::item::ItemKind;
+use broker_model::json::{child_pointer, exact_number};
 use broker_model::lock::{LockedSource, LockedTool};
 
 /// The kind of a text.
@@ -70,10 +71,13 @@ pub(super) fn texts_of_source(source: &LockedSource) -> Vec<Text<'_>> {
     texts
 }
 
-/// In the order of the tool.
+/// In the order of the tool. The name of a tool with an alias is not among them: no model reads it.
 pub(super) fn texts_of(tool: &LockedTool) -> Vec<Text<'_>> {
     let mut texts = Vec::new();
     members(&tool.raw, "", MemberContext::Other, &mut texts);
+    if tool.kind() == ItemKind::Tool && tool.exposed_name != tool.upstream_name {
+        texts.retain(|text| text.pointer != "/name" || text.role != Role::Name);
+    }
     texts
 }
 
@@ -129,6 +133,8 @@ fn below<'a>(
     texts: &mut Vec<Text<'a>>,
 ) {
     match value {
+        // Digits say nothing to a model.
+        Value::String(_) if exact_number(value).is_some() => {}
         Value::String(text) => texts.push(Text {
             pointer: at,
             text,

@@ -43,10 +43,13 @@ impl Planner<'_> {
         let mut matched = vec![Vec::new(); tools.len()];
         for (index, rule) in access.rules.iter().enumerate() {
             let of_rule: Vec<usize> = (0..tools.len())
-                .filter(|at| rule.matches(tools[*at].path, tools[*at].hints))
+                .filter(|at| rule.matches(&tools[*at]))
                 .collect();
             if of_rule.is_empty() {
-                problems.push(matches_nothing(rule, &tools));
+                match self.names_left_out(rule) {
+                    true => warnings.push(names_left_out_only(rule)),
+                    false => problems.push(matches_nothing(rule, &tools)),
+                }
             }
             problems.extend(check_args(rule, &of_rule, &entries, &tools));
             for at in of_rule {
@@ -66,6 +69,45 @@ impl Planner<'_> {
         self.problems.extend(problems);
         self.plan.warnings.extend(warnings);
     }
+
+    /// Whether a rule may be about a part that the lock leaves out: about its path, or about a path below a source of
+    /// which the tools are not known.
+    fn names_left_out(&self, rule: &Rule) -> bool {
+        let unknown = self.config.sources().filter(|source| {
+            let mut locked = self.plan.sources.iter();
+            !locked.any(|(known, _)| known.path == source.path)
+        });
+        let unknown = unknown.map(|source| &source.path);
+        let mut unknown = unknown.chain(&self.config.disabled);
+        let may_be_below = |pattern: &String, source: &str| {
+            let prefix = pattern.split(['*', '?', '[', '{']).next().unwrap_or("");
+            let below = format!("{}/", source.trim_end_matches('/'));
+            prefix.starts_with(&below) || below.starts_with(prefix)
+        };
+        let written = rule.paths.written();
+        if unknown.any(|path| written.iter().any(|one| may_be_below(one, path.as_str()))) {
+            return true;
+        }
+        let mut sources = self.plan.sources.iter();
+        sources.any(|(source, locked)| {
+            let names = locked.left_out.iter().filter_map(|one| {
+                let name = one.name.as_deref()?;
+                let key = one.kind.key(name);
+                let alias = source.aliases.get(&key).or(source.item_aliases.get(&key));
+                Some(alias.map_or(name, String::as_str))
+            });
+            let parent = source.path.as_str().trim_end_matches('/');
+            let mut paths = names.map(|name| format!("{parent}/{name}"));
+            paths.any(|path| rule.paths.matches(&path)) || locked.more_left_out.is_some()
+        })
+    }
+}
+
+fn names_left_out_only(rule: &Rule) -> Diagnostic {
+    let message = "the rule matches only parts that the lock leaves out";
+    Diagnostic::warning(Code::AccessNoMatch, message)
+        .at(format!("{}/{}", rule.pointer, effect_key(rule)))
+        .help("None: the rule is in force for what returns.")
 }
 
 fn effect_key(rule: &Rule) -> &'static str {
@@ -236,7 +278,9 @@ fn dead_rules(
             }
         }
     }
-    let dead = (0..access.rules.len()).filter(|rule| !live.contains(rule));
+    // A rule without a tool is about parts that the lock leaves out, and is in force for what returns.
+    let has_tool = |rule: &usize| matched.iter().any(|of_tool| of_tool.contains(rule));
+    let dead = (0..access.rules.len()).filter(|rule| !live.contains(rule) && has_tool(rule));
     let has_rows = !matrix.rows.is_empty();
     dead.filter(|_| has_rows)
         .map(|rule| {

@@ -21,7 +21,7 @@ impl<'a> Planner<'a> {
     pub(super) fn check_exposure(&mut self, source: &'a Source, locked: &LockedSource) {
         let hidden = locked.hidden.iter().map(|tool| tool.name.as_str());
         let hidden = hidden.filter(|name| is_tool(name));
-        if locked.exposed.is_empty() {
+        if locked.exposed.is_empty() && locked.left_out.is_empty() {
             let hidden: Vec<&str> = hidden.collect();
             if self.check_level(source, &hidden) {
                 self.check_whole_filter(source, &hidden);
@@ -31,7 +31,10 @@ impl<'a> Planner<'a> {
         let exposed = locked.exposed.iter();
         let exposed = exposed.map(|tool| tool.upstream_name.as_str());
         let exposed = exposed.filter(|name| is_tool(name));
-        let names: Vec<&str> = exposed.chain(hidden).collect();
+        let left_out = locked.left_out.iter();
+        let left_out = left_out.filter(|part| part.kind == ItemKind::Tool);
+        let left_out = left_out.filter_map(|part| part.name.as_deref());
+        let names: Vec<&str> = exposed.chain(hidden).chain(left_out).collect();
         self.check_patterns(source, &names);
     }
 
@@ -130,6 +133,9 @@ impl<'a> Planner<'a> {
     ) {
         let shown = shown_line(name, 100);
         let below = format!("/{key}/{}", broker_model::json::escape_token(name));
+        if is_left_out(locked, name) {
+            return self.warn_left_out(source, &below, name, key);
+        }
         let is_hidden = locked.hidden.iter().any(|tool| tool.name == name);
         let (message, help) = match source.exposure.hidden_by(name) {
             Some(by @ HiddenBy::Word(_)) if is_hidden => (
@@ -170,6 +176,31 @@ impl<'a> Planner<'a> {
             Some(help),
         );
     }
+}
+
+impl Planner<'_> {
+    /// Warns about a key of the config that names a part that the lock leaves out.
+    pub(super) fn warn_left_out(&mut self, source: &Source, below: &str, name: &str, key: &str) {
+        let message = format!(
+            "`{key}` names `{}` of `{}`, which the lock leaves out",
+            shown_line(name, 100),
+            source.path
+        );
+        let warning = Diagnostic::warning(DiagnosticCode::OverrideUnknown, message)
+            .at(format!("{}{below}", source.pointer))
+            .help("None: the key counts again when the lock has it.");
+        self.plan.warnings.push(self.config.place(warning));
+    }
+}
+
+/// Whether the lock leaves out the tool or item with this key.
+pub(super) fn is_left_out(locked: &LockedSource, key: &str) -> bool {
+    let mut parts = locked.left_out.iter();
+    parts.any(|part| {
+        part.name
+            .as_deref()
+            .is_some_and(|name| part.kind.key(name) == key)
+    }) || locked.more_left_out.is_some()
 }
 
 /// Whether a key is that of a tool.

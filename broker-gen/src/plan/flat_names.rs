@@ -9,7 +9,7 @@ use broker_model::json::escape_token;
 use broker_model::text::shown_line;
 use broker_model::{Diagnostic, DiagnosticCode, NodePath};
 
-use super::{Entry, Plan, ToolEntry};
+use super::{Clash, Entry, Plan, ToolEntry};
 
 /// The maximum number of paths that one message names.
 const MAX_NAMED: usize = 5;
@@ -17,8 +17,8 @@ const MAX_NAMED: usize = 5;
 /// A tool with its path.
 type Named<'p> = (&'p NodePath, &'p ToolEntry<'p>);
 
-/// An error for each flat name that a meta-tool or several tools have.
-pub(super) fn clashes(config: &Config, plan: &Plan<'_>) -> Vec<Diagnostic> {
+/// Each flat name that a meta-tool or several tools have.
+pub(super) fn clashes(config: &Config, plan: &Plan<'_>) -> Vec<Clash> {
     let mut tools: BTreeMap<String, Vec<Named<'_>>> = BTreeMap::new();
     for (path, entry) in &plan.entries {
         if let Entry::Tool(tool) = entry
@@ -38,7 +38,14 @@ pub(super) fn clashes(config: &Config, plan: &Plan<'_>) -> Vec<Diagnostic> {
             tools => format!("{} the same flat name, `{name}`", subject(tools)),
         };
         let last = tools.last()?;
-        Some(config.place(at_alias(plan, *last, message)))
+        let part = |(_, tool): &Named<'_>| {
+            let (source, _) = plan.sources[tool.source];
+            (source.path.clone(), tool.tool.upstream_name.clone())
+        };
+        Some(Clash {
+            parts: tools.iter().map(part).collect(),
+            problem: config.place(at_alias(plan, *last, message)),
+        })
     };
     tools.iter().filter_map(problem).collect()
 }

@@ -12,7 +12,8 @@ use broker_model::text::shown_line;
 use broker_model::trust::ResourceMode;
 use broker_model::uri_template::UriTemplate;
 
-use super::{Diagnostic, Planner};
+use super::exposure::is_left_out;
+use super::{Clash, Diagnostic, Planner};
 
 impl<'a> Planner<'a> {
     /// Filters and aliases of prompts and resources that have no effect.
@@ -123,6 +124,10 @@ impl<'a> Planner<'a> {
             );
             let below = format!("/{name}/{}", escape_token(id));
             let help = "Correct the name, or admit it in the filter.".to_owned();
+            if is_left_out(locked, key) {
+                self.warn_left_out(source, &below, id, name);
+                continue;
+            }
             self.error(
                 source,
                 &below,
@@ -136,37 +141,42 @@ impl<'a> Planner<'a> {
     /// Names of prompts and URIs that several sources lock, and templates of several sources that may have a common URI:
     /// a request by the name or the URI must have one source.
     pub(super) fn check_item_clashes(&mut self) {
-        let mut problems = Vec::new();
+        let mut found = Vec::new();
         let mut known: BTreeMap<&str, &Source> = BTreeMap::new();
-        let mut templates: Vec<(UriTemplate, &Source)> = Vec::new();
+        let mut templates: Vec<(UriTemplate, &str, &Source)> = Vec::new();
         for (source, locked) in &self.plan.sources {
             let tools = locked.exposed.iter().map(|tool| &*tool.upstream_name);
             for key in tools.filter(|key| has_common_name(key)) {
                 let (kind, id) = ItemKind::of_key(key);
                 if let Some(other) = known.insert(key, source) {
                     let what = format!("the {} `{}`", kind.as_str(), shown_line(id, 160));
-                    problems.push(clash(&what, other, source, kind));
+                    found.push(clash(&what, (other, key), (source, key), kind));
                 } else if kind == ItemKind::Template
                     && let Ok(template) = UriTemplate::parse(id)
                 {
-                    templates.push((template, source));
+                    templates.push((template, key, source));
                 }
             }
         }
-        for (at, (one, source)) in templates.iter().enumerate() {
+        for (at, (one, key, source)) in templates.iter().enumerate() {
             let others = templates[at + 1..].iter();
             let overlapping =
-                others.filter(|(other, of)| of.path != source.path && one.may_overlap(other));
-            for (other, of) in overlapping {
+                others.filter(|(other, _, of)| of.path != source.path && one.may_overlap(other));
+            for (other, other_key, of) in overlapping {
                 let [one, other] = [one, other].map(|it| shown_line(it.as_str(), 160));
                 let what = format!("a URI of both templates `{one}` and `{other}`");
-                problems.push(clash(&what, source, of, ItemKind::Template));
+                found.push(clash(
+                    &what,
+                    (source, key),
+                    (of, other_key),
+                    ItemKind::Template,
+                ));
             }
         }
-        let problems = problems
-            .into_iter()
-            .map(|problem| self.config.place(problem));
-        self.problems.extend(problems);
+        for mut clash in found {
+            clash.problem = self.config.place(clash.problem);
+            self.clashes.push(clash);
+        }
     }
 }
 
@@ -175,12 +185,18 @@ fn has_common_name(key: &str) -> bool {
     ItemKind::of_key(key).0 != ItemKind::Tool && !item::is_live(key)
 }
 
-fn clash(what: &str, one: &Source, other: &Source, kind: ItemKind) -> Diagnostic {
-    let message = format!("`{}` and `{}` both have {what}", one.path, other.path);
+/// What two sources have in common; each side is a source and the key of its entry.
+fn clash(what: &str, one: (&Source, &str), other: (&Source, &str), kind: ItemKind) -> Clash {
+    let part = |(source, key): (&Source, &str)| (source.path.clone(), key.to_owned());
+    let (of_one, of_other) = (&one.0.path, &other.0.path);
+    let message = format!("`{of_one}` and `{of_other}` both have {what}");
     let filter = filter_of(kind);
-    Diagnostic::error(DiagnosticCode::ItemClash, message)
-        .at(other.pointer.clone())
-        .help(format!("Exclude it by `{filter}` of one of them."))
+    Clash {
+        parts: vec![part(one), part(other)],
+        problem: Diagnostic::error(DiagnosticCode::ItemClash, message)
+            .at(other.0.pointer.clone())
+            .help(format!("Exclude it by `{filter}` of one of them.")),
+    }
 }
 
 /// The key of the config with the filter of a kind.

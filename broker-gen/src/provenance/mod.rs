@@ -95,6 +95,9 @@ pub enum PythonRunner {
     Apart,
 }
 
+/// How a version is written without an editor.
+const BY_LOCK: &str = "`broker-gen lock --pin` does so for `npx` and `uvx`";
+
 impl Requested {
     /// Whether exactly one version is requested; a file always is.
     pub fn is_pinned(&self) -> bool {
@@ -119,11 +122,11 @@ impl Requested {
             _ if self.is_pinned() => None,
             Self::Npm { name, version, .. } => Some((
                 format!("the package `{}` {}", shown(name), said(version)),
-                format!("Name one version: `{}@VERSION`.", shown(name)),
+                format!("Name one version: `{}@VERSION`; {BY_LOCK}.", shown(name)),
             )),
             Self::Pypi { name, version, .. } => Some((
                 format!("the package `{}` {}", shown(name), said(version)),
-                format!("Name one version: `{}==VERSION`.", shown(name)),
+                format!("Name one version: `{}==VERSION`; {BY_LOCK}.", shown(name)),
             )),
             Self::Image { name, tag, .. } => Some((
                 match tag {

@@ -1,10 +1,12 @@
 //! The rules of access in the tables: the rows of the tools, and what the rows refer to.
 
+use broker_model::NodePath;
 use broker_model::access::{Access, Denied, GroupSet, Hints, Matrix, ToolFacts};
+use broker_model::alias::readable_path;
 use broker_model::config::Config;
 
 use super::{AccessTable, Tool};
-use crate::plan::{Entry, Plan};
+use crate::plan::{Entry, Plan, ToolEntry};
 
 /// Applies the rules of a config to the tools, which are in the order of the plan.
 pub(super) fn apply(config: &Config, plan: &Plan<'_>, tools: &mut [Tool]) -> Option<AccessTable> {
@@ -18,21 +20,29 @@ pub(super) fn apply(config: &Config, plan: &Plan<'_>, tools: &mut [Tool]) -> Opt
     let narrowings = matrix.narrowings.iter();
     Some(AccessTable {
         digest: config.access_digest()?,
-        narrowings: narrowings.map(|one| one.schema.to_string()).collect(),
+        narrowings: narrowings
+            .map(|one| broker_model::json::to_text(&one.schema))
+            .collect(),
         ..settings(access)
     })
 }
 
-/// The paths and reviewed hints of the tools of a plan, in its order, by which rules select tools.
+/// The tools of a plan, in its order, by what rules select them.
 pub(crate) fn facts<'p>(plan: &'p Plan<'_>) -> Vec<ToolFacts<'p>> {
     let tools = plan.entries.iter().filter_map(|(path, entry)| match entry {
-        Entry::Tool(tool) => Some(ToolFacts {
-            path: path.as_str(),
-            hints: Hints::of(tool.annotations().as_ref()),
-        }),
+        Entry::Tool(tool) => Some(facts_of(path, tool)),
         Entry::Node { .. } => None,
     });
     tools.collect()
+}
+
+/// A tool, by what rules select it: its path and its reviewed hints.
+pub(crate) fn facts_of<'p>(path: &'p NodePath, tool: &ToolEntry<'_>) -> ToolFacts<'p> {
+    ToolFacts {
+        path: path.as_str(),
+        readable: readable_path(path.as_str(), &tool.tool.upstream_name),
+        hints: Hints::of(tool.annotations().as_ref()),
+    }
 }
 
 /// The members of the section other than its rules.

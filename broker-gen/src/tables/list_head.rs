@@ -1,6 +1,8 @@
 //! The part of the list entry of a tool, prompt, template or resource that the lock has.
 
 use broker_model::item::ItemKind;
+use broker_model::json::to_text;
+use broker_model::null_members::remove_nulls;
 use serde_json::Value;
 
 use super::description;
@@ -15,14 +17,14 @@ pub(super) fn list_head(tool: &ToolEntry<'_>) -> String {
     }
     let title = raw.get("title").filter(|title| title.is_string());
     let members = [
-        ("title", title.map(Value::to_string)),
+        ("title", title.map(to_text)),
         (
             "description",
             description(tool).map(|text| Value::from(text).to_string()),
         ),
         (
             "annotations",
-            tool.annotations().map(|value| value.to_string()),
+            tool.annotations().map(|value| to_text(&value)),
         ),
     ];
     let members = members.into_iter();
@@ -37,10 +39,11 @@ pub(super) fn list_head(tool: &ToolEntry<'_>) -> String {
 fn item_head(tool: &ToolEntry<'_>) -> String {
     let mut raw = tool.tool.raw.clone();
     raw.remove("inputSchema");
+    remove_nulls(&mut raw);
     if let Some(description) = description(tool) {
         raw.insert("description".to_owned(), Value::from(description));
     }
-    let members = Value::Object(raw).to_string();
+    let members = to_text(&raw);
     let inner = members
         .strip_prefix('{')
         .and_then(|rest| rest.strip_suffix('}'));

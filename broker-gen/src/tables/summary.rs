@@ -116,6 +116,7 @@ mod tests {
             summary: None,
             exposed_name: name.to_owned(),
             digest: Digest::of_tool(&raw),
+            unvalidated: false,
             raw,
         };
         summary(None, &tool)

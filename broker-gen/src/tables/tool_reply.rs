@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use broker_model::NodePath;
+use broker_model::json::to_text;
 use serde_json::Value;
 
 use super::summary::tool_summary;
@@ -31,12 +32,15 @@ impl ToolReply {
         member("description", Value::from(description).to_string());
         let args_schema = member("args_schema", args_schema(tool));
         if let Some(example) = tool.said.and_then(|said| said.example_args.as_ref()) {
-            member("example_args", Value::Object(example.clone()).to_string());
+            member("example_args", to_text(example));
         }
-        let output_schema = raw.get("outputSchema");
-        let output_schema = output_schema.map(|value| member("output_schema", value.to_string()));
+        let output_schema = raw.get("outputSchema").filter(|schema| !schema.is_null());
+        let output_schema = output_schema.map(|value| member("output_schema", to_text(value)));
         if let Some(value) = tool.annotations() {
-            member("annotations", value.to_string());
+            member("annotations", to_text(&value));
+        }
+        if tool.tool.unvalidated {
+            member("unvalidated", "true".to_owned());
         }
         member("digest", Value::from(tool.tool.digest.as_str()).to_string());
         text.push('}');

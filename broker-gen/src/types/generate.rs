@@ -1,6 +1,7 @@
 //! Generates the code of one schema: simplified, run through typify, refined, inspected; a failure falls
 //! back step by step to a map. A panic of typify is a failure as well and is not printed.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Once;
@@ -12,7 +13,7 @@ use typify::{MapType, TypeSpace, TypeSpaceSettings};
 
 use super::outline::{Outline, Shape};
 use super::refine::Refined;
-use super::simplify::simplify;
+use super::simplify::{simplify, without_exact_numbers};
 use super::{Level, Reason, SchemaOf, inspect, refine};
 
 /// The type of numbers that need not be integers: keeps the written form.
@@ -24,6 +25,9 @@ pub(super) const MAX_TOOL_BYTES: usize = 256 << 10;
 pub(super) const MAX_TOOL_ITEMS: usize = 2000;
 /// The reason if the code would be too large.
 const TOO_LARGE: &str = "the code would be larger than 256 KiB or 2000 items";
+
+/// The reason if keywords with exact numbers are left out.
+const EXACT_NUMBERS: &str = "it has numbers that neither 64 bits nor a double hold";
 
 /// The code for one schema.
 #[derive(Clone, Debug)]
@@ -85,9 +89,13 @@ pub(super) fn generate(of: SchemaOf, schema: Option<&Value>) -> Generated {
     let Some(schema) = schema else {
         return map(of, vec![reason("there is no schema")]);
     };
-    let mut failures = Vec::new();
+    let schema = broker_schema::readable(schema);
+    let (schema, mut failures) = match without_exact_numbers(&schema) {
+        None => (schema, Vec::new()),
+        Some(wider) => (Cow::Owned(wider), vec![reason(EXACT_NUMBERS)]),
+    };
     for (plain, level) in [(false, Level::Widened), (true, Level::Plain)] {
-        let outline = match simplify(schema, of, plain) {
+        let outline = match simplify(&schema, of, plain) {
             Ok(outline) => outline,
             Err(reason) => return map(of, vec![reason]),
         };
@@ -134,6 +142,11 @@ pub(super) fn generate(of: SchemaOf, schema: Option<&Value>) -> Generated {
         }
     }
     map(of, failures)
+}
+
+/// The map of a tool that is served although one of its schemas is not valid.
+pub(super) fn unvalidated(of: SchemaOf) -> Generated {
+    map(of, vec![reason("the tool is served unvalidated")])
 }
 
 fn reason(text: &str) -> Reason {

@@ -110,10 +110,15 @@ fn types_within(plan: &Plan<'_>, bytes: usize) -> Types {
             continue;
         }
         let raw = &tool.tool.raw;
-        let mut args = generate::generate(SchemaOf::Args, raw.get("inputSchema"));
+        let generated = |of, schema| match tool.tool.unvalidated {
+            true => generate::unvalidated(of),
+            false => generate::generate(of, schema),
+        };
+        let mut args = generated(SchemaOf::Args, raw.get("inputSchema"));
         let mut output = raw
             .get("outputSchema")
-            .map(|schema| generate::generate(SchemaOf::Output, Some(schema)));
+            .filter(|schema| !schema.is_null())
+            .map(|schema| generated(SchemaOf::Output, Some(schema)));
         room.take(&mut args, output.as_mut());
         for (schema, made) in [
             (SchemaOf::Args, Some(&args)),

@@ -46,6 +46,8 @@ fn of_three(bytes: usize) -> Types {
     });
     let snapshot = Snapshot {
         resources: Vec::new(),
+        left_out: Vec::new(),
+        warnings: Vec::new(),
         server_info: json!({"name": "n", "version": "1"}),
         protocol_version: "2025-11-25".to_owned(),
         capabilities: json!({}),

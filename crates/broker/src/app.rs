@@ -1,6 +1,7 @@
 //! The composition root: connects command line, config, secret, listener, core, surface and shutdown.
 //! It makes no decisions about tools or requests.
 
+use std::cell::Cell;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::OnceLock;
@@ -10,6 +11,7 @@ use broker_mcp::Environment;
 use broker_model::Diagnostic;
 use broker_model::exit::Exit;
 use broker_model::terminal::Text;
+use broker_model::text::shell_word;
 use broker_process::guard::{self, Input, ProcessRole};
 use clap::Parser as _;
 use tokio::runtime;
@@ -32,12 +34,14 @@ mod startup;
 mod status;
 mod stdio;
 mod tree;
+mod watch;
 
 pub use open::OpenOptions;
 pub(crate) use open::{close, open};
 
 use crate::catalog::{self, Catalog};
 use crate::cli::{Cli, KeyVerb, LogLevel, ServeOptions, Verb};
+use crate::core::{PartialStart, StaleSource};
 use crate::logging::{self, LogOutput};
 use failure::Failure;
 use mcp::McpVariables;
@@ -60,7 +64,9 @@ pub fn main(catalog: &'static Catalog) -> ExitCode {
             return ExitCode::from(error.exit_code() as u8);
         }
     };
-    run(&cli, CatalogOrigin::Compiled, || Ok(catalog))
+    run(&cli, CatalogOrigin::Compiled, &|_| {
+        Ok(ServedCatalog::of(catalog))
+    })
 }
 
 /// Runs a broker over the catalog that `read` makes of `config` and its lock, on this machine only. As
@@ -68,18 +74,51 @@ pub fn main(catalog: &'static Catalog) -> ExitCode {
 pub fn serve(
     options: ServeOptions,
     config: PathBuf,
-    read: impl FnOnce() -> Result<&'static Catalog, Vec<Diagnostic>>,
+    read: impl Fn(StaleSources) -> Result<ServedCatalog, Vec<Diagnostic>>,
 ) -> ExitCode {
     guard::deny_inspection();
-    run(&options.into_cli(config), CatalogOrigin::Lock, read)
+    run(&options.into_cli(config), CatalogOrigin::Lock, &read)
 }
 
-/// Runs a command line. `read` is called at most once, in the process that uses the catalog.
-fn run(
-    cli: &Cli,
-    origin: CatalogOrigin,
-    read: impl FnOnce() -> Result<&'static Catalog, Vec<Diagnostic>>,
-) -> ExitCode {
+/// Reads the catalog.
+type ReadCatalog<'a> = &'a dyn Fn(StaleSources) -> Result<ServedCatalog, Vec<Diagnostic>>;
+
+/// Whether a lock that is stale for some sources is served for the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StaleSources {
+    /// The whole lock is refused.
+    Refused,
+    /// The sources are not started, and calls of their tools fail with `lock_stale`.
+    LeftOut,
+}
+
+/// A catalog that was made of a config and its lock.
+#[derive(Debug)]
+pub struct ServedCatalog {
+    /// The catalog.
+    pub catalog: &'static Catalog,
+    /// The sources whose part of the lock is stale.
+    pub stale: Vec<StaleSource>,
+    /// Problems that refuse nothing.
+    pub warnings: Vec<Diagnostic>,
+    /// The files that it was made of.
+    pub files: Vec<PathBuf>,
+}
+
+impl ServedCatalog {
+    /// A catalog without problems.
+    const fn of(catalog: &'static Catalog) -> Self {
+        Self {
+            catalog,
+            stale: Vec::new(),
+            warnings: Vec::new(),
+            files: Vec::new(),
+        }
+    }
+}
+
+/// Runs a command line. `read` is called in the process that uses the catalog: once, and again at each reload.
+fn run(cli: &Cli, origin: CatalogOrigin, read: ReadCatalog<'_>) -> ExitCode {
     let output = LogOutput::new(cli.options.log_format);
     // The log is also written out when a panic ends this function.
     let _finish = FlushOnDrop(&output);
@@ -90,7 +129,12 @@ fn run(
         Some(Verb::Status(_) | Verb::Connect(_) | Verb::Key(_)) => LogLevel::Warn,
     };
     output.install(level.into());
-    let read = || usable(read().map_err(Failure::Diagnostics)?);
+    let allowed = match cli.is_stdio() {
+        true => StaleSources::LeftOut,
+        false => StaleSources::Refused,
+    };
+    let reread = read;
+    let read = || usable(read(allowed).map_err(Failure::Diagnostics)?);
     let outcome = if let Some(Verb::Status(args)) = &cli.verb {
         in_runtime(&output, status::run(args, &output))
     } else if let Some(Verb::Connect(args)) = &cli.verb {
@@ -99,36 +143,18 @@ fn run(
         key::run(args, &output)
     } else if cli.version || cli.options.dump_tree.is_some() {
         // Starts no source, and so needs no guard.
-        read().and_then(|catalog| tree::print(&printed(catalog, cli)))
+        read().and_then(|read| tree::print(&printed(read.catalog, cli)))
     } else {
         match guard::enter(input(cli)) {
             Ok(ProcessRole::Guard(code)) => return ExitCode::from(code),
-            Ok(ProcessRole::Broker(signals, reload_signals)) => read().and_then(|catalog| {
-                let startup = Startup {
-                    catalog,
-                    origin,
-                    cli,
-                    // Other starts do not use them.
-                    mcp: if cli.verb.is_none() && !cli.is_stdio() {
-                        McpVariables::read()?
-                    } else {
-                        McpVariables::default()
-                    },
-                    view: if cli.verb.is_none() {
-                        ViewVariables::read(|name| std::env::var(name).ok())?
-                    } else {
-                        ViewVariables::default()
-                    },
-                    list_changed_exec: OnceLock::new(),
-                    environment: Environment::capture(),
-                    output: &output,
-                };
+            Ok(ProcessRole::Broker(signals, reload_signals)) => {
                 let signal_receivers = SignalReceivers {
                     signals,
                     reload_signals,
                 };
-                in_runtime(&output, start(startup, signal_receivers))
-            }),
+                let made = read().and_then(|read| startup(read, (origin, reread), cli, &output));
+                in_runtime(&output, start(made, cli, &output, signal_receivers))
+            }
             Err(error) => Err(Failure::Internal(format!(
                 "cannot install signal handlers: {error}"
             ))),
@@ -158,9 +184,9 @@ fn printed(catalog: &Catalog, cli: &Cli) -> Text {
 }
 
 /// A catalog that this library can read.
-fn usable(catalog: &'static Catalog) -> Result<&'static Catalog, Failure> {
-    match catalog.format {
-        catalog::FORMAT => Ok(catalog),
+fn usable(read: ServedCatalog) -> Result<ServedCatalog, Failure> {
+    match read.catalog.format {
+        catalog::FORMAT => Ok(read),
         found => Err(Failure::Catalog { found }),
     }
 }
@@ -194,13 +220,78 @@ fn in_runtime(
     outcome
 }
 
-async fn start(startup: Startup<'_>, signal_receivers: SignalReceivers) -> Result<Exit, Failure> {
-    let cli = startup.cli;
+/// The inputs of a start with this catalog.
+fn startup<'a>(
+    read: ServedCatalog,
+    (origin, reread): (CatalogOrigin, ReadCatalog<'a>),
+    cli: &'a Cli,
+    output: &'a LogOutput,
+) -> Result<Startup<'a>, Failure> {
+    read.warnings.iter().for_each(warn);
+    Ok(Startup {
+        catalog: Cell::new(read.catalog),
+        files: read.files,
+        reread,
+        partial: PartialStart {
+            allows_missing_variables: cli.is_stdio() || origin == CatalogOrigin::Lock,
+            doctor: cli.is_stdio().then(|| doctor_command(cli, origin)),
+            stale: read.stale,
+        },
+        origin,
+        cli,
+        // Other starts do not use them.
+        mcp: if cli.verb.is_none() && !cli.is_stdio() {
+            McpVariables::read()?
+        } else {
+            McpVariables::default()
+        },
+        view: if cli.verb.is_none() {
+            ViewVariables::read(|name| std::env::var(name).ok())?
+        } else {
+            ViewVariables::default()
+        },
+        list_changed_exec: OnceLock::new(),
+        environment: Environment::capture(),
+        output,
+    })
+}
+
+/// The command that examines the sources of this broker.
+fn doctor_command(cli: &Cli, origin: CatalogOrigin) -> String {
+    let (program, option) = match origin {
+        CatalogOrigin::Compiled => ("mcp-broker doctor", ""),
+        CatalogOrigin::Lock => ("broker-gen doctor", "--config "),
+    };
+    match &cli.config {
+        Some(config) => format!(
+            "{program} {option}{}",
+            shell_word(&config.to_string_lossy())
+        ),
+        None => program.to_owned(),
+    }
+}
+
+async fn start(
+    made: Result<Startup<'_>, Failure>,
+    cli: &Cli,
+    output: &LogOutput,
+    signal_receivers: SignalReceivers,
+) -> Result<Exit, Failure> {
+    reload::check(cli)?;
+    if cli.is_stdio() {
+        stdio::check(cli)?;
+    }
+    let startup = match made {
+        Ok(startup) => startup,
+        Err(failure) if cli.is_stdio() => {
+            return stdio::explain(failure, output, signal_receivers).await;
+        }
+        Err(failure) => return Err(failure),
+    };
     if let Some(Verb::Doctor(args)) = &cli.verb {
         let signals = signal_receivers.signals;
-        return doctor::run(startup.catalog, args, startup.output, signals).await;
+        return doctor::run(startup.catalog.get(), args, startup.output, signals).await;
     }
-    reload::check(cli)?;
     startup.announce();
     if cli.is_stdio() {
         stdio::start(startup, signal_receivers).await

@@ -134,6 +134,8 @@ fn nearest_word(text: &str, words: &[&'static str]) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use broker_model::config::own_broker::FLAGS;
+
     use super::*;
 
     fn parse(args: &[&str]) -> Result<Cli, clap::Error> {
@@ -143,6 +145,17 @@ mod tests {
     #[test]
     fn command_line_definition_is_valid() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_option_without_a_value_is_known_to_the_search_for_the_own_broker() {
+        let command = Cli::command();
+        let options = command.get_arguments();
+        let options = options.filter(|option| !option.get_action().takes_values());
+        for name in options.filter_map(clap::Arg::get_long) {
+            let flag = format!("--{name}");
+            assert!(FLAGS.contains(&flag.as_str()), "{flag}");
+        }
     }
 
     #[test]

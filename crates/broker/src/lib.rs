@@ -21,8 +21,9 @@ mod secret;
 mod status;
 mod surface;
 
-pub use app::{main, serve};
+pub use app::{ServedCatalog, StaleSources, main, serve};
 pub use broker_core as core;
+pub use broker_core::StaleSource;
 pub use broker_core::catalog;
 pub use cli::ServeOptions;
 #[doc(hidden)]

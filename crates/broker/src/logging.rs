@@ -100,9 +100,9 @@ impl LogOutput {
         Text::json_text(&self.masked(json))
     }
 
-    /// Text for people, with secrets masked.
+    /// Text for people, with secrets masked and without commands of CI runners.
     pub(crate) fn human_text(&self, text: &Text) -> Text {
-        text.redacted(&self.redactor.load())
+        text.redacted(&self.redactor.load()).without_commands()
     }
 
     /// Writes a requested text to stdout, and fails if it cannot be written.
@@ -120,7 +120,7 @@ impl LogOutput {
         let event = self.masked(event.trim_end_matches('\n'));
         let text = match self.format {
             // One line for each event: foreign text must not be able to begin another line.
-            Format::Human => Text::line(&event),
+            Format::Human => Text::line(&event).without_commands(),
             Format::Json => Text::json_text(&event).trimmed(),
         };
         self.queue.push_line(&line(&text));

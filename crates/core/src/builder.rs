@@ -8,14 +8,16 @@ use std::sync::Arc;
 
 use broker_mcp::Environment;
 use broker_model::Diagnostic;
-use broker_model::config::{Config, Embedder, Unreachable};
+use broker_model::config::{Config, Embedder, StartDefaults};
 
 use crate::Core;
 use crate::admission::{Admission, Filters, HealthView};
 use crate::catalog::Catalog;
 use crate::clock::{Clock, SystemClock};
+use crate::errors::error::CoreError;
+use crate::generations::{Generations, Kept};
 use crate::sources::setup;
-use crate::types::StartMode;
+use crate::types::{PartialStart, StartMode};
 
 /// The parts of a core that does not exist yet. Every part but the catalog has a default.
 pub struct CoreBuilder<'a> {
@@ -24,8 +26,12 @@ pub struct CoreBuilder<'a> {
     pub(crate) environment: Option<&'a Environment>,
     pub(crate) base: &'a Path,
     pub(crate) mode: StartMode,
-    pub(crate) unreachable: Unreachable,
+    pub(crate) start_defaults: StartDefaults,
     pub(crate) embedder: Option<Embedder>,
+    pub(crate) failure: Option<Box<CoreError>>,
+    pub(crate) partial: PartialStart,
+    /// The parts of a running broker whose catalog this one replaces.
+    pub(crate) kept: Option<Kept>,
     pub(crate) filters: Filters,
     pub(crate) clock: Arc<dyn Clock>,
 }
@@ -38,8 +44,11 @@ impl<'a> CoreBuilder<'a> {
             environment: None,
             base: Path::new("."),
             mode: StartMode::Plain,
-            unreachable: Unreachable::Refuse,
+            start_defaults: StartDefaults::default(),
             embedder: None,
+            failure: None,
+            kept: None,
+            partial: PartialStart::default(),
             filters: Filters::default(),
             clock: Arc::new(SystemClock),
         }
@@ -68,11 +77,10 @@ impl<'a> CoreBuilder<'a> {
         self
     }
 
-    /// The reaction to sources that cannot be reached, if the config sets none. Default:
-    /// [`Unreachable::Refuse`].
+    /// The settings of the start that the config leaves out. Default: those of a broker over HTTP.
     #[must_use]
-    pub const fn unreachable(mut self, unreachable: Unreachable) -> Self {
-        self.unreachable = unreachable;
+    pub const fn start_defaults(mut self, defaults: StartDefaults) -> Self {
+        self.start_defaults = defaults;
         self
     }
 
@@ -84,17 +92,31 @@ impl<'a> CoreBuilder<'a> {
         self
     }
 
+    /// The error of every call, for a broker that could not be started and still has a client to answer. Default: none.
+    #[must_use]
+    pub fn failure(mut self, failure: CoreError) -> Self {
+        self.failure = Some(Box::new(failure));
+        self
+    }
+
+    /// The sources that may be left out. Default: none.
+    #[must_use]
+    pub fn partial(mut self, partial: PartialStart) -> Self {
+        self.partial = partial;
+        self
+    }
+
     /// A filter that removes tools for callers, in addition to the rules of access. Default: none.
     #[must_use]
     pub fn admission(mut self, admission: impl Admission + 'static) -> Self {
-        self.filters.admission = Some(Box::new(admission));
+        self.filters.admission = Some(Arc::new(admission));
         self
     }
 
     /// A filter that removes the tools of sources by their health. Default: health removes no tool.
     #[must_use]
     pub fn health_view(mut self, view: impl HealthView + 'static) -> Self {
-        self.filters.health = Some(Box::new(view));
+        self.filters.health = Some(Arc::new(view));
         self
     }
 
@@ -129,7 +151,7 @@ impl<'a> CoreBuilder<'a> {
     ///
     /// All problems of the catalog, the config and the variables together.
     pub fn build(self) -> Result<Core, Vec<Diagnostic>> {
-        setup::build(self).map(|inner| Core(Arc::new(inner)))
+        setup::build(self).map(|inner| Core(Arc::new(Generations::new(inner))))
     }
 }
 

@@ -46,6 +46,47 @@ pub struct Catalog {
     pub search: SearchTables,
 }
 
+/// The catalog without an entry below the root: that of a broker whose own catalog could not be read.
+pub static NONE: Catalog = Catalog {
+    format: FORMAT,
+    catalog_digest: "",
+    root_digest: "",
+    config_digest: "",
+    config_name: "none.json",
+    config: r#"{"mcpServers":{}}"#,
+    blob: NONE_BLOB,
+    entries: &[Entry {
+        path: "/",
+        kind: EntryKind::Node {
+            children: &[],
+            tree: span_of_none(NONE_BLOB.len()),
+            tree_etag: "\"0\"",
+        },
+        head: span_of_none(NONE_HEAD),
+        desc: span_of_none(NONE_BLOB.len()),
+        desc_head: span_of_none(NONE_HEAD),
+        desc_etag: "\"0\"",
+    }],
+    tools: &[],
+    flat_order: &[],
+    sources: &[],
+    areas: &[],
+    access: None,
+    search: SearchTables::EMPTY,
+};
+
+const NONE_BLOB: &str =
+    r#"{"path":"/","type":"node","summary":"No tool can be called","children":[]}"#;
+/// The length of the head of the root: everything before `,"children"`.
+const NONE_HEAD: usize = NONE_BLOB.len() - r#","children":[]}"#.len();
+
+const fn span_of_none(len: usize) -> Span {
+    Span {
+        at: 0,
+        len: len as u32,
+    }
+}
+
 use broker_model::item::ItemKind;
 
 pub use broker_embed::HAS_LOCAL_MODELS;
@@ -182,6 +223,8 @@ pub struct Tool {
     /// Whether its reviewed annotations say that a second call has no further effect: `readOnlyHint` or
     /// `idempotentHint` is true.
     pub idempotent: bool,
+    /// Whether a schema of it is not valid, so that only the part that is valid is enforced.
+    pub unvalidated: bool,
     /// The groups that may see and call it, one bit each. Without [`Catalog::access`] it has no meaning.
     pub allow: u64,
     /// The groups that may call it with some arguments only.

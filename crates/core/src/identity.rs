@@ -40,10 +40,17 @@ pub struct Revocation {
 /// The claims of a token that rules of access may read, by name.
 pub type Claims = BTreeMap<String, Value>;
 
+/// The index of an entry that does not exist.
+const NO_ENTRY: u32 = u32::MAX;
+
 /// A part of the tree: an entry and everything below it, as indices of a catalog's entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Subtree {
-    /// The entry itself.
+    /// The path of the entry.
+    pub(crate) path: &'static str,
+    /// The digest of the catalog.
+    catalog: &'static str,
+    /// The entry itself; [`NO_ENTRY`] if the catalog has none at the path.
     pub(crate) root: u32,
     /// The first entry below it,
     first: u32,
@@ -78,7 +85,8 @@ pub enum Subject {
 impl Subtree {
     /// The entry with this index, and everything below it.
     pub(crate) fn of(catalog: &Catalog, root: u32) -> Self {
-        let path = catalog.entry(root).path.trim_end_matches('/').as_bytes();
+        let own_path = catalog.entry(root).path;
+        let path = own_path.trim_end_matches('/').as_bytes();
         // In the order of bytes the paths below an entry follow each other, though not always the entry
         // itself: `/a`, `/a-b`, `/a/c`.
         let is_before = |known: &str, separator: u8| {
@@ -93,10 +101,32 @@ impl Subtree {
             entries.partition_point(|entry| is_before(entry.path, separator)) as u32
         };
         Self {
+            path: own_path,
+            catalog: catalog.catalog_digest,
             root,
             first: before(b'/'),
             end: before(b'/' + 1),
         }
+    }
+
+    /// The same part of another catalog; nothing if that has no entry at the path.
+    fn within(self, catalog: &Catalog) -> Self {
+        if self.catalog == catalog.catalog_digest {
+            return self;
+        }
+        let nothing = Self {
+            root: NO_ENTRY,
+            first: 0,
+            end: 0,
+            ..self
+        };
+        let found = catalog.find(self.path);
+        found.map_or(nothing, |at| Self::of(catalog, at))
+    }
+
+    /// Its entry, if it exists.
+    pub(crate) fn entry(self) -> Option<u32> {
+        (self.root != NO_ENTRY).then_some(self.root)
     }
 
     /// Whether an entry is in it.
@@ -263,9 +293,14 @@ impl Identity {
         self.subject == other.subject && self.subtree == other.subtree
     }
 
-    /// The part of the tree that the caller is restricted to.
-    pub(crate) const fn subtree(&self) -> Option<Subtree> {
-        self.subtree
+    /// The only part of this catalog that the caller sees; `None` if it sees all of it.
+    pub(crate) fn subtree(&self, catalog: &Catalog) -> Option<Subtree> {
+        self.subtree.map(|subtree| subtree.within(catalog))
+    }
+
+    /// The path of the topmost entry that the caller sees.
+    pub(crate) fn root(&self) -> &'static str {
+        self.subtree.map_or("/", |subtree| subtree.path)
     }
 }
 

@@ -161,22 +161,24 @@ impl Inner {
 
 impl BrokerInterface for Core {
     fn list_tools(&self, identity: &Identity) -> Vec<ToolItem> {
-        let (view, caller) = (self.0.drift_state.view.load(), self.0.caller(identity));
-        let scope = self.0.scope(&view, &caller);
+        let inner = self.inner();
+        let (view, caller) = (inner.drift_state.view.load(), inner.caller(identity));
+        let scope = inner.scope(&view, &caller);
         let tools = (0..).zip(scope.catalog.tools);
         tools
             .filter(|(_, tool)| scope.admits(tool.entry))
-            .map(|(at, _)| self.0.item(at, view.withdrawn(at).is_some()))
+            .map(|(at, _)| inner.item(at, view.withdrawn(at).is_some()))
             .collect()
     }
 
     fn lookup_tool(&self, identity: &Identity, name: &str) -> Result<ToolItem, Box<CoreError>> {
+        let inner = self.inner();
         let path = self.find_flat(identity, name).map(|tool| tool.path);
         let found = self.lookup(identity, path.unwrap_or(name))?;
-        let catalog = self.0.catalog;
+        let catalog = inner.catalog;
         let entry = catalog.find(found.path).map(|at| &catalog.entry(at).kind);
         match entry {
-            Some(EntryKind::Tool(at)) => Ok(self.0.item(*at, found.withdrawn)),
+            Some(EntryKind::Tool(at)) => Ok(inner.item(*at, found.withdrawn)),
             _ => Err(self.is_node(identity, found.path)),
         }
     }

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwap;
 use broker_mcp::{AskedLogLevel, ConcurrencyLimits, Environment, SourceSpec};
-use broker_model::config::Config;
+use broker_model::config::{Config, StartDefaults};
 use broker_model::json::estimate;
 use broker_model::redact::Redactor;
 use broker_model::{CallCode, Diagnostic};
@@ -24,6 +24,7 @@ pub mod catalog;
 mod clock;
 mod drain;
 mod errors;
+mod generations;
 mod identity;
 mod interface;
 mod listing;
@@ -65,23 +66,30 @@ pub use listing::items::{ListedItem, ReadForm, ReadableUri};
 pub use listing::query_vector::QueryVector;
 pub use listing::search::{FoundTool, FoundTools};
 pub use sources::examine::{ExamResult, SourceExam, StartedSource, ToolComparison};
-pub use sources::health::{BuiltFrom, Health, InstanceHealth, SourceCounters, SourceHealth};
+pub use sources::health::{
+    BuiltFrom, Health, InstanceHealth, SourceCounters, SourceHealth, WithdrawnTool,
+};
+pub use sources::listing_notes::{ListingNotes, ShownLeftOut};
 pub use sources::reload::{RefusedSource, ReloadError, ReloadSummary};
 pub use sources::served::ServedCounts;
 pub use sources::setup::PreparedConfig;
 pub use types::{
-    AreaRef, Describe, EntryRef, RefusalCause, Reply, SearchOptions, StartMode, StartOutcome,
+    AreaRef, Describe, EntryRef, PartialStart, RefusalCause, Reply, SearchOptions, StaleSource,
+    StartMode, StartOutcome,
 };
+
+use generations::Generations;
+pub use generations::{ReplaceError, Replacement};
 
 use admission::{Caller, Filters, Policy};
 use call::arguments;
 use call::validator::LazyValidator;
+use call::waiting::WaitingCalls;
 use call::work::WorkPool;
 use identity::Subtree;
 use listing::areas;
 use listing::direct;
 use listing::lookup;
-use listing::nearest::Budget;
 use listing::query_vector::QueryVectors;
 use listing::scope::Scope;
 use listing::search::ToolSearch;
@@ -100,7 +108,7 @@ pub const MAX_DEPTH: u8 = 16;
 
 /// The domain: lists, describes and calls tools by their paths. Cheap to clone, safe to share.
 #[derive(Clone)]
-pub struct Core(Arc<Inner>);
+pub struct Core(Arc<Generations>);
 
 struct Inner {
     catalog: &'static Catalog,
@@ -130,6 +138,9 @@ struct Inner {
     /// and the pool for long results.
     shaping: WorkPool,
     drain: Drain,
+    start_defaults: StartDefaults,
+    /// The calls that wait for their sources to start.
+    waiting: WaitingCalls,
     /// The sources to start; taken when they are started.
     specs: Mutex<Vec<SourceSpec>>,
     /// The slots of the catalog's sources, once they are started.
@@ -140,7 +151,12 @@ struct Inner {
     /// Held while a reload is under way.
     reloading: tokio::sync::Mutex<()>,
     tasks: TaskTracker,
+    /// The calls of this catalog, which may be replaced while they run.
+    active: TaskTracker,
     created: SystemTime,
+    /// The error of every call of a broker that could not be started.
+    failure: Option<Box<CoreError>>,
+    partial: PartialStart,
 }
 
 impl Core {
@@ -157,7 +173,8 @@ impl Core {
 
     /// Starts all sources concurrently. Must be called once, within a runtime.
     pub fn start(&self) {
-        self.0.start_sources();
+        let inner = self.inner();
+        inner.start_sources();
     }
 
     /// Prepares a config for [`Core::reload`]. Changes nothing and reports all problems.
@@ -167,8 +184,10 @@ impl Core {
         environment: &Environment,
         base: &Path,
     ) -> Result<PreparedConfig, Vec<Diagnostic>> {
-        let shared = (&self.0.memory, &self.0.concurrency, &self.0.log_level);
-        setup::prepare(self.0.catalog, config, environment, base, shared)
+        let inner = self.inner();
+        let shared = (&inner.memory, &inner.concurrency, &inner.log_level);
+        let settings = (&inner.partial, inner.start_defaults);
+        setup::prepare(inner.catalog, config, environment, base, settings, shared)
     }
 
     /// Applies a config completely or not at all. Sources whose command line, variables or bounds
@@ -176,65 +195,15 @@ impl Core {
     /// the others keep their process. No call is dropped. Call it after [`Core::first_verdict`];
     /// concurrent reloads run one after the other.
     pub async fn reload(&self, prepared: PreparedConfig) -> Result<ReloadSummary, ReloadError> {
-        self.0.reload(prepared).await
+        let inner = self.inner();
+        inner.reload(prepared).await
     }
 
     /// Waits until no source is awaited any longer: each required one was checked, failed to start, or,
     /// if the start can go on without it, was not reached in time.
     pub async fn first_verdict(&self) -> StartOutcome {
-        self.0.drift_state.gate.outcome().await
-    }
-
-    /// The tree below `path`, `depth` levels deep (1 to 16).
-    pub fn list(
-        &self,
-        identity: &Identity,
-        path: &str,
-        depth: u8,
-    ) -> Result<Reply, Box<CoreError>> {
-        if !(1..=MAX_DEPTH).contains(&depth) {
-            let message = format!("`depth` is {depth}, but must be from 1 to {MAX_DEPTH}");
-            return Err(Box::new(CoreError::new(CallCode::FieldInvalid, message)));
-        }
-        let (view, caller) = (self.0.drift_state.view.load(), self.0.caller(identity));
-        let scope = self.0.scope(&view, &caller);
-        let at = lookup::resolve(scope, path)?;
-        let entry = self.0.catalog.entry(at);
-        match entry.kind {
-            EntryKind::Tool(_) => Err(lookup::is_tool(entry.path)),
-            EntryKind::Node { .. } => Ok(scope.tree(at, depth)),
-        }
-    }
-
-    /// Describes one entry or several. In a list, an entry that cannot be described is replaced by its
-    /// error.
-    pub fn describe(
-        &self,
-        identity: &Identity,
-        what: Describe<'_>,
-    ) -> Result<Reply, Box<CoreError>> {
-        let (view, caller) = (self.0.drift_state.view.load(), self.0.caller(identity));
-        let scope = self.0.scope(&view, &caller);
-        match what {
-            Describe::One(path) => {
-                let at = lookup::resolve(scope, path)?;
-                Ok(scope.description(at))
-            }
-            Describe::Many(paths) if paths.len() > MAX_DESCRIBED => {
-                let message = format!(
-                    "`paths` has {} items, at most {MAX_DESCRIBED} are allowed",
-                    paths.len()
-                );
-                Err(Box::new(CoreError::new(CallCode::FieldInvalid, message)))
-            }
-            Describe::Many(paths) => {
-                let mut budget = Budget::default();
-                let found = paths
-                    .iter()
-                    .map(|path| lookup::resolve_within(scope, path, &mut budget));
-                Ok(scope.descriptions(paths, found))
-            }
-        }
+        let inner = self.inner();
+        inner.drift_state.gate.outcome().await
     }
 
     /// Runs an operation on the entry at `path`. [`CancelMode`] says what cancels it.
@@ -249,44 +218,48 @@ impl Core {
         path: &str,
         operation: Operation<'_>,
     ) -> Result<Outcome, Box<CoreError>> {
-        self.0.call(identity, context, path, operation).await
+        let (inner, _active) = self.0.enter();
+        inner.call(identity, context, path, operation).await
     }
 
     /// Asks all sources for log messages of this level or a higher one. Legacy servers with the capability get
     /// the lowest level that any caller asked for; it is never raised. A modern server gets the level of
     /// each call with the call.
     pub fn ask_for_logs(&self, level: LogLevel) {
-        self.0.log_level.ask(level);
+        let inner = self.inner();
+        inner.log_level.ask(level);
     }
 
     /// The entries directly below [`Core::root`] that exist for the caller, in the order of a listing. If the
     /// caller is restricted to a tool, this tool.
     pub fn areas(&self, identity: &Identity) -> Vec<AreaRef> {
-        let (view, caller) = (self.0.drift_state.view.load(), self.0.caller(identity));
-        areas::areas(self.0.scope(&view, &caller))
+        let inner = self.inner();
+        let (view, caller) = (inner.drift_state.view.load(), inner.caller(identity));
+        areas::areas(inner.scope(&view, &caller))
     }
 
     /// The path of the topmost entry that the caller sees: `/` unless it is restricted.
     pub fn root(&self, identity: &Identity) -> &'static str {
-        let subtree = identity.subtree();
-        subtree.map_or("/", |subtree| self.0.catalog.entry(subtree.root).path)
+        identity.root()
     }
 
     /// The same identity, restricted to the entry at `path` and what is below it: for it nothing else exists.
     /// Paths and flat names stay those of the whole tree.
     pub fn within(&self, identity: &Identity, path: &str) -> Result<Identity, Box<CoreError>> {
-        let (view, caller) = (self.0.drift_state.view.load(), self.0.caller(identity));
-        let at = lookup::resolve(self.0.scope(&view, &caller), path)?;
-        if self.0.catalog.entry(at).path == "/" {
+        let inner = self.inner();
+        let (view, caller) = (inner.drift_state.view.load(), inner.caller(identity));
+        let at = lookup::resolve(inner.scope(&view, &caller), path)?;
+        if inner.catalog.entry(at).path == "/" {
             return Ok(identity.clone());
         }
-        Ok(identity.restricted_to(Subtree::of(self.0.catalog, at)))
+        Ok(identity.restricted_to(Subtree::of(inner.catalog, at)))
     }
 
     /// The tool with this flat name, if it exists for the caller.
     pub fn find_flat(&self, identity: &Identity, name: &str) -> Option<FlatTool> {
-        let (view, caller) = (self.0.drift_state.view.load(), self.0.caller(identity));
-        direct::describe(self.0.scope(&view, &caller), name)
+        let inner = self.inner();
+        let (view, caller) = (inner.drift_state.view.load(), inner.caller(identity));
+        direct::describe(inner.scope(&view, &caller), name)
     }
 
     /// The served tools that exist for the caller as entries of `tools/list`, in the order of their paths: at
@@ -299,22 +272,25 @@ impl Core {
         max_tools: usize,
         max_bytes: usize,
     ) -> Option<ToolPage> {
-        let (view, settings) = (self.0.drift_state.view.load(), self.0.settings.load());
-        let caller = self.0.caller(identity);
-        let scope = self.0.scope(&view, &caller);
+        let inner = self.inner();
+        let (view, settings) = (inner.drift_state.view.load(), inner.settings.load());
+        let caller = inner.caller(identity);
+        let scope = inner.scope(&view, &caller);
         direct::page(scope, &settings, after, max_tools, max_bytes)
     }
 
     /// Must be called when the filters of [`CoreBuilder::admission`] change their answers, so that callers are
     /// informed of other lists. Changes of health are noticed without it.
     pub fn note_filter_change(&self) {
-        self.0.drift_state.count_tool_change();
+        let inner = self.inner();
+        inner.drift_state.count_tool_change();
     }
 
     /// A counter that grows when [`Core::direct_tools`] lists other tools for some caller, or the same with
     /// other members. Several changes may be counted as one.
     pub fn tool_changes(&self) -> tokio::sync::watch::Receiver<u64> {
-        self.0.drift_state.tool_changes()
+        let inner = self.inner();
+        inner.drift_state.tool_changes()
     }
 
     /// The changes of the list of tools that a caller sees, from now on.
@@ -336,7 +312,8 @@ impl Core {
         &self,
         read: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Box<CoreError>> {
-        self.0.read_long(read).await
+        let inner = self.inner();
+        inner.read_long(read).await
     }
 
     /// Runs a long job on a result, off the runtime's own threads; waits for a thread without a limit.
@@ -344,23 +321,25 @@ impl Core {
         &self,
         shape: impl FnOnce() -> T + Send + 'static,
     ) -> T {
-        self.0.shaping.run_bounded(shape).await
+        let inner = self.inner();
+        inner.shaping.run_bounded(shape).await
     }
 
     /// The budget to which callers' requests and results are charged.
     pub fn memory(&self) -> &MemoryBudget {
-        &self.0.memory
+        self.0.memory()
     }
 
     /// The entry at a path, without invoking it.
     pub fn lookup(&self, identity: &Identity, path: &str) -> Result<EntryRef, Box<CoreError>> {
-        let (view, caller) = (self.0.drift_state.view.load(), self.0.caller(identity));
-        let at = lookup::resolve(self.0.scope(&view, &caller), path)?;
-        let entry = self.0.catalog.entry(at);
+        let inner = self.inner();
+        let (view, caller) = (inner.drift_state.view.load(), inner.caller(identity));
+        let at = lookup::resolve(inner.scope(&view, &caller), path)?;
+        let entry = inner.catalog.entry(at);
         let (digest, withdrawn) = match entry.kind {
             EntryKind::Node { .. } => (None, false),
             EntryKind::Tool(tool) => (
-                Some(self.0.catalog.tool(tool).digest),
+                Some(inner.catalog.tool(tool).digest),
                 view.withdrawn(tool).is_some(),
             ),
         };
@@ -373,30 +352,32 @@ impl Core {
 
     /// Whether the broker is ready, and the state of every source.
     pub fn health(&self) -> Health {
-        self.0.health()
+        let inner = self.inner();
+        inner.health()
     }
 
     /// The number of sources and tools that are served once [`Core::first_verdict`] has an outcome.
     pub fn served(&self) -> ServedCounts {
-        self.0.served()
+        let inner = self.inner();
+        inner.served()
     }
 
     /// The phases of the shutdown. From draining on, new calls fail with `shutting_down`.
     pub fn drain(&self) -> &Drain {
-        &self.0.drain
+        self.0.drain()
     }
 
     /// The error of every call after a refused start; `None` unless the start was refused.
     pub fn start_refusal(&self, identity: &Identity) -> Option<Box<CoreError>> {
-        self.0.start_refusal(identity)
+        let inner = self.inner();
+        inner.start_refusal(identity)
     }
 
     /// Stops all sources after a refused start, in which no call was sent. Calls fail with
     /// `start_refused` until [`Core::close`].
     pub async fn stop_after_refusal(&self) {
-        self.0
-            .stop_upstreams(sources::lifecycle::STOP_TIMEOUT)
-            .await;
+        let inner = self.inner();
+        inner.stop_upstreams(sources::lifecycle::STOP_TIMEOUT).await;
     }
 
     /// Fails the remaining calls with `shutting_down` and stops all sources concurrently. Idempotent.
@@ -412,8 +393,9 @@ impl Core {
 
     /// A redactor that knows the secrets of every source, and the key of an endpoint for embeddings.
     pub fn redactor(&self) -> Redactor {
-        let sources = self.0.drift_state.redactor();
-        match &self.0.query_vectors {
+        let inner = self.inner();
+        let sources = inner.drift_state.redactor();
+        match &inner.query_vectors {
             Some(vectors) => sources.merge(&vectors.redactor()),
             None => sources,
         }
@@ -421,9 +403,10 @@ impl Core {
 
     /// The error for an operation on tools at a node that exists for the caller.
     fn is_node(&self, identity: &Identity, path: &str) -> Box<CoreError> {
-        let (view, caller) = (self.0.drift_state.view.load(), self.0.caller(identity));
-        let scope = self.0.scope(&view, &caller);
-        match self.0.catalog.find(path) {
+        let inner = self.inner();
+        let (view, caller) = (inner.drift_state.view.load(), inner.caller(identity));
+        let scope = inner.scope(&view, &caller);
+        match inner.catalog.find(path) {
             Some(at) => lookup::is_node(scope, at),
             None => Box::new(CoreError::new(
                 CallCode::PathNotFound,
@@ -434,34 +417,47 @@ impl Core {
 
     /// Whether the config has rules of access.
     pub fn has_access_rules(&self) -> bool {
-        self.0.policy.load().has_rules()
+        let inner = self.inner();
+        inner.policy.load().has_rules()
     }
 
     /// Whether callers may see different entries: by rules of access, or by filters of the program.
     pub fn lists_may_differ(&self) -> bool {
-        self.has_access_rules() || self.0.filters.are_set()
+        let inner = self.inner();
+        self.has_access_rules() || inner.filters.are_set()
     }
 
     /// Returns when the right of the caller to call was withdrawn, or its credential has expired. Waits forever
     /// for a caller whose right does not end.
     pub async fn right_ended(&self, identity: &Identity) {
-        identity.right_ended(&*self.0.clock).await;
+        let inner = self.inner();
+        identity.right_ended(&*inner.clock).await;
     }
 
     /// Whether the caller sees the state of the sources.
     pub fn is_operator(&self, identity: &Identity) -> bool {
-        let policy = self.0.policy.load();
+        let inner = self.inner();
+        let policy = inner.policy.load();
         policy.is_operator(identity, !self.lists_may_differ())
     }
 
     /// Whether callers without a credential belong to a group; `None` if the config has no rules of access.
     pub fn anonymous_has_groups(&self) -> Option<bool> {
-        self.0.policy.load().anonymous_has_groups()
+        let inner = self.inner();
+        inner.policy.load().anonymous_has_groups()
     }
 
     /// The digest of the catalog it serves.
     pub fn catalog_digest(&self) -> &'static str {
-        self.0.catalog.catalog_digest
+        let inner = self.inner();
+        inner.catalog.catalog_digest
+    }
+}
+
+impl Core {
+    /// The catalog that is served now, with everything that belongs to it.
+    fn inner(&self) -> Arc<Inner> {
+        self.0.current()
     }
 }
 

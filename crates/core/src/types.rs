@@ -97,3 +97,24 @@ pub enum RefusalCause {
     /// A source that the start needs could not be started or listed.
     Unchecked,
 }
+
+/// The sources that a start may leave out, so that the others are served.
+#[derive(Clone, Debug, Default)]
+pub struct PartialStart {
+    /// Whether a source with a variable that is not set fails alone, with the cause `env_missing`.
+    pub allows_missing_variables: bool,
+    /// The command that examines the sources, if callers may know it: over stdio the client is the operator's own. Then
+    /// calls of a source with a missing variable name the variable and this command.
+    pub doctor: Option<String>,
+    /// The sources whose part of the lock is stale. They are not started.
+    pub stale: Vec<StaleSource>,
+}
+
+/// A source whose part of the lock is stale.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StaleSource {
+    /// Its path.
+    pub path: String,
+    /// What differs, and the command that corrects it: a lowercase fragment for callers.
+    pub message: String,
+}

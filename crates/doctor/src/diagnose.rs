@@ -12,7 +12,7 @@ use super::explain::explain;
 use super::finding::{Code, Finding, Severity};
 use super::stderr_hints::FailedStart;
 use super::{Diagnosis, Facts, ToolListing};
-use broker_core::{ExamResult, StartedSource};
+use broker_core::{ExamResult, ListingNotes, StartedSource};
 
 /// A start that takes longer than this is slow, even if the config allows more.
 const SLOW_START: Duration = Duration::from_secs(10);
@@ -91,6 +91,7 @@ fn of_started(started: &StartedSource, config: &str, doctor: &str) -> Vec<Findin
     }
     if let Some(tools) = &started.tools {
         findings.extend(of_report(&tools.report, config));
+        findings.extend(of_notes(&tools.notes));
         findings.extend(of_time(exam.took, started.startup_timeout));
     }
     if exam.noise_lines > 0 && !noise_is_explained {
@@ -140,7 +141,9 @@ fn of_failure(failure: &SourceFailure, started: &StartedSource, doctor: &str) ->
         Some((code, message)) => (code, message, vec![failure.message.clone()]),
         None => (cause, failure.message.clone(), Vec::new()),
     };
-    details.extend(failure.challenge.clone().map(String::from));
+    // A line that is not a message has its own finding.
+    let said = failure.said.as_deref().filter(|_| exam.noise.is_empty());
+    details.extend(said.map(String::from));
     details.extend(explained.lines);
     Finding {
         code,
@@ -150,6 +153,39 @@ fn of_failure(failure: &SourceFailure, started: &StartedSource, doctor: &str) ->
         details,
         remedy: explained.remedy,
     }
+}
+
+/// The parts of the listing that are not used, and its warnings.
+fn of_notes(notes: &ListingNotes) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let count = notes.left_out_count();
+    if count > 0 {
+        let mut details: Vec<_> = notes.lines().collect();
+        if let Some(more @ 1..) = count.checked_sub(details.len()) {
+            details.push(format!("and {more} more"));
+        }
+        findings.push(Finding {
+            details,
+            ..Finding::new(
+                Code::LeftOut,
+                Severity::Warning,
+                format!("{} of its listing cannot be used", counted(count, "part")),
+                "Hide these parts with a filter, or follow the remedy of each.",
+            )
+        });
+    }
+    if !notes.warnings().is_empty() {
+        findings.push(Finding {
+            details: notes.warnings().to_vec(),
+            ..Finding::new(
+                Code::OddListing,
+                Severity::Note,
+                "its listing is odd, which changes nothing",
+                "Report it to the server's maintainers.",
+            )
+        });
+    }
+    findings
 }
 
 fn of_time(took: Duration, allowed: Duration) -> Option<Finding> {

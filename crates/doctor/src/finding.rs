@@ -38,13 +38,15 @@ pub(crate) enum Code {
     TextRepaired,
     TransportDeprecated,
     SlowStart,
+    LeftOut,
+    OddListing,
     Drift,
 }
 
 impl Code {
     /// All of them, in the order of the documentation.
     #[cfg(test)]
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 15] = [
         Self::RuntimeMissing,
         Self::PackageMissing,
         Self::VariableMissing,
@@ -57,6 +59,8 @@ impl Code {
         Self::TextRepaired,
         Self::TransportDeprecated,
         Self::SlowStart,
+        Self::LeftOut,
+        Self::OddListing,
         Self::Drift,
     ];
 
@@ -74,6 +78,8 @@ impl Code {
             Self::TextRepaired => "text_repaired",
             Self::TransportDeprecated => "transport_deprecated",
             Self::SlowStart => "slow_start",
+            Self::LeftOut => "left_out",
+            Self::OddListing => "odd_listing",
             Self::Drift => "drift",
         }
     }

@@ -7,13 +7,15 @@ use serde_json::{Map, Value, json};
 
 use super::report::{BUILD, Class, Finding, RELOCK, Report, SourceDrift, ToolDrift};
 use super::{rename, rules, source, tool};
-use broker_model::codes::SourceCause;
+use broker_model::codes::{LeftOutCode, SourceCause};
 use broker_model::digest::Digest;
 use broker_model::item::{self, ItemKind};
+use broker_model::left_out::{self, LeftOut};
 use broker_model::lock::{LockedSource, LockedTool, strip_volatile};
 use broker_model::path::NodePath;
 use broker_model::snapshot::{ListedTool, Snapshot};
 use broker_model::terminal::one_line;
+use broker_model::text::shown_line;
 use broker_model::trust::Exposure;
 
 /// Compares the listing of a source with its part of the lock. `exposure` decides which new tools would be
@@ -31,7 +33,16 @@ pub fn classify(locked: &LockedSource, live: &Snapshot, exposure: &Exposure) -> 
     let mut left: Vec<&LockedTool> = Vec::new();
     let mut room = tool::Room::of_source();
     for tool in &locked.exposed {
-        match listed.remove(tool.upstream_name.as_str()).map(read) {
+        let live_tool = listed.remove(tool.upstream_name.as_str());
+        let problem = match live_tool {
+            Some(found) => found.is_unread().then(|| unusable(None)),
+            None => unusable_part(live, &tool.upstream_name),
+        };
+        if let Some(problem) = problem {
+            report.tools.push(withdrawn(locked, tool, problem));
+            continue;
+        }
+        match live_tool.map(read) {
             Some(raw) if Digest::of_tool(&raw) == tool.digest => report.same += 1,
             Some(raw) => report.tools.push(ToolDrift::new(
                 &locked.path,
@@ -49,6 +60,12 @@ pub fn classify(locked: &LockedSource, live: &Snapshot, exposure: &Exposure) -> 
     }
     for tool in &locked.hidden {
         listed.remove(tool.name.as_str());
+    }
+    // They were seen when the source was locked. A name that was cut is reported as new.
+    for one in &locked.left_out {
+        if let Some(name) = &one.name {
+            listed.remove(one.kind.key(name).as_str());
+        }
     }
     let successors = rename::successors(&left, &listed, read);
     for tool in left {
@@ -90,6 +107,22 @@ pub fn unchecked(source: &NodePath, cause: SourceCause, message: &str, notes: &[
     }
 }
 
+/// The report on parts of a source that the lock leaves out, and that became sound or changed.
+pub fn left_out_changed(source: &NodePath, messages: &[String]) -> Report {
+    let rule = rules::rule("left-out-changed");
+    let found = messages
+        .iter()
+        .map(|message| Finding::of(rule, one_line(message), &relock(source)));
+    let findings: Vec<_> = found.collect();
+    Report {
+        sources: match findings.is_empty() {
+            true => Vec::new(),
+            false => vec![SourceDrift::new(source, findings)],
+        },
+        ..Report::default()
+    }
+}
+
 pub(super) fn relock(source: &NodePath) -> String {
     format!("review it, then run {RELOCK} --source {source}`, {BUILD}")
 }
@@ -114,6 +147,50 @@ fn leaf(source: &NodePath, name: &str) -> String {
     } else {
         format!("{source}/{name}")
     }
+}
+
+/// The finding on a reviewed tool whose definition is left out of the listing, if it is.
+fn unusable_part(live: &Snapshot, key: &str) -> Option<Finding> {
+    let (kind, id) = ItemKind::of_key(key);
+    let shown = shown_line(id, left_out::MAX_NAME_CHARS);
+    let parts = || live.left_out.iter().filter(|part| part.kind == kind);
+    let own = parts().find(|part| part.name.as_deref() == Some(shown.as_str()));
+    if own.is_some() {
+        return own.map(|part| unusable(Some(part)));
+    }
+    let cut = parts().find(|part| part.code == LeftOutCode::ListCut)?;
+    let message = format!(
+        "the server may list it in a part of the list that was not read: {}",
+        cut.reason
+    );
+    Some(Finding::of(rules::rule("list-cut"), message, ""))
+}
+
+/// The finding on a reviewed tool whose live definition cannot be used.
+fn unusable(part: Option<&LeftOut>) -> Finding {
+    let Some(part) = part else {
+        let message = "the server's definition cannot be read".to_owned();
+        return Finding::of(rules::rule("tool-unusable"), message, "");
+    };
+    let rule = match part.code == LeftOutCode::DefinedTwice {
+        true => "tool-defined-twice",
+        false => "tool-unusable",
+    };
+    Finding {
+        pointer: part.place.clone(),
+        new: Some(json!({"digest": part.digest.as_str()})),
+        ..Finding::of(rules::rule(rule), part.reason.clone(), "")
+    }
+}
+
+/// A reviewed tool that cannot be compared.
+fn withdrawn(locked: &LockedSource, tool: &LockedTool, mut problem: Finding) -> ToolDrift {
+    let remedy =
+        "correct the server; the tool is served again when the server lists it as reviewed";
+    remedy.clone_into(&mut problem.remedy);
+    problem.old = Some(json!({"digest": tool.digest.as_str()}));
+    let path = leaf(&locked.path, &tool.exposed_name);
+    ToolDrift::new(&locked.path, &tool.upstream_name, path, vec![problem])
 }
 
 /// A tool that the server no longer lists. Its probable successor is a separate note, so that neither class
@@ -151,11 +228,12 @@ fn gone(locked: &LockedSource, tool: &LockedTool, successor: Option<&str>) -> To
 
 fn added(locked: &LockedSource, name: &str, raw: &Map<String, Value>) -> ToolDrift {
     let (kind, id) = ItemKind::of_key(name);
-    let (filter, alias) = match kind {
-        ItemKind::Tool => ("tool_filter", name.to_owned()),
-        ItemKind::Prompt => ("prompt_filter", item::leaf(raw)),
-        ItemKind::Template | ItemKind::Resource => ("resource_filter", item::leaf(raw)),
+    let filter = match kind {
+        ItemKind::Tool => "tool_filter",
+        ItemKind::Prompt => "prompt_filter",
+        ItemKind::Template | ItemKind::Resource => "resource_filter",
     };
+    let alias = item::derived_leaf(name, raw);
     let kind = kind.as_str();
     let found = Finding {
         new: Some(json!({"digest": Digest::of_tool(raw).as_str()})),

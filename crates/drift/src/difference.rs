@@ -52,7 +52,8 @@ fn walk(old: &Value, new: &Value, pointer: String, out: &mut Vec<Difference>) {
         }
         (a, b) if a == b => {}
         // A number can have two forms; the digest decides which are equal.
-        (Value::Number(_), Value::Number(_)) if to_canonical(old) == to_canonical(new) => {}
+        (Value::Number(_) | Value::String(_), Value::Number(_) | Value::String(_))
+            if to_canonical(old) == to_canonical(new) => {}
         (a, b) => out.push(Difference {
             pointer,
             old: Some(a.clone()),

@@ -110,7 +110,7 @@ impl Finding {
         }
         let one_line = |value: &Option<Value>| {
             let value = value.as_ref();
-            value.map_or_else(|| "(absent)".to_owned(), Value::to_string)
+            value.map_or_else(|| "(absent)".to_owned(), broker_model::json::to_text)
         };
         let lines = sides
             .into_iter()
@@ -140,7 +140,7 @@ impl Finding {
         };
         Some(format!(
             "for example the {what} {}",
-            shown_line(&witness.to_string(), WITNESS)
+            shown_line(&broker_model::json::to_text(witness), WITNESS)
         ))
     }
 }

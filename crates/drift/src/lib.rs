@@ -7,6 +7,7 @@
 
 mod access;
 mod annotations;
+mod class;
 mod classify;
 mod difference;
 pub mod encoded;
@@ -27,7 +28,7 @@ pub use access::{
     AccessCause, AccessChange, AccessChangeKind, AccessTool, AccessTools, MovedHint,
     access_changes, access_lines,
 };
-pub use classify::{classify, unchecked};
+pub use classify::{classify, left_out_changed, unchecked};
 pub use difference::{Difference, differences};
 pub use human::BetweenLocks;
 pub use package::SeenPackage;
@@ -41,5 +42,7 @@ pub use text_diff::{text_diff, unified};
 pub use wire::json_schema;
 pub use wire::{LintResult, ReportWire};
 
+#[cfg(test)]
+mod listing_tests;
 #[cfg(test)]
 mod tests;

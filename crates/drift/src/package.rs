@@ -1,5 +1,7 @@
 //! The package of a source, compared with the one that the lock records.
 
+use std::cmp::Ordering;
+
 use serde_json::{Value, json};
 
 use super::classify::relock;
@@ -84,8 +86,12 @@ fn compare(old: &Package, new: &Package) -> Option<Finding> {
         return changed("package-changed", "", (json!(old), json!(new)), message);
     }
     if old.version != new.version {
-        let message = format!("it is the {new} now; the lock has the {old}");
         let values = (json!(old.version), json!(new.version));
+        if is_lower(new.version.as_deref(), old.version.as_deref()) {
+            let message = format!("it is the {new} now, a downgrade: the lock has the {old}");
+            return changed("package-downgraded", "/version", values, message);
+        }
+        let message = format!("it is the {new} now; the lock has the {old}");
         return changed("package-version-changed", "/version", values, message);
     }
     match (&old.integrity, &new.integrity) {
@@ -125,6 +131,61 @@ fn compare(old: &Package, new: &Package) -> Option<Finding> {
     }
 }
 
+/// Whether a version is lower than another one, by the numbers before the first part that is not a number; of equal
+/// numbers a pre-release is lower. Other versions have no known order.
+fn is_lower(version: Option<&str>, than: Option<&str>) -> bool {
+    let (Some(version), Some(than)) = (version, than) else {
+        return false;
+    };
+    let ((numbers, rest), (others, other_rest)) = (numbers(version), numbers(than));
+    if numbers.is_empty() || others.is_empty() {
+        return false;
+    }
+    let length = numbers.len().max(others.len());
+    let padded = |numbers: &[u64]| {
+        let zeros = std::iter::repeat(0);
+        numbers
+            .iter()
+            .copied()
+            .chain(zeros)
+            .take(length)
+            .collect::<Vec<_>>()
+    };
+    match padded(&numbers).cmp(&padded(&others)) {
+        Ordering::Less => true,
+        Ordering::Equal => is_pre_release(rest) && other_rest.is_empty(),
+        Ordering::Greater => false,
+    }
+}
+
+/// The numbers at the start of a version, and the rest.
+fn numbers(version: &str) -> (Vec<u64>, &str) {
+    let mut rest = version.strip_prefix('v').unwrap_or(version);
+    let mut numbers = Vec::new();
+    loop {
+        let end = rest
+            .find(|c: char| !c.is_ascii_digit())
+            .unwrap_or(rest.len());
+        let Ok(number) = rest[..end].parse() else {
+            return (numbers, rest);
+        };
+        numbers.push(number);
+        match rest[end..].strip_prefix('.') {
+            Some(after) => rest = after,
+            None => return (numbers, &rest[end..]),
+        }
+    }
+}
+
+/// Whether the rest of a version marks a pre-release, as `-beta.1` of npm and `rc1`, `.dev2` of Python do.
+fn is_pre_release(rest: &str) -> bool {
+    let rest = rest.trim_start_matches(['.', '_']);
+    rest.starts_with('-')
+        || ["a", "b", "c", "rc", "dev"]
+            .iter()
+            .any(|word| rest.starts_with(word))
+}
+
 /// A package that was not found; this does not mean that it is unchanged.
 fn unseen(old: &Package, what: String) -> Finding {
     Finding {
@@ -154,7 +215,7 @@ fn formula(integrity: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::FindingSeverity;
+    use crate::{FailOn, FindingSeverity};
     use broker_model::lock::PackageKind;
 
     fn package(kind: PackageKind, name: &str, version: &str, integrity: &str) -> Package {
@@ -165,6 +226,43 @@ mod tests {
             version: some(version),
             integrity: some(integrity),
             pinned: true,
+        }
+    }
+
+    #[test]
+    fn finding_on_a_package_fails_only_if_packages_are_named() {
+        let mut report = Report::default();
+        let found = vec![finding("package-unseen", "x".to_owned())];
+        report.sources.push(SourceDrift::new(
+            &broker_model::NodePath::parse("/a").unwrap(),
+            found,
+        ));
+        let breaking = FailOn::of(&[Class::Breaking]);
+        assert!(!report.fails(breaking) && !report.fails(FailOn::default()));
+        assert!(report.fails(breaking.with_packages(true)));
+    }
+
+    #[test]
+    fn version_with_lower_numbers_or_a_pre_release_is_lower() {
+        let lower = |version, than| is_lower(Some(version), Some(than));
+        for (low, high) in [
+            ("1.9.9", "1.10.0"),
+            ("1.0.0-beta.1", "1.0.0"),
+            ("1.0rc1", "1.0"),
+            ("1.0.dev2", "1.0"),
+            ("2.0", "2.0.1"),
+            ("v1.2", "1.3"),
+            ("0.30.1", "0.30.2"),
+        ] {
+            assert!(lower(low, high) && !lower(high, low), "{low} {high}");
+        }
+        for (one, other) in [
+            ("1.0", "1.0.0"),
+            ("1.0.post1", "1.0"),
+            ("latest", "1.0"),
+            ("", ""),
+        ] {
+            assert!(!lower(one, other), "{one} {other}");
         }
     }
 
@@ -186,6 +284,11 @@ mod tests {
                 Some(&old),
                 found(npm("1.1.0", "sha512-BB==")),
                 Some(("package-version-changed", Same, Note)),
+            ),
+            (
+                Some(&old),
+                found(npm("0.9.9", "sha512-BB==")),
+                Some(("package-downgraded", Same, Warning)),
             ),
             (
                 Some(&old),

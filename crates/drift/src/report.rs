@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::access::AccessChange;
 
 use broker_model::exit::Exit;
+use broker_model::json::number_in;
 use broker_model::path::NodePath;
 use broker_model::redact::Redactor;
 use broker_model::text::shell_word;
@@ -62,6 +63,7 @@ pub enum Class {
 pub struct FailOn {
     least: Option<Class>,
     added: bool,
+    package: bool,
 }
 
 impl Default for FailOn {
@@ -69,6 +71,7 @@ impl Default for FailOn {
         Self {
             least: Some(Class::Equivalent),
             added: false,
+            package: false,
         }
     }
 }
@@ -82,7 +85,14 @@ impl FailOn {
                 .filter(|class| class.refuses() && class.is_drift())
                 .min(),
             added: classes.contains(&Class::Added),
+            package: false,
         }
+    }
+
+    /// The same, and whether every finding on the package of a source fails too: another, an unseen or an unrecorded one.
+    #[must_use]
+    pub fn with_packages(self, package: bool) -> Self {
+        Self { package, ..self }
     }
 
     /// Whether this class fails.
@@ -187,88 +197,6 @@ pub struct Report {
     pub is_served: bool,
 }
 
-impl Class {
-    /// All, in the order of the summary.
-    pub const ALL: [Self; 10] = [
-        Self::Same,
-        Self::Equivalent,
-        Self::Text,
-        Self::Compatible,
-        Self::Unknown,
-        Self::Breaking,
-        Self::Security,
-        Self::Gone,
-        Self::Added,
-        Self::Unchecked,
-    ];
-
-    /// The name in reports and replies.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Added => "added",
-            Self::Same => "same",
-            Self::Equivalent => "equivalent",
-            Self::Text => "text",
-            Self::Compatible => "compatible",
-            Self::Unknown => "unknown",
-            Self::Breaking => "breaking",
-            Self::Security => "security",
-            Self::Gone => "gone",
-            Self::Unchecked => "unchecked",
-        }
-    }
-
-    /// The meaning of the class, and the reaction of a running broker, in one sentence.
-    pub const fn meaning(self) -> &'static str {
-        match self {
-            Self::Added => "A new tool: not exposed before it is reviewed, and not a failure.",
-            Self::Same => "No reviewed content changed: the tool is served.",
-            Self::Equivalent => {
-                "The bytes changed and the meaning is proven the same: a plain start refuses, a running broker keeps serving it."
-            }
-            Self::Text => {
-                "A text changed: a plain start refuses, a running broker serves the tool with the reviewed text, or withdraws it if `on_text_drift` says so."
-            }
-            Self::Compatible => {
-                "Every valid call and result of the lock is proven still valid: a plain start refuses, a running broker serves the tool with the reviewed schema."
-            }
-            Self::Unknown => {
-                "Neither a proof nor a counterexample was found: a plain start refuses, a running broker withdraws the tool."
-            }
-            Self::Breaking => {
-                "Valid calls or results of the lock are no longer valid: a plain start refuses, a running broker withdraws the tool."
-            }
-            Self::Security => {
-                "Less safe than reviewed: a plain start refuses, a running broker withdraws the tool, or the source if the source changed."
-            }
-            Self::Gone => {
-                "No longer listed: a plain start refuses, a running broker withdraws the tool."
-            }
-            Self::Unchecked => {
-                "The source could not be started or listed: a plain start refuses, a running broker keeps its tools listed and tries again."
-            }
-        }
-    }
-
-    /// Whether a running broker withdraws a tool of this class.
-    pub const fn withdraws(self) -> bool {
-        matches!(
-            self,
-            Self::Unknown | Self::Breaking | Self::Security | Self::Gone
-        )
-    }
-
-    /// Whether it refuses a plain start and fails a check. A source that was not checked does as well.
-    pub const fn refuses(self) -> bool {
-        !matches!(self, Self::Same | Self::Added)
-    }
-
-    /// Whether a rule of this class reports a difference, rather than a missing comparison.
-    const fn is_drift(self) -> bool {
-        !matches!(self, Self::Unchecked)
-    }
-}
-
 impl ToolDrift {
     /// Whether a text of the tool changed, other than in white space.
     pub fn has_text_drift(&self) -> bool {
@@ -282,6 +210,11 @@ impl Finding {
     pub fn is_text_drift(&self) -> bool {
         let of_server = matches!(self.rule, "server-name-changed" | "server-info-changed");
         self.class == Class::Text && !of_server && !self.is_respaced()
+    }
+
+    /// Whether it is about the package of the source.
+    fn is_of_package(&self) -> bool {
+        self.rule.starts_with("package-")
     }
 
     /// Two texts that differ only in white space. Values that masking made equal do not count.
@@ -310,7 +243,13 @@ impl FindingSeverity {
 
 fn mask(value: &mut Value, redactor: &Redactor) {
     match value {
-        Value::String(text) => *text = redactor.redact(text),
+        Value::String(text) => {
+            // The digits of a secret show, those of another number stay a number.
+            let shown = redactor.redact(number_in(text).unwrap_or(text));
+            if number_in(text) != Some(&*shown) {
+                *text = shown;
+            }
+        }
         Value::Array(items) => items.iter_mut().for_each(|item| mask(item, redactor)),
         Value::Object(members) => members
             .values_mut()
@@ -320,14 +259,57 @@ fn mask(value: &mut Value, redactor: &Redactor) {
 }
 
 impl Report {
-    /// Adds another source's report.
+    /// Adds another report. Findings on one source come together.
     pub fn merge(&mut self, other: Self) {
         self.tools.extend(other.tools);
-        self.sources.extend(other.sources);
+        for mut source in other.sources {
+            let mut known = self.sources.iter_mut();
+            match known.find(|one| one.source == source.source) {
+                Some(one) => {
+                    one.findings.append(&mut source.findings);
+                    one.class = worst(&one.findings);
+                }
+                None => self.sources.push(source),
+            }
+        }
         self.access.extend(other.access);
         self.same += other.same;
         self.config = self.config.take().or(other.config);
         self.is_served |= other.is_served;
+    }
+
+    /// Adds a finding on a text to the change of that text, of one tool or of the source itself. A report without such a
+    /// change stays as it is.
+    pub fn add_to_change(&mut self, source: &NodePath, tool: Option<&str>, found: Finding) {
+        let (class, findings) = match tool {
+            Some(name) => {
+                let mut tools = self.tools.iter_mut();
+                match tools.find(|one| one.source == *source && one.tool == name) {
+                    Some(one) => (&mut one.class, &mut one.findings),
+                    None => return,
+                }
+            }
+            None => {
+                let mut sources = self.sources.iter_mut();
+                match sources.find(|one| one.source == *source) {
+                    Some(one) => (&mut one.class, &mut one.findings),
+                    None => return,
+                }
+            }
+        };
+        let is_changed =
+            |change: &Finding| change.new.is_some() && found.pointer.starts_with(&change.pointer);
+        if !matches!(*class, Class::Added | Class::Gone | Class::Unchecked)
+            && findings.iter().any(is_changed)
+        {
+            findings.push(found);
+            *class = worst(findings);
+        }
+    }
+
+    /// Whether it says nothing: no difference, and no unchanged tool.
+    pub fn is_empty(&self) -> bool {
+        self.tools.is_empty() && self.sources.is_empty() && self.access.is_empty() && self.same == 0
     }
 
     /// Sets the remedy of every finding, where it is known better than by its rule.
@@ -393,8 +375,9 @@ impl Report {
 
     /// Whether a tool or a source has a class that fails, except unchecked ones.
     pub fn fails(&self, fail_on: FailOn) -> bool {
-        self.classes()
-            .any(|class| class.is_drift() && fail_on.counts(class))
+        let mut of_sources = self.sources.iter().flat_map(|source| &source.findings);
+        let counted = |class: Class| class.is_drift() && fail_on.counts(class);
+        self.classes().any(counted) || (fail_on.package && of_sources.any(Finding::is_of_package))
     }
 
     /// Applies the strict view: a warning about a difference of the written schemas gets the class that it has

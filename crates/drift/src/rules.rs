@@ -82,6 +82,16 @@ const RULES: &[Rule] = table! {
         "Callers cannot use a hidden tool."
     "tool-added" Added Note
         "A new tool is not exposed before it is reviewed."
+    "tool-unusable" Unknown Error
+        "A tool that cannot be read cannot be compared with the reviewed one."
+    "tool-defined-twice" Unknown Error
+        "A server that defines a tool twice may run either definition."
+    "list-cut" Unknown Error
+        "A tool in a part of a list that was not read cannot be compared with the reviewed one."
+    "null-for-absent" Equivalent Note
+        "Null stands for the absence of an optional member, so both forms mean the same."
+    "unvalidated-changed" Unknown Error
+        "The schema of an unvalidated tool cannot be compared, so every change of the tool needs a review."
     "unknown-change" Unknown Error
         "A change without a rule is never treated as harmless."
     // Its texts and hints.
@@ -272,6 +282,8 @@ const RULES: &[Rule] = table! {
         "The tools of a removed source are removed with it."
     "source-added" Added Note
         "A new source is not exposed before it is reviewed."
+    "left-out-changed" Compatible Warning
+        "A part that the lock leaves out became sound or changed; it is not exposed before it is locked."
     "source-config-changed" Unknown Error
         "Another command, address or filter may be another server."
     "access-widened" Unknown Error
@@ -284,6 +296,8 @@ const RULES: &[Rule] = table! {
         "The content of a published version must not change, so the reviewed package was replaced."
     "package-version-changed" Same Note
         "A new version alone changes no reviewed content."
+    "package-downgraded" Same Warning
+        "A lower version may have faults that the reviewed one corrected."
     "package-unseen" Same Warning
         "A package that was not found may differ from the reviewed one."
     "package-unrecorded" Same Note

@@ -6,7 +6,7 @@ use super::report::{Class, Finding};
 use super::rules::rule;
 use super::wording;
 use broker_model::json::child_pointer;
-use broker_model::lock::LockedSource;
+use broker_model::lock::{LockedSource, VOLATILE_INSTRUCTIONS};
 use broker_model::snapshot::Snapshot;
 
 /// The findings on a source, the most important first.
@@ -35,13 +35,15 @@ pub(super) fn changes(locked: &LockedSource, live: &Snapshot, remedy: &str) -> V
     );
     let text = |text: &Option<String>| text.clone().map(Value::from);
     let (before, after) = (text(&locked.instructions), text(&live.instructions));
-    compare(
-        "instructions-changed",
-        "/instructions",
-        "instructions",
-        before.as_ref(),
-        after.as_ref(),
-    );
+    if !locked.volatile.contains(VOLATILE_INSTRUCTIONS) {
+        compare(
+            "instructions-changed",
+            "/instructions",
+            "instructions",
+            before.as_ref(),
+            after.as_ref(),
+        );
+    }
     compare(
         "server-version-changed",
         "/server_info/version",

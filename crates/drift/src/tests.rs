@@ -14,9 +14,13 @@ use broker_model::path::NodePath;
 use broker_model::snapshot::Snapshot;
 use broker_model::trust::{Exposure, TrustLevel};
 
+mod numbers;
+
 fn snapshot(tools: Value) -> Snapshot {
     Snapshot {
         resources: Vec::new(),
+        left_out: Vec::new(),
+        warnings: Vec::new(),
         server_info: json!({"name": "s", "version": "1"}),
         protocol_version: "2025-11-25".to_owned(),
         capabilities: json!({}),

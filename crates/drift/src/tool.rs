@@ -8,7 +8,9 @@ use broker_schema::Side;
 
 use super::schema::{self, SchemaFinding};
 use super::{Difference, annotations, differences, icons, wording};
+use broker_model::digest::Digest;
 use broker_model::lock::LockedTool;
+use broker_model::null_members::remove_nulls;
 
 /// Maximum number of listed places of one tool; a rewritten schema has thousands.
 const MAX_FINDINGS: usize = 50;
@@ -48,15 +50,24 @@ pub(super) fn changes(
     remedy: &str,
     room: &mut Room,
 ) -> Vec<Finding> {
-    let mut found = Vec::new();
-    let mut members: Vec<&str> = tool.raw.keys().map(String::as_str).collect();
+    let (locked, live) = (without_nulls(&tool.raw), without_nulls(live));
+    if Digest::of_tool(&locked) == Digest::of_tool(&live) {
+        let message = "an optional member is null on one side and absent on the other".to_owned();
+        let found = Finding::of(rule("null-for-absent"), message, remedy);
+        return unvalidated(tool, remedy)
+            .into_iter()
+            .chain([found])
+            .collect();
+    }
+    let mut found: Vec<_> = unvalidated(tool, remedy).into_iter().collect();
+    let mut members: Vec<&str> = locked.keys().map(String::as_str).collect();
     members.extend(
         live.keys()
             .map(String::as_str)
-            .filter(|name| !tool.raw.contains_key(*name)),
+            .filter(|name| !locked.contains_key(*name)),
     );
     for member in members {
-        let (old, new) = (tool.raw.get(member), live.get(member));
+        let (old, new) = (locked.get(member), live.get(member));
         if old == new {
             continue;
         }
@@ -116,6 +127,20 @@ pub(super) fn changes(
         last.message = format!("{}, and {} more places", last.message, total - MAX_FINDINGS);
     }
     found
+}
+
+/// The finding of every change of a tool that is served unvalidated.
+fn unvalidated(tool: &LockedTool, remedy: &str) -> Option<Finding> {
+    let message = || "a tool that is served unvalidated changed".to_owned();
+    let rule = rule("unvalidated-changed");
+    tool.unvalidated
+        .then(|| Finding::of(rule, message(), remedy))
+}
+
+fn without_nulls(raw: &Map<String, Value>) -> Map<String, Value> {
+    let mut raw = raw.clone();
+    remove_nulls(&mut raw);
+    raw
 }
 
 /// Subtracts the size of a value from `room`, at about a hundred bytes per member. Returns whether it

@@ -38,6 +38,23 @@ pub struct ReportWire<'a> {
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
     lint: &'a [LintResult],
+    /// Why the comparison, or a part of it, was not made; absent if all was compared.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(length(min = 1)))]
+    problems: Vec<ReportProblem<'a>>,
+}
+
+/// A reason for which the comparison, or a part of it, was not made.
+#[derive(Debug, Serialize)]
+#[serde(rename = "Problem")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct ReportProblem<'a> {
+    /// The code of the error.
+    code: &'a str,
+    /// The place and the cause.
+    message: &'a str,
+    /// The remedy.
+    remedy: &'a str,
 }
 
 /// A tool, or the texts of a source itself, with findings of the lint.
@@ -80,8 +97,9 @@ struct Summary {
 }
 
 impl Report {
-    /// The JSON form, with findings of the lint.
-    pub fn wire<'a>(&'a self, lint: &'a [LintResult]) -> ReportWire<'a> {
+    /// The JSON form, with findings of the lint, and with the reasons for which something was not compared as findings
+    /// whose rule is the code of an error.
+    pub fn wire<'a>(&'a self, lint: &'a [LintResult], problems: &'a [Finding]) -> ReportWire<'a> {
         ReportWire {
             format_version: REPORT_VERSION,
             tools: &self.tools,
@@ -89,12 +107,20 @@ impl Report {
             access: &self.access,
             summary: self.summary(),
             lint,
+            problems: problems
+                .iter()
+                .map(|problem| ReportProblem {
+                    code: problem.rule,
+                    message: &problem.message,
+                    remedy: &problem.remedy,
+                })
+                .collect(),
         }
     }
 
     /// The JSON form.
     pub fn to_json(&self) -> Value {
-        json!(self.wire(&[]))
+        json!(self.wire(&[], &[]))
     }
 }
 

@@ -9,7 +9,8 @@
 //! - **Connections**: an answer that was read gives its connection back for the next request. A connection that is unused
 //!   for 4 s is closed; so are all unused ones if the client is dropped, and that of a request that is dropped before its
 //!   answer.
-//! - **TLS**: the certificates of the system are trusted, and those that the program adds. The provider of
+//! - **TLS**: the authorities of the system are trusted, and those that the program adds; so is a certificate that the
+//!   server signed itself, if the program adds exactly it. The provider of
 //!   cryptography is that of the process, or `ring`; none is installed.
 //! - **Proxies**: those of the environment, if the program wants them ([`Proxies`]).
 //! - **Limits**: the time to connect and the number of headers. The time of a request and the size of a body
@@ -21,6 +22,7 @@
 
 #![forbid(unsafe_code)]
 
+mod certificate;
 mod connect;
 mod connection;
 mod error;

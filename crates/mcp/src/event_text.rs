@@ -1,10 +1,11 @@
 //! The texts of events: secrets are masked, characters that are not visible are escaped, and a text that is
 //! too long is cut.
 
+use broker_model::json::{exact_number, parse, string_text, string_value, to_text};
 use broker_model::redact::Redactor;
 use broker_model::unseen::unseen_characters;
 use serde_json::Value;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 
 /// The maximum bytes of a text of an event, and of the JSON of a log message's data.
 const MAX_TEXT_BYTES: usize = 4 << 10;
@@ -41,9 +42,9 @@ pub(crate) fn data(data: &RawValue, redactor: &Redactor) -> Box<RawValue> {
         return data.to_owned();
     }
     let shown = within
-        .then(|| serde_json::from_str::<Value>(json).ok())
+        .then(|| parse(json).ok().or_else(|| serde_json::from_str(json).ok()))
         .flatten()
-        .and_then(|value| to_raw_value(&cleaned(value, redactor)).ok())
+        .and_then(|value| RawValue::from_string(to_text(&cleaned(value, redactor))).ok())
         .filter(|shown| shown.get().len() <= MAX_TEXT_BYTES);
     shown.unwrap_or_else(|| as_string(json, redactor))
 }
@@ -69,7 +70,11 @@ fn as_string(json: &str, redactor: &Redactor) -> Box<RawValue> {
 fn cleaned(value: Value, redactor: &Redactor) -> Value {
     let clean = |text: &str| visible(&redactor.redact(text));
     match value {
-        Value::String(text) => Value::String(clean(&text)),
+        Value::String(ref text) => match exact_number(&value) {
+            Some(digits) if redactor.redact(digits) == digits => value,
+            Some(digits) => Value::String(redactor.redact(digits)),
+            None => string_value(&clean(string_text(&value).unwrap_or(text))),
+        },
         Value::Array(items) => items
             .into_iter()
             .map(|item| cleaned(item, redactor))

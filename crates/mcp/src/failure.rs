@@ -21,15 +21,18 @@ pub struct SourceFailure {
     pub stderr: Vec<String>,
     /// Whether `message` contains the last line of `stderr`.
     pub quotes_stderr: bool,
+    /// Whether callers may read `message`, which then has only words of the broker and of the config.
+    pub is_public: bool,
     /// Whether a signal had stopped the process, like one that reads a terminal from the background.
     pub process_stopped: bool,
     /// The pause that a server over HTTP asked for.
     pub retry_after: Option<Duration>,
     /// The status with which a server over HTTP refused the handshake.
     pub http_status: Option<u16>,
-    /// The demands of a server over HTTP that refused the credentials, redacted and printable. Text of the server,
-    /// which only `doctor`, `lock` and the log show.
-    pub challenge: Option<Box<str>>,
+    /// A text of the server, redacted and printable. Over HTTP it is the demands with which the server refused the
+    /// credentials. Over stdio it is the first line of the start that is not a message. Only `doctor`, `lock` and the
+    /// log show it.
+    pub said: Option<Box<str>>,
 }
 
 /// Why a call failed. `maybe_executed` is false only if certainly no byte of the call was written.
@@ -120,20 +123,28 @@ impl SourceFailure {
             exit: None,
             stderr: Vec::new(),
             quotes_stderr: false,
+            is_public: false,
             process_stopped: false,
             retry_after: None,
             http_status: None,
-            challenge: None,
+            said: None,
         }
+    }
+
+    /// The same failure, whose message callers may read.
+    #[must_use]
+    pub const fn public(mut self) -> Self {
+        self.is_public = true;
+        self
     }
 }
 
 impl fmt::Display for SourceFailure {
-    /// The message and the challenge: for the log.
+    /// The message, and what the server said: for the log.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
-        match &self.challenge {
-            Some(challenge) => write!(f, "; {challenge}"),
+        match &self.said {
+            Some(said) => write!(f, "; {said}"),
             None => Ok(()),
         }
     }

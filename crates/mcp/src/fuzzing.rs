@@ -11,7 +11,7 @@ pub type Listed = (String, Map<String, Value>);
 /// reason why the list is refused.
 pub fn listing(pages: &[&[u8]], limit: usize) -> Result<Vec<Listed>, String> {
     let listed = list::read(pages, limit).map_err(|failure| failure.message)?;
-    let tools = listed.iter();
+    let tools = listed.tools.iter();
     Ok(tools
         .map(|tool| (tool.name().to_owned(), tool.read()))
         .collect())

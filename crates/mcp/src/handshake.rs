@@ -1,5 +1,14 @@
 //! The handshake: negotiates an era with a server. It sends the opening request of the likelier era,
 //! and that of the other era too if there is no answer in time. The first conclusive answer decides.
+//!
+//! A gateway may refuse a method that it does not know with 401, 403 or a 5xx status. So such a status is not a verdict
+//! if `server/discover` alone got it: `initialize` is tried before the start fails.
+
+#[cfg(test)]
+mod prefix_tests;
+mod refusal;
+#[cfg(test)]
+mod tests;
 
 use std::time::Duration;
 
@@ -20,6 +29,7 @@ use crate::connection::{HttpRefusal, RawResult, RequestError, RequestKind};
 use crate::failure::SourceFailure;
 use crate::link::Link;
 use crate::request;
+pub(crate) use refusal::ProbeRefusal;
 
 /// The result of a handshake.
 #[derive(Clone, Debug)]
@@ -40,6 +50,16 @@ pub(crate) enum HandshakeError {
     Refused(SourceFailure),
 }
 
+impl HandshakeError {
+    /// The same kind with another failure.
+    pub(crate) fn map(self, change: impl FnOnce(SourceFailure) -> SourceFailure) -> Self {
+        match self {
+            Self::Died(failure) => Self::Died(change(failure)),
+            Self::Refused(failure) => Self::Refused(change(failure)),
+        }
+    }
+}
+
 /// The outcome of one opening request.
 #[derive(Debug)]
 enum ProbeOutcome {
@@ -52,13 +72,23 @@ enum ProbeOutcome {
     Refused(SourceFailure),
 }
 
-/// Tries `first`, and also the other era if `both`. Has no timeout; the caller limits the time.
+/// The request that opens an era.
+const fn opening_method(era: Era) -> &'static str {
+    match era {
+        Era::Modern => request::DISCOVER,
+        Era::Legacy => request::INITIALIZE,
+    }
+}
+
+/// Tries `first`, and also the other era if `both`. Has no timeout; the caller limits the time. `refusal` gets the
+/// refusal of the first era.
 pub(crate) async fn negotiate(
     link: &Link,
     first: Era,
     both: bool,
     probe: Duration,
     redactor: &Redactor,
+    refusal: &ProbeRefusal,
 ) -> Result<Negotiated, HandshakeError> {
     let mut asked = Box::pin(ask(link, first, redactor));
     let early = if both {
@@ -70,19 +100,34 @@ pub(crate) async fn negotiate(
     } else {
         Some(asked.as_mut().await)
     };
+    let other = first.other();
     let answer = match early {
-        Some(ProbeOutcome::Other(_)) if both => ask(link, first.other(), redactor).await,
+        Some(ProbeOutcome::Other(failure)) if both => {
+            refusal.keep(first, &failure);
+            let second = ask(link, other, redactor).await;
+            match (second, link.has_new_token()) {
+                // The first request had a token that is no longer valid, so its refusal says nothing about the era.
+                (ProbeOutcome::Other(_), true) => ask(link, first, redactor).await,
+                (second, _) => refusal.then(second),
+            }
+        }
         Some(answer) => answer,
         None => {
-            let mut beside = Box::pin(ask(link, first.other(), redactor));
+            let mut beside = Box::pin(ask(link, other, redactor));
             tokio::select! {
                 biased;
                 answer = &mut asked => match answer {
-                    ProbeOutcome::Other(_) => beside.await,
+                    ProbeOutcome::Other(failure) => {
+                        refusal.keep(first, &failure);
+                        refusal.then(beside.await)
+                    }
                     answer => answer,
                 },
                 answer = &mut beside => match answer {
-                    ProbeOutcome::Other(_) => asked.await,
+                    ProbeOutcome::Other(failure) => {
+                        refusal.keep(other, &failure);
+                        asked.await
+                    }
                     answer => answer,
                 },
             }
@@ -124,12 +169,17 @@ async fn ask(link: &Link, era: Era, redactor: &Redactor) -> ProbeOutcome {
 }
 
 async fn ask_once(link: &Link, era: Era, redactor: &Redactor) -> ProbeOutcome {
-    let (method, line): (_, fn(u64) -> Bytes) = match era {
-        Era::Modern => (request::DISCOVER, request::discover),
-        Era::Legacy => (request::INITIALIZE, request::initialize),
+    let line: fn(u64) -> Bytes = match era {
+        Era::Modern => request::discover,
+        Era::Legacy => request::initialize,
     };
     let answer = link
-        .request(RequestKind::Opening, method, line, UNUSED_TIMEOUT)
+        .request(
+            RequestKind::Opening,
+            opening_method(era),
+            line,
+            UNUSED_TIMEOUT,
+        )
         .await;
     // The token is known now, if the source has one.
     let redactor = &link.redactor(redactor);
@@ -283,10 +333,7 @@ fn read_error(era: Era, error: &Bytes, redactor: &Redactor) -> ProbeOutcome {
         .and_then(Value::as_i64)
         .unwrap_or_default();
     let message = error.get("message").and_then(Value::as_str).unwrap_or("");
-    let method = match era {
-        Era::Modern => "server/discover",
-        Era::Legacy => "initialize",
-    };
+    let method = opening_method(era);
     let failure = refused(format!(
         "the server refused `{method}` with error {code}: {}",
         shown_line(&redactor.redact(message), 300)
@@ -345,87 +392,4 @@ fn object(json: &[u8]) -> Option<Map<String, Value>> {
 /// its text.
 fn is_readable(json: &[u8]) -> bool {
     json.len() <= MAX_ANSWER_BYTES && estimate(json).bytes <= MAX_PARSED_BYTES
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use broker_wire::protocol::LEGACY;
-    use serde_json::json;
-
-    fn bytes(value: &Value) -> Bytes {
-        Bytes::from(value.to_string())
-    }
-
-    fn kind(answer: &ProbeOutcome) -> &'static str {
-        match answer {
-            ProbeOutcome::Negotiated(_) => "agreed",
-            ProbeOutcome::Other(_) => "other",
-            ProbeOutcome::Repeat(_) => "repeat",
-            ProbeOutcome::Died(_) => "died",
-            ProbeOutcome::Refused(_) => "refused",
-        }
-    }
-
-    #[test]
-    fn handshake_error_with_a_modern_code_means_a_modern_server() {
-        let redactor = Redactor::default();
-        let check = |error: Value, expected: &str| {
-            let answer = read_error(Era::Modern, &bytes(&error), &redactor);
-            assert_eq!(kind(&answer), expected, "{error}");
-        };
-        for code in [-32601, -32602, -32603, -32000, 0, 7] {
-            check(json!({"code": code, "message": "x"}), "other");
-        }
-        check(json!({"code": -32020, "message": "x"}), "refused");
-        check(json!({"code": -32021, "message": "x"}), "refused");
-        check(json!({"code": -32022, "message": "x"}), "refused");
-        check(
-            json!({"code": -32022, "data": {"supported": ["2099-01-01"]}}),
-            "refused",
-        );
-        check(
-            json!({"code": -32022, "data": {"supported": ["2099-01-01", "2025-06-18"]}}),
-            "other",
-        );
-        check(
-            json!({"code": -32022, "data": {"supported": ["2025-06-18", MODERN]}}),
-            "repeat",
-        );
-        check(json!("text"), "other");
-    }
-
-    #[test]
-    fn handshake_result_that_is_invalid_leads_to_the_other_era() {
-        let redactor = Redactor::default();
-        let discovery = |value: Value| read_discovery(&bytes(&value), &redactor);
-        let ProbeOutcome::Negotiated(negotiated) = discovery(
-            json!({"supportedVersions": [MODERN], "capabilities": {"tools": {}},
-            "instructions": "hi", "_meta": {META_SERVER_INFO: {"name": "n"}}}),
-        ) else {
-            panic!("not agreed")
-        };
-        assert_eq!(negotiated.server_info, json!({"name": "n"}));
-        assert_eq!(negotiated.instructions.as_deref(), Some("hi"));
-        assert_eq!(kind(&discovery(json!({}))), "other");
-        assert_eq!(kind(&discovery(json!([]))), "other");
-        assert!(!is_readable(
-            format!("{{\"a\":[{}1]}}", r#"{"":0},"#.repeat(40_000)).as_bytes()
-        ));
-        assert!(!is_readable(&vec![b' '; MAX_ANSWER_BYTES + 1]));
-        assert_eq!(
-            kind(&discovery(json!({"supportedVersions": ["2025-11-25"]}))),
-            "other"
-        );
-        assert_eq!(
-            kind(&discovery(json!({"supportedVersions": ["2030-01-01"]}))),
-            "refused"
-        );
-        let legacy = |value: Value| read_initialization(&bytes(&value), &redactor);
-        for version in LEGACY {
-            assert_eq!(kind(&legacy(json!({"protocolVersion": version}))), "agreed");
-        }
-        assert_eq!(kind(&legacy(json!({"protocolVersion": MODERN}))), "refused");
-        assert_eq!(kind(&legacy(json!({}))), "refused");
-    }
 }

@@ -52,7 +52,7 @@ pub use http::{AuthSpec, ClientCredentials, HttpShared, HttpSpec};
 pub use instance::{DriftCheck, Instance, SessionHandle, SourceSettings, Verdict};
 pub use link::Carrier;
 pub use log_level::AskedLogLevel;
-pub use resolve::{resolve, resolve_command};
+pub use resolve::{resolve, resolve_command, unavailable};
 pub use right::CallRight;
 pub use session::{CallSubject, CallTime, Session, ToolCall};
 pub use spec::{Endpoint, SourceSpec, Timing};

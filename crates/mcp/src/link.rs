@@ -51,6 +51,7 @@ impl Link {
             Endpoint::Http(http) => {
                 return HttpLink::open(http, spec, opening).await.map(Self::Http);
             }
+            Endpoint::Unavailable(failure) => return Err((**failure).clone()),
         };
         #[cfg(any(test, feature = "scripted"))]
         if let Some((stdin, stdout, task)) = scripted::start(process, opening.tasks) {
@@ -161,6 +162,14 @@ impl Link {
         }
     }
 
+    /// Whether the server refused the token of an opening request, and there is another one since.
+    pub(crate) fn has_new_token(&self) -> bool {
+        match self {
+            Self::Http(http) => http.has_new_token(),
+            _ => false,
+        }
+    }
+
     /// Ends the handshake. Requests over HTTP repeat its result.
     pub(crate) fn negotiated(&self, negotiated: &Negotiated) {
         if let Self::Http(http) = self {
@@ -251,7 +260,7 @@ impl Link {
     }
 
     /// The session id of a legacy server over HTTP that has sessions.
-    pub(crate) fn session_id(&self) -> Option<&str> {
+    pub(crate) fn session_id(&self) -> Option<String> {
         match self {
             Self::Http(http) => http.session_id(),
             _ => None,

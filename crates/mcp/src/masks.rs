@@ -17,7 +17,7 @@ impl Masks {
     pub(crate) fn of(spec: &SourceSpec) -> Self {
         let tokens = match &spec.endpoint {
             Endpoint::Http(http) => http.auth.as_ref().map(|_| http.shared.tokens.clone()),
-            Endpoint::Process(_) => None,
+            Endpoint::Process(_) | Endpoint::Unavailable(_) => None,
         };
         Self {
             of_config: spec.redactor.clone(),

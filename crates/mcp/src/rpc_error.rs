@@ -1,6 +1,7 @@
 //! A server's JSON-RPC error, made safe for callers: secrets are masked, and text beyond the limit is
 //! cut.
 
+use broker_model::json::{exact_number, parse, string_text, string_value, to_text};
 use broker_model::redact::Redactor;
 use broker_model::text::shown_line;
 use serde::Deserialize;
@@ -102,14 +103,15 @@ fn string_within(text: &str, room: usize) -> String {
 /// The error with its secrets masked member by member: masking inside the text could break it if a
 /// secret looks like syntax. `None` if it cannot be parsed.
 fn without_secrets(text: &str, redactor: &Redactor) -> Option<String> {
-    let mut value = serde_json::from_str::<Value>(text).ok()?;
+    let strict = parse(text).ok();
+    let mut value = strict.or_else(|| serde_json::from_str::<Value>(text).ok())?;
     let code = value.get("code").cloned();
     value = masked(value, redactor);
     // The code is an integer of the protocol, even if a secret has the same digits.
     if let (Some(code), Value::Object(members)) = (code, &mut value) {
         members.insert("code".to_owned(), code);
     }
-    Some(value.to_string())
+    Some(to_text(&value))
 }
 
 fn broken() -> CallFailure {
@@ -121,7 +123,11 @@ fn broken() -> CallFailure {
 
 fn masked(value: Value, redactor: &Redactor) -> Value {
     match value {
-        Value::String(text) => Value::String(redactor.redact(&text)),
+        Value::String(ref text) => match exact_number(&value) {
+            Some(digits) if redactor.redact(digits) == digits => value,
+            Some(digits) => Value::String(redactor.redact(digits)),
+            None => string_value(&redactor.redact(string_text(&value).unwrap_or(text))),
+        },
         Value::Array(items) => items
             .into_iter()
             .map(|item| masked(item, redactor))

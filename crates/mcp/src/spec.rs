@@ -6,11 +6,12 @@ use std::time::Duration;
 use broker_memory::MemoryBudget;
 use broker_model::NodePath;
 use broker_model::redact::Redactor;
-use broker_model::trust::ResourceMode;
+use broker_model::trust::{Exposure, ResourceMode};
 use broker_process::ProcessSpec;
 use broker_wire::protocol::{PROMPTS_CHANGED, RESOURCES_CHANGED, TOOLS_CHANGED};
 
 use crate::concurrency::ConcurrencyLimits;
+use crate::failure::SourceFailure;
 use crate::http::{AuthSpec, HttpSpec};
 use crate::log_level::AskedLogLevel;
 
@@ -31,6 +32,8 @@ pub struct SourceSpec {
     pub listing_bytes: usize,
     /// The lists that are read besides that of tools.
     pub lists: ItemLists,
+    /// Which of the listed tools are exposed; nothing is asked of the others.
+    pub exposure: Exposure,
     /// The maximum number of calls in flight in one process.
     pub max_in_flight: usize,
     /// Processes that share its calls.
@@ -91,6 +94,8 @@ pub enum Endpoint {
     Process(ProcessSpec),
     /// A URL, over HTTP.
     Http(Box<HttpSpec>),
+    /// None, since the source cannot be started; the reason. Every start fails with it.
+    Unavailable(Box<SourceFailure>),
 }
 
 impl Endpoint {
@@ -98,14 +103,14 @@ impl Endpoint {
     pub const fn process(&self) -> Option<&ProcessSpec> {
         match self {
             Self::Process(process) => Some(process),
-            Self::Http(_) => None,
+            Self::Http(_) | Self::Unavailable(_) => None,
         }
     }
 
     /// The URL of the server without its query, if it has one.
     pub fn url(&self) -> Option<String> {
         match self {
-            Self::Process(_) => None,
+            Self::Process(_) | Self::Unavailable(_) => None,
             Self::Http(http) => Some(http.url.to_string()),
         }
     }
@@ -118,6 +123,7 @@ impl Endpoint {
                 Some(AuthSpec::TokenCommand(process)) => Some(process),
                 _ => None,
             },
+            Self::Unavailable(_) => None,
         }
     }
 
@@ -125,6 +131,9 @@ impl Endpoint {
         match (self, other) {
             (Self::Process(one), Self::Process(other)) => one.starts_the_same(other),
             (Self::Http(one), Self::Http(other)) => one.reaches_the_same(other),
+            (Self::Unavailable(one), Self::Unavailable(other)) => {
+                (one.cause, &one.message) == (other.cause, &other.message)
+            }
             _ => false,
         }
     }

@@ -54,11 +54,12 @@ pub(crate) fn name_stop(mut failure: SourceFailure, pid: Option<u32>) -> SourceF
 }
 
 /// Completes the message of a failed start: an exit becomes an exit before it was ready, and variables
-/// that the child did not inherit are named.
+/// that the child did not inherit are named. `noise` are the lines of the server that are not messages.
 pub(crate) fn explain(
     mut failure: SourceFailure,
     spec: &SourceSpec,
     tail: &StderrTail,
+    noise: Vec<String>,
 ) -> SourceFailure {
     if failure.cause == SourceCause::Exited {
         failure.cause = SourceCause::ExitBeforeReady;
@@ -77,6 +78,8 @@ pub(crate) fn explain(
             );
         }
     }
+    let said = |line: String| format!("it wrote a line that is not a message: {line}").into();
+    failure.said = failure.said.or_else(|| noise.into_iter().next().map(said));
     if !spec.withheld.is_empty() && failure.cause != SourceCause::Stopped {
         let names: Vec<_> = spec
             .withheld

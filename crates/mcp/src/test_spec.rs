@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use broker_model::NodePath;
 use broker_model::redact::Redactor;
+use broker_model::trust::Exposure;
 use broker_process::ProcessSpec;
 
 use crate::spec::{Endpoint, ItemLists, SourceSpec, Timing};
@@ -31,6 +32,7 @@ pub(crate) fn scripted_source(program: String) -> SourceSpec {
         concurrency: ConcurrencyLimits::new(),
         listing_bytes: 32 << 20,
         lists: ItemLists::default(),
+        exposure: Exposure::of_everything(),
         instances: 1,
         max_in_flight: 32,
         queue: 256,

@@ -1,11 +1,16 @@
-//! The registry of codes, three closed lists: errors of calls, causes of sources that are not ready,
-//! diagnostics of config and lock. A test checks `docs/errors.md` against it.
+//! The registry of codes, four closed lists: errors of calls, causes of sources that are not ready,
+//! reasons for which a part of a source is left out, diagnostics of config and lock. A test checks `docs/errors.md` against it.
 
 /// The hint to callers on a source that only the operator can correct.
 const OPERATOR_HINT: &str =
     "Only the operator can correct the source: use other tools, and report this error.";
 /// The hint to callers on a source that starts again by itself.
 const RESTART_HINT: &str = "The broker starts the source again: call again in a few seconds.";
+
+/// The hint to callers on a source that failed and that the broker starts again.
+const RETRY_HINT: &str = "The broker starts the source again: call again later. If that fails too, use other tools, and report this error.";
+/// The hint to callers on a source that has not listed its tools yet.
+const STARTING_HINT: &str = "The source is still starting: call again in a few seconds.";
 
 /// Declares one closed list: the enum, and for each code its wire name, its cause, its remedy, and the
 /// remedy for callers if it differs.
@@ -80,8 +85,9 @@ closed_list! {
         SourceProtocol = "source_protocol", "The server's answer breaks the protocol.", "Report it to the server's maintainers.";
         OutputTooLarge = "output_too_large", "The server's answer is longer than `limits.line_bytes`, or larger than the free part of `limits.memory_bytes`.", "Ask for less, or raise the limit.", "Ask for less in one call.";
         SourceUnavailable = "source_unavailable", "The source is not ready; `details.cause` says why.", "Fix the cause, which `GET /readyz` shows; or wait for `Retry-After` seconds.", "Wait for `Retry-After` seconds, then call again; `details.cause` says why.";
-        Starting = "starting", "The required sources have not yet been compared with the lock.", "Wait for `Retry-After` seconds.";
-        StartRefused = "start_refused", "The start was refused: a source differs from the lock or could not be compared with it; `details` has the source and the class.", "Read the report in the broker's log; review the differences with `broker-gen check`, or fix the source, then start the broker again.", OPERATOR_HINT;
+        Starting = "starting", "The source of the call, or where drift refuses the start a required source, has not yet been compared with the lock.", "Wait for `Retry-After` seconds, which are `details.retry_after_s` as well; `details.waited_s` is the time for which the call has waited.", "Wait for `Retry-After` seconds, then call again.";
+        StartRefused = "start_refused", "The start was refused: a source differs from the lock or could not be compared with it, and `details` has the source and the class; or, over stdio, config, lock or environment are not valid, and `details` has the problems.", "Read the report in the broker's log; correct what it names, or review the differences with `broker-gen check`, or fix the source, then start the broker again.", OPERATOR_HINT;
+        LockStale = "lock_stale", "The config of the source has changed since it was locked, or the source is not in the lock; the other sources are served.", "Run `broker-gen lock`, review the lock, and start the broker again.", OPERATOR_HINT;
         ShuttingDown = "shutting_down", "The broker is shutting down.", "Call again when it has restarted.";
         CallTimeout = "call_timeout", "The call's time limit passed before its arguments were checked or the server answered.", "Raise `timeout`. The server may have executed the call: check before you repeat it.", "Ask for less in one call. If `maybe_executed` is true, check what the call did before you repeat it.";
     }
@@ -95,7 +101,7 @@ closed_list! {
         SpawnFormat = "spawn_format", "The file is not a program that this machine can run.", "Check its first line and its architecture.", OPERATOR_HINT;
         SpawnFailed = "spawn_failed", "The operating system refused to start the command.", "See the log or `mcp-broker doctor`.", OPERATOR_HINT;
         ExitBeforeReady = "exit_before_ready", "The process ended before it answered.", "Read the end of its stderr in the log or with `mcp-broker doctor`; a server that exits with 0 is not a stdio MCP server.", OPERATOR_HINT;
-        StartupTimeout = "startup_timeout", "The server did not list its tools in time.", "Raise `startup_timeout`, or run the command once by hand so that it can install.", OPERATOR_HINT;
+        StartupTimeout = "startup_timeout", "The server did not list its tools in time.", "Raise `startup_timeout`, or run the command once by hand so that it can install.", STARTING_HINT;
         HandshakeFailed = "handshake_failed", "The server refused the handshake or speaks no known revision.", "Read the server's message in the log or with `mcp-broker doctor`; it may be too old or too new.", OPERATOR_HINT;
         ListFailed = "list_failed", "The server could not list its tools.", "Read the server's message in the log or with `mcp-broker doctor`.", OPERATOR_HINT;
         ListInvalid = "list_invalid", "The server's tool list breaks the protocol.", "Report it to the server's maintainers.", OPERATOR_HINT;
@@ -103,13 +109,68 @@ closed_list! {
         TlsFailed = "tls_failed", "The TLS connection to the server failed, or its certificate is not trusted.", "Name the certificate of its authority in `ca_file`, or correct the URL.", OPERATOR_HINT;
         SessionEnded = "session_ended", "The server ended the session.", "None: the broker opens a new one.", RESTART_HINT;
         NeedsAuth = "needs_auth", "The server refused the credentials, or there is no token for it.", "Read the reason in the log or with `mcp-broker doctor`. Correct `headers` or `auth` and reload; after a correction of a file, a command or the server, a call causes another attempt, at most one in 60 seconds.", OPERATOR_HINT;
-        EnvMissing = "env_missing", "A variable that the config names is not set.", "Set it.", OPERATOR_HINT;
+        EnvMissing = "env_missing", "A variable that the config names is not set.", "Set it, or give it a default: `${NAME:-default}`.", OPERATOR_HINT;
         Exited = "exited", "The process ended while it was in use.", "Read its exit status and the end of its stderr in the log or with `mcp-broker doctor`; the broker starts it again.", RESTART_HINT;
         Protocol = "protocol", "The server broke the protocol, and the connection was closed.", "Report it to the server's maintainers.", RESTART_HINT;
         StdinStalled = "stdin_stalled", "The server sends requests and does not read the answers: 32 MiB of answers are unread.", "Report it to the server's maintainers; the broker starts it again.", RESTART_HINT;
         RecheckPending = "recheck_pending", "The server announced that its tools changed and has not listed them since.", "Wait for `Retry-After` seconds: the source is ready again when its listing has arrived and matches. If it does not arrive, find out why the server does not answer `tools/list`.", "Call again in a few seconds: the source is ready when its new tool list has arrived and matches.";
         DriftSource = "drift_source", "The source itself no longer matches the lock.", "Review the drift: `broker-gen check`.", OPERATOR_HINT;
+        LockStale = "lock_stale", "The config of the source has changed since it was locked, or the source is not in the lock.", "Run `broker-gen lock`, review the lock, and start the broker again.", OPERATOR_HINT;
         Stopped = "stopped", "The broker is stopping the source.", "None: the source is stopping.";
+    }
+}
+
+impl SourceCause {
+    /// The remedy for callers while the broker starts the source again by itself.
+    pub const fn restart_hint(self) -> &'static str {
+        match self {
+            Self::StartupTimeout => STARTING_HINT,
+            Self::Unreachable
+            | Self::SessionEnded
+            | Self::Exited
+            | Self::Protocol
+            | Self::StdinStalled
+            | Self::RecheckPending
+            | Self::Stopped => self.hint(),
+            Self::SpawnNotFound
+            | Self::SpawnDenied
+            | Self::SpawnFormat
+            | Self::SpawnFailed
+            | Self::ExitBeforeReady
+            | Self::HandshakeFailed
+            | Self::ListFailed
+            | Self::ListInvalid
+            | Self::TlsFailed
+            | Self::NeedsAuth
+            | Self::EnvMissing
+            | Self::LockStale
+            | Self::DriftSource => RETRY_HINT,
+        }
+    }
+}
+
+closed_list! {
+    /// Why a tool, prompt, template or resource of a source is left out, or a whole source.
+    LeftOutCode {
+        JsonInvalid = "json_invalid", "The object is not JSON that the broker reads: it has a key twice, is nested too deep, or has a number that is too long.", "Report it to the server's maintainers.";
+        NotAnObject = "not_an_object", "The element of the list is not an object.", "Report it to the server's maintainers.";
+        NameInvalid = "name_invalid", "The name is missing, empty, not a string, or has the form of the key of a prompt or resource.", "Report it to the server's maintainers.";
+        NameUnsafe = "name_unsafe", "The name mixes scripts, has hidden characters, or looks like another name.", "Give it an alias in `path_aliases`.";
+        MemberInvalid = "member_invalid", "A member has another type than the specification of MCP gives it.", "Report it to the server's maintainers.";
+        TooLarge = "too_large", "The object exceeds a limit on one tool.", "Report it to the server's maintainers.";
+        DefinedTwice = "defined_twice", "The server defines the name a second time with other bytes.", "Report it to the server's maintainers.";
+        ListCut = "list_cut", "The rest of a list is not used: a page cannot be read, or a limit on the whole list is reached.", "Report it to the server's maintainers, or raise the limit that the reason names.";
+        HeaderParam = "header_param", "Its `x-mcp-header` breaks the rules of the protocol.", "Report it to the server's maintainers.";
+        SchemaRefused = "schema_refused", "A schema does not compile, or is too costly.", "Hide the tool with `tool_filter`, or serve it unvalidated: `\"schema\": \"as_is\"` in `tool_overrides`.";
+        Unvalidated = "unvalidated", "The tool is served although one of its schemas is not valid: the config says `\"schema\": \"as_is\"`.", "Hide the tool with `tool_filter`, or accept it.";
+        PathClash = "path_clash", "Another entry has the same path or the same name for clients.", "Give one of them an alias in `path_aliases`.";
+        LintRefused = "lint_refused", "A text contains something that a reviewer cannot see.", "Hide the tool with `tool_filter`, or suppress the finding in the audits file.";
+        SecretListed = "secret_listed", "The listing contains a secret.", "Configure the server so that it does not list the secret.";
+        Unstable = "unstable", "Two launches gave different values.", "Name the members in `volatile`.";
+        PackageChanged = "package_changed", "The source runs another package than the lock names, or another content of the same version.", "Find out why; then lock the source alone.";
+        NotStarted = "not_started", "The source could not be started or listed.", "Find the cause with `broker-gen doctor`, then lock it; or write `\"disabled\": true` into it.";
+        NotLocked = "not_locked", "The source was not asked for when the lock was begun with `--source`.", "Lock it with `broker-gen lock --source`, or write `\"disabled\": true` into it.";
+        More = "more", "More than 1 000 parts of the source are left out, and these are only counted.", "Hide them with `tool_filter`.";
     }
 }
 
@@ -130,6 +191,8 @@ closed_list! {
         PlainHttp = "plain_http", "A secret would be sent over `http`, without encryption, to a server or a token endpoint on another machine.", "Use `https`, or set `\"allow_plain_http\": true`.";
         NotSupportedYet = "not_supported_yet", "This version of the broker does not support the key yet.", "Remove the key.";
         KeyIgnored = "key_ignored", "A key that other clients read has no meaning here.", "Remove it if you like.";
+        CatalogsFull = "catalogs_full", "`broker-gen serve` has taken so many different locks that the memory for them is used up.", "Start `broker-gen serve` again.";
+        OwnBroker = "own_broker", "A source starts the broker with the config that has the source, which would start itself again; it is left out.", "Remove the entry.";
         TimeoutUnit = "timeout_unit", "A `timeout` in a file of another client is above 3600: it is in seconds, and some clients count milliseconds.", "Write seconds.";
         LiteralSecret = "literal_secret", "The config contains a secret.", "Write `${NAME}`; the compiled-in config takes the value from the environment.";
         EnvMissing = "env_missing", "Variables that the config names are not set.", "Set them, or give a default: `${NAME:-default}`.";
@@ -137,15 +200,15 @@ closed_list! {
         EnvValue = "env_value", "A variable's value cannot be used there: it holds a newline or a NUL.", "Correct the value.";
         TextVariable = "text_variable", "A summary, a description, a path or an alias has a `${…}`, and variables are not expanded there.", "Write the text itself; write `$${` for the characters `${`.";
         ShellPlace = "shell_place", "The value of a `${NAME}` could become code: in a here-document, in backticks, in `eval`, in text that is piped into a shell, or in a script that cannot be rewritten.", "Pass it as an argument or in `env`.";
-        PathInvalid = "path_invalid", "A path is outside the grammar.", "Write `/` or segments of letters, digits, `_`, `.` and `-`.";
+        PathInvalid = "path_invalid", "A path is outside the grammar.", "Write `/` or segments of letters and digits of any script, `_`, `.` and `-`, in the form NFKC.";
         PathDup = "path_dup", "Two entries have the same path.", "Rename one of them.";
         PathParent = "path_parent", "The path of a child is not below the path of its parent.", "Begin it with the parent's path.";
         PathCase = "path_case", "Two paths differ only in case.", "Rename one of them.";
-        NameClash = "name_clash", "Two names of `mcpServers` give the same path.", "Rename one of them.";
+        NameClash = "name_clash", "Two names of `mcpServers` would give the same path, and get paths with a hash.", "Rename one of them if you like.";
         LeafClash = "leaf_clash", "Two tools, prompts or resources have the same path.", "Give one of them an alias.";
         FlatNameClash = "flat_name_clash", "Two tools have the same flat name, or a tool has the name of a meta-tool.", "Give one of the tools an alias in `path_aliases`.";
         ItemClash = "item_clash", "Two sources have the same prompt name or resource URI, or templates that may have a common URI.", "Exclude it by `prompt_filter` or `resource_filter` of one of them.";
-        AliasNeeded = "alias_needed", "A tool's name is outside the path grammar.", "Give it an alias in `path_aliases`.";
+        AliasNeeded = "alias_needed", "The path of a tool would be longer than 512 bytes.", "Give it a shorter alias in `path_aliases`.";
         GlobSyntax = "glob_syntax", "A filter pattern is not a valid glob.", "Correct the pattern.";
         FilterEmpty = "filter_empty", "A filter matches no tool.", "Correct the pattern; the message lists the nearest names.";
         TrustEmpty = "trust_empty", "The trust level of a source hides all of its tools.", "Name the tools that callers need in `tool_filter`; the message lists those that are hidden.";
@@ -164,10 +227,13 @@ closed_list! {
         SecretEmpty = "secret_empty", "The secret is empty.", "Give a secret, or remove the setting.";
         SecretUnexpanded = "secret_unexpanded", "The secret holds a literal `${`.", "Expand the variable before you pass the secret.";
         LockMissing = "lock_missing", "There is no lock.", "Make one with `broker-gen lock` and commit it.";
-        LockCorrupt = "lock_corrupt", "The lock is incomplete, was edited by hand, or has merge-conflict markers.", "Make a new one with `broker-gen lock`.";
+        LockCorrupt = "lock_corrupt", "The lock is incomplete, was edited by hand, or has merge-conflict markers.", "Make a new one with `broker-gen lock`; one with markers is merged by `broker-gen lock --merge`, after the config is settled.";
         LockVersion = "lock_version", "The lock has another format version.", "Use the broker-gen that wrote it, or make a new lock.";
         LockStale = "lock_stale", "The lock was made for another config.", "Make a new one with `broker-gen lock`.";
         LockOrphan = "lock_orphan", "The lock has a source or a tool that it should not have.", "Make a new one with `broker-gen lock`.";
+        MergeConflict = "merge_conflict", "Two branches changed the same part of a lock or of the audits, so that they cannot be merged.", "Settle the config first; then `broker-gen lock --merge`, with the source named by `--source`, `--ours` or `--theirs`: `docs/lock.md` says how.";
+        MergeUnreadable = "merge_unreadable", "A file to merge cannot be read, or is not one that can be merged.", "Name two locks or two audits files, and their base, if there is one.";
+        LeftOutUnaccepted = "left_out_unaccepted", "The lock leaves a part of the config out, keeps an older state of it, or serves a tool unvalidated, and no entry of the audits accepts that.", "Settle the cause and make a new lock, or accept it with `broker-gen accept --left-out`; `docs/lock.md` says how.";
         LockMismatch = "lock_mismatch", "The config is not the compiled-in one.", "Build the broker with this config.";
         LockWiden = "lock_widen", "The config would expose more than the compiled-in one.", "Make a new lock and a new build.";
         VectorsStale = "vectors_stale", "The file of vectors is missing, was edited, or does not have exactly the texts of the tools by the models of the config.", "Make the missing vectors with `broker-gen vectors` and commit the file.";
@@ -178,6 +244,7 @@ closed_list! {
         SchemaCycle = "schema_cycle", "A schema refers to itself and cannot be resolved.", "Hide the tool with `tool_filter`.";
         SchemaLimit = "schema_limit", "A schema is too deep, too large, or its references fan out too far.", "Hide the tool with `tool_filter`.";
         SchemaPattern = "schema_pattern", "A pattern in a schema does not compile.", "Hide the tool with `tool_filter`.";
+        SchemaRead = "schema_read", "Schemas have a form that is not of their dialect and has one meaning; calls are validated by this meaning.", "Compare the places that the message counts with the server's documentation.";
         SchemaDialect = "schema_dialect", "A schema names an unknown dialect.", "Hide the tool with `tool_filter`.";
         SourceUnstable = "source_unstable", "Two launches of a source gave different tools.", "Name the members in `volatile`.";
         SourceSecret = "source_secret", "A server put a secret into its listing, and the lock would contain it.", "Configure the server so that it does not list the secret, or hide the tool with `tool_filter`.";
@@ -197,7 +264,7 @@ closed_list! {
         HintRefused = "hint_refused", "A phrase of an answer cannot be a search hint.", "Correct or remove it at the place that the message names; nothing was written.";
         HintUnaudited = "hint_unaudited", "Hints in the config claim more safety for a tool than its server does, and no entry of the audits confirms them.", "Run the command that the message names, or remove the hints from `tool_overrides`.";
         AuditStale = "audit_stale", "An audit matches no locked tool or source.", "None: it is history; you may remove it by hand.";
-        WriteRefused = "write_refused", "Audits are not written where `CI` or `MCP_BROKER_LOCKED` is set.", "Run it on your own machine, and commit what it writes.";
+        WriteRefused = "write_refused", "The verb would write a file, and `CI` or `MCP_BROKER_LOCKED` is set.", "Run it on your own machine, and commit what it writes.";
         WhoMissing = "who_missing", "The audit has no author.", "Pass `--who NAME`, set MCP_BROKER_WHO, or set git's `user.name` and `user.email`.";
         TerminalNeeded = "terminal_needed", "`review` asks questions and needs a terminal.", "Run it in a terminal; without one, read `broker-gen diff` and use `broker-gen accept`.";
         BaselineUnreadable = "baseline_unreadable", "The lock to compare with cannot be read.", "Name a file, or `git:REV` with a commit that contains the lock.";

@@ -1,4 +1,7 @@
 //! Digests: `sha256/1:` and the hex of SHA-256 over a domain, a zero byte, and canonical JSON.
+//!
+//! The prefix is `sha256/2:` if the JSON has a number that is neither a 64-bit integer nor a double in its
+//! shortest form (see [`json`](crate::json)): the formula of `sha256/1:` has no canonical form for it.
 
 use std::fmt;
 
@@ -6,15 +9,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
-use crate::json::{canonical_object, to_canonical};
+use crate::json::{canonical_object_with_range, canonical_with_range};
 
 /// The name of the formula. Another algorithm gets another name, so that it is not mistaken for drift.
 pub const HASH_MODEL: &str = "sha256/1";
 
-/// The regular expression of a digest in its written form, for JSON Schemas.
-pub const PATTERN: &str = r"^sha256/1:[0-9a-f]{64}$";
+/// The name of the formula for JSON with numbers of the second range.
+pub const SECOND_HASH_MODEL: &str = "sha256/2";
 
-/// `sha256/1:` and 64 hexadecimal digits.
+/// The regular expression of a digest in its written form, for JSON Schemas.
+pub const PATTERN: &str = r"^sha256/[12]:[0-9a-f]{64}$";
+
+/// `sha256/1:` or `sha256/2:` and 64 hexadecimal digits.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
 #[cfg_attr(
@@ -27,20 +33,33 @@ pub struct Digest(String);
 impl Digest {
     /// The digest of `value` in a domain, for example `mcp-broker:tool:1`.
     pub fn of(domain: &str, value: &Value) -> Self {
-        Self::of_bytes(domain, &to_canonical(value))
+        Self::of_canonical(domain, canonical_with_range(value))
     }
 
-    fn of_bytes(domain: &str, canonical: &[u8]) -> Self {
+    /// The digest of a text that is not read as JSON, in a domain.
+    pub fn of_text(domain: &str, text: &str) -> Self {
+        Self::of_bytes(HASH_MODEL, domain, text.as_bytes())
+    }
+
+    fn of_canonical(domain: &str, (bytes, is_second_range): (Vec<u8>, bool)) -> Self {
+        let model = match is_second_range {
+            true => SECOND_HASH_MODEL,
+            false => HASH_MODEL,
+        };
+        Self::of_bytes(model, domain, &bytes)
+    }
+
+    fn of_bytes(model: &str, domain: &str, canonical: &[u8]) -> Self {
         let mut hash = Sha256::new();
         hash.update(domain.as_bytes());
         hash.update([0]);
         hash.update(canonical);
-        Self(format!("{HASH_MODEL}:{}", hex(&hash.finalize())))
+        Self(format!("{model}:{}", hex(&hash.finalize())))
     }
 
     /// The digest of a whole raw tool.
     pub fn of_tool(tool: &Map<String, Value>) -> Self {
-        Self::of_bytes("mcp-broker:tool:1", &canonical_object(tool))
+        Self::of_canonical("mcp-broker:tool:1", canonical_object_with_range(tool))
     }
 
     /// The digest of one member, `mcp-broker:<member>:1`.
@@ -50,7 +69,9 @@ impl Digest {
 
     /// A digest in its written form; `None` if the form is invalid.
     pub fn from_written(text: &str) -> Option<Self> {
-        let hex = text.strip_prefix(HASH_MODEL)?.strip_prefix(':')?;
+        let model = [HASH_MODEL, SECOND_HASH_MODEL];
+        let rest = model.iter().find_map(|model| text.strip_prefix(model))?;
+        let hex = rest.strip_prefix(':')?;
         (hex.len() == 64 && hex.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')))
             .then(|| Self(text.to_owned()))
     }
@@ -79,7 +100,8 @@ impl TryFrom<String> for Digest {
     type Error = &'static str;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
-        Self::from_written(&text).ok_or("not a digest: `sha256/1:` and 64 hexadecimal digits")
+        Self::from_written(&text)
+            .ok_or("not a digest: `sha256/1:` or `sha256/2:` and 64 hexadecimal digits")
     }
 }
 
@@ -114,6 +136,23 @@ mod tests {
             Digest::of_tool(tool.as_object().unwrap()).as_str(),
             "sha256/1:1a5f5aafb736e5ce3d1590cdb2c3bfda05d89fb2f9b349f96e5e7072426f4498"
         );
+    }
+
+    #[test]
+    fn digest_of_an_exact_number_has_the_second_prefix() {
+        // printf 'mcp-broker:m:1\0[1e+400]' | sha256sum
+        let digest = |text: &str| Digest::of_member("m", &crate::json::parse(text).unwrap());
+        let exact = digest("[1e400]");
+        assert_eq!(
+            exact.as_str(),
+            "sha256/2:b39ead159ca0b311a2077a7b0565c0723d23ad8340c662c6c0e0d5a07454a73a"
+        );
+        assert_eq!(Digest::from_written(exact.as_str()), Some(exact.clone()));
+        assert_eq!(digest("[10.0e399]"), exact);
+        assert_ne!(digest("[1e401]"), exact);
+        assert_ne!(digest(r#"["1e400"]"#), exact);
+        assert_ne!(digest(r#"["\ufdd01e400"]"#), exact);
+        assert!(digest("[0.1]").as_str().starts_with("sha256/1:"));
     }
 
     #[test]

@@ -24,13 +24,15 @@ pub enum Exit {
     Lint,
     /// 7: the address cannot be bound.
     Bind,
+    /// 8: partly done: something was left out, and the rest was done.
+    Partial,
     /// 130: interrupted twice.
     Interrupted,
 }
 
 impl Exit {
     /// All, in the order of their codes.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Ok,
         Self::Failure,
         Self::Usage,
@@ -39,6 +41,7 @@ impl Exit {
         Self::Lock,
         Self::Lint,
         Self::Bind,
+        Self::Partial,
         Self::Interrupted,
     ];
 
@@ -55,12 +58,15 @@ impl Exit {
                 "a source could not be started or checked, or nothing was checked; also an unstable source and a refused schema"
             }
             Self::Lock => {
-                "the lock is missing, damaged, stale or of another version, a required audit is missing, or generated code is stale"
+                "the lock is missing, damaged, stale or of another version, or leaves out a part that no entry accepts; a required audit is missing, or generated code is stale"
             }
             Self::Lint => {
                 "the lint found text that must not be locked; with `--strict`, also text that needs a review"
             }
             Self::Bind => "the address cannot be bound",
+            Self::Partial => {
+                "partly done: `lock` left something out that is not accepted, and wrote the rest"
+            }
             Self::Interrupted => "interrupted twice; `doctor` and verbs that launch servers: once",
         }
     }
@@ -76,20 +82,22 @@ impl Exit {
             Self::Lock => 5,
             Self::Lint => 6,
             Self::Bind => 7,
+            Self::Partial => 8,
             Self::Interrupted => 130,
         }
     }
 
-    /// The code that is reported when both apply: 2, 5, 4, 6, 3 in that order, then the rest.
+    /// The code that is reported when both apply: 2, 5, 4, 6, 3, 8 in that order, then the rest.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
-        const ORDER: [Exit; 9] = [
+        const ORDER: [Exit; 10] = [
             Exit::Interrupted,
             Exit::Usage,
             Exit::Lock,
             Exit::Unchecked,
             Exit::Lint,
             Exit::Drift,
+            Exit::Partial,
             Exit::Bind,
             Exit::Failure,
             Exit::Ok,
@@ -118,9 +126,11 @@ impl Exit {
             | Code::LockVersion
             | Code::LockStale
             | Code::LockOrphan
+            | Code::MergeConflict
             | Code::VectorsStale
             | Code::AuditMissing
             | Code::HintUnaudited
+            | Code::LeftOutUnaccepted
             | Code::GeneratedStale => Self::Lock,
             Code::SchemaInvalid
             | Code::SchemaRef
@@ -151,13 +161,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exit_code_of_several_is_the_first_of_2_5_4_6_3() {
+    fn exit_code_of_several_is_the_first_of_2_5_4_6_3_8() {
         let order = [
             Exit::Usage,
             Exit::Lock,
             Exit::Unchecked,
             Exit::Lint,
             Exit::Drift,
+            Exit::Partial,
             Exit::Ok,
         ];
         for (index, worse) in order.iter().enumerate() {

@@ -1,8 +1,14 @@
 //! The tool filter of a source: glob patterns, `!` denies, the order does not matter.
+//!
+//! A name that is not ASCII is compared in several forms: a deny matches the name, its form NFKC or its skeleton, so that
+//! no look-alike escapes it. An allow matches only the name or its form NFKC.
 
 use std::collections::BTreeSet;
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
+
+use crate::glob::Forms;
+use crate::look::nfkc;
 
 /// A checked `tool_filter`. If it is empty, all tools are exposed.
 #[derive(Clone, Debug, Default)]
@@ -12,6 +18,8 @@ pub struct ToolFilter {
     positive: BTreeSet<String>,
     allow: GlobSet,
     deny: GlobSet,
+    allow_forms: Forms,
+    deny_forms: Forms,
 }
 
 /// An invalid pattern.
@@ -57,6 +65,13 @@ impl ToolFilter {
             return Err(errors);
         }
         // A set compiles its patterns together, so it can be too large where each of them is not.
+        let (deny_forms, allow_forms): (Vec<_>, Vec<_>) =
+            written.iter().partition(|pattern| pattern.starts_with('!'));
+        let forms = |patterns: Vec<&String>| {
+            let globs = patterns.into_iter();
+            let globs = globs.map(|one| one.strip_prefix('!').unwrap_or(one).to_owned());
+            Forms::new(globs.collect(), false)
+        };
         let build = |set: GlobSetBuilder| {
             set.build().map_err(|error| {
                 vec![FilterError {
@@ -69,6 +84,8 @@ impl ToolFilter {
         Ok(Self {
             allow: build(allow)?,
             deny: build(deny)?,
+            allow_forms: forms(allow_forms),
+            deny_forms: forms(deny_forms),
             positive: written
                 .iter()
                 .filter(|pattern| !pattern.starts_with('!'))
@@ -86,7 +103,19 @@ impl ToolFilter {
     /// Whether a tool of this upstream name is exposed: without a positive pattern all are, else those that
     /// match one; a deny always wins.
     pub fn admits(&self, name: &str) -> bool {
-        (self.allow.is_empty() || self.allow.is_match(name)) && !self.deny.is_match(name)
+        (self.allow.is_empty() || self.allows(name)) && !self.denies(name)
+    }
+
+    fn allows(&self, name: &str) -> bool {
+        match name.is_ascii() && self.allow_forms.is_ascii() {
+            true => self.allow.is_match(name),
+            false => self.allow_forms.match_name(name),
+        }
+    }
+
+    fn denies(&self, name: &str) -> bool {
+        let is_ascii = name.is_ascii() && self.deny_forms.is_ascii();
+        self.deny.is_match(name) || (!is_ascii && self.deny_forms.match_look(name))
     }
 
     /// Whether it has a pattern without a `!`.
@@ -94,9 +123,10 @@ impl ToolFilter {
         !self.positive.is_empty()
     }
 
-    /// Whether a positive pattern is this name itself, without a wildcard.
+    /// Whether a positive pattern is this name itself or its form NFKC, without a wildcard.
     pub fn names(&self, name: &str) -> bool {
-        self.positive.contains(&literal_pattern(name))
+        let has = |name: &str| self.positive.contains(&literal_pattern(name));
+        has(name) || has(&nfkc(name))
     }
 }
 
@@ -137,6 +167,59 @@ mod tests {
         assert!(!admits(&["get_*", "!get_secret_*"], "get_secret_key"));
         assert!(!admits(&["get_*"], "put_file"));
         assert!(admits(&["{a,b}?"], "b1"));
+    }
+
+    /// Names that a reader or a server may take for `dropcafé`, with the reason.
+    const ALIKE: [(&str, &str); 3] = [
+        ("full width", "ｄropcafé"),
+        ("Cyrillic", "drорсаfé"),
+        ("NFD", "dropcafe\u{301}"),
+    ];
+    /// Each form of a pattern that matches `dropcafé`.
+    const FORMS: [&str; 9] = [
+        "dropcafé",
+        "drop*",
+        "*café",
+        "**café",
+        "drop**",
+        "dr?pcafé",
+        "dr[aou]pcaf[à-ü]",
+        "{drop,put}{café,tea}",
+        "[!x]rop*",
+    ];
+
+    #[test]
+    fn deny_pattern_of_each_form_matches_look_alikes() {
+        for pattern in FORMS {
+            let deny = format!("!{pattern}");
+            for (form, name) in ALIKE {
+                assert!(!admits(&[&deny], name), "{deny} {form}");
+                assert!(!admits(&["*", &deny], name), "{deny} {form}");
+            }
+            assert!(!admits(&[&deny], "dropcafé") && admits(&[&deny], "readtea"));
+        }
+        // A pattern may be written with look-alikes as well.
+        for (form, name) in ALIKE {
+            assert!(!admits(&[&format!("!{name}")], "dropcafé"), "{form}");
+        }
+        assert!(!admits(&["!ｄrop"], "drop") && !admits(&["!drор*"], "drop_x"));
+    }
+
+    #[test]
+    fn allow_pattern_of_each_form_matches_no_skeleton() {
+        for pattern in FORMS {
+            for (form, name) in ALIKE {
+                let expected = form != "Cyrillic";
+                assert_eq!(admits(&[pattern], name), expected, "{pattern} {form}");
+            }
+            assert!(admits(&[pattern], "dropcafé"), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn names_in_ascii_are_compared_as_they_are() {
+        assert!(admits(&["!list_1", "![A-Z]*", "!modern"], "list_l"));
+        assert!(admits(&["![A-Z]*"], "0_x") && admits(&["!rn"], "m"));
     }
 
     #[test]

@@ -2,6 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::alias::{self, Named, Wanted};
+use crate::path::check_segment;
+
 /// Maximum length of the leaf that is made of a name, in characters.
 const MAX_LEAF_CHARS: usize = 64;
 
@@ -85,9 +88,12 @@ pub fn id_of(kind: ItemKind, raw: &Map<String, Value>) -> &str {
     raw.get(kind.member()).and_then(Value::as_str).unwrap_or("")
 }
 
-/// The leaf of a path without an alias: the name of the object with `_` in place of characters that a path cannot have.
-pub fn leaf(raw: &Map<String, Value>) -> String {
-    let name = raw.get("name").and_then(Value::as_str).unwrap_or("");
+/// The leaf without an alias of a prompt, template or resource with this name: the name if it is a segment, else the
+/// name with `_` in place of every character but ASCII letters, digits, `_`, `.` and `-`.
+pub fn leaf(name: &str) -> Wanted {
+    if check_segment(name).is_ok() && name.chars().count() <= MAX_LEAF_CHARS {
+        return Wanted::Short(name.to_owned());
+    }
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
     let leaf: String = name
         .chars()
@@ -95,9 +101,23 @@ pub fn leaf(raw: &Map<String, Value>) -> String {
         .map(|c| if allowed(c) { c } else { '_' })
         .collect();
     match leaf.as_str() {
-        "." | ".." => "_".to_owned(),
-        _ => leaf,
+        "." | ".." => Wanted::Short("_".to_owned()),
+        "" => Wanted::Unique,
+        _ => Wanted::Short(leaf),
     }
+}
+
+/// The leaf that a tool or another thing of this key gets if no alias and no other entry has it.
+pub fn derived_leaf(key: &str, raw: &Map<String, Value>) -> String {
+    let (name, wanted) = match ItemKind::of_key(key) {
+        (ItemKind::Tool, name) => (name, Wanted::Unique),
+        (ItemKind::Prompt | ItemKind::Template | ItemKind::Resource, _) => {
+            let name = raw.get("name").and_then(Value::as_str).unwrap_or_default();
+            (name, leaf(name))
+        }
+    };
+    let named = Named { name, key, wanted };
+    alias::segments(&[named]).pop().unwrap_or_default()
 }
 
 /// The schema of the arguments of a prompt, from its `arguments`: strings, of which some are required.
@@ -157,11 +177,18 @@ mod tests {
 
     #[test]
     fn leaf_is_a_path_segment() {
-        let leaf_of = |name: &str| leaf(json!({ "name": name }).as_object().expect("an object"));
-        assert_eq!(leaf_of("Watch me"), "Watch_me");
-        assert_eq!(leaf_of("a/b.c"), "a_b.c");
-        assert_eq!(leaf_of(".."), "_");
-        assert_eq!(leaf_of(&"x".repeat(200)).len(), MAX_LEAF_CHARS);
+        let long = "x".repeat(200);
+        for (name, expected) in [
+            ("Watch me", "Watch_me"),
+            ("a/b.c", "a_b.c"),
+            ("..", "_"),
+            ("查询", "查询"),
+            ("é!", "__"),
+            (&long, &long[..MAX_LEAF_CHARS]),
+        ] {
+            assert_eq!(leaf(name), Wanted::Short(expected.to_owned()), "{name}");
+        }
+        assert_eq!(leaf(""), Wanted::Unique);
     }
 
     #[test]

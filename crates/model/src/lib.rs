@@ -7,19 +7,26 @@
 
 pub mod access;
 pub mod address;
+pub mod alias;
 pub mod codes;
 pub mod config;
+pub mod conflict_markers;
 pub mod diagnostic;
 pub mod digest;
 pub mod exit;
 pub mod filter;
 pub mod flat_name;
+mod glob;
 pub mod header_params;
 pub mod item;
 pub mod json;
 #[cfg(feature = "schema")]
 pub mod json_schema;
+pub mod left_out;
 pub mod lock;
+pub mod look;
+pub mod name_safety;
+pub mod null_members;
 pub mod path;
 pub mod redact;
 pub mod secret_text;
@@ -37,7 +44,7 @@ pub mod uri_template;
 pub mod url;
 pub mod utc;
 
-pub use codes::{CallCode, DiagnosticCode, SourceCause};
+pub use codes::{CallCode, DiagnosticCode, LeftOutCode, SourceCause};
 pub use diagnostic::{Diagnostic, Severity};
 pub use path::NodePath;
 pub use snapshot::Snapshot;

@@ -1,16 +1,21 @@
-//! Tree paths: `/` or segments of `[A-Za-z0-9_.-]{1,128}`, at most 512 bytes, case-sensitive.
+//! Tree paths: `/` or segments of 1 to 128 characters, at most 512 bytes, case-sensitive.
 //!
-//! A [`NodePath`] is valid once it is parsed; it is not a path of a file system.
+//! A segment has ASCII letters, digits, `_`, `.` and `-`, and other characters that identifiers may have (XID of UAX 31)
+//! and that a reader sees. It is in the form NFKC, so that two paths that look the same by equivalence of Unicode are
+//! the same bytes. A [`NodePath`] is valid once it is parsed; it is not a path of a file system.
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::look::is_nfkc;
+use crate::text::is_invisible;
+
 /// Maximum length of a path, in bytes.
 pub const MAX_PATH_BYTES: usize = 512;
-/// Maximum length of a segment, in bytes.
-pub const MAX_SEGMENT_BYTES: usize = 128;
+/// Maximum length of a segment, in characters.
+pub const MAX_SEGMENT_CHARS: usize = 128;
 
 /// A checked absolute path in the tree. Cheap to clone.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
@@ -34,8 +39,8 @@ pub enum PathError {
     /// It has an empty segment: `//` or a trailing slash.
     #[error("a path has no empty segment and no trailing slash")]
     EmptySegment,
-    /// A segment is longer than [`MAX_SEGMENT_BYTES`].
-    #[error("a segment has at most {MAX_SEGMENT_BYTES} bytes")]
+    /// A segment is longer than [`MAX_SEGMENT_CHARS`].
+    #[error("a segment has at most {MAX_SEGMENT_CHARS} characters")]
     SegmentTooLong,
     /// A segment is `.` or `..`.
     #[error("`.` and `..` are not segments")]
@@ -43,6 +48,9 @@ pub enum PathError {
     /// A character outside the grammar.
     #[error("a segment consists of letters, digits, `_`, `.` and `-`")]
     Character,
+    /// A segment is not in the form NFKC.
+    #[error("a segment is in the form NFKC of Unicode")]
+    NotNormal,
 }
 
 impl NodePath {
@@ -123,23 +131,48 @@ pub fn check(text: &str) -> Result<(), PathError> {
     rest.split('/').try_for_each(check_segment)
 }
 
-fn check_segment(segment: &str) -> Result<(), PathError> {
+/// Checks one segment without allocating.
+pub fn check_segment(segment: &str) -> Result<(), PathError> {
     if segment.is_empty() {
         return Err(PathError::EmptySegment);
     }
     if segment == "." || segment == ".." {
         return Err(PathError::Dots);
     }
-    if !segment
-        .bytes()
-        .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-'))
-    {
+    // A mark at the begin would be drawn on the `/` before it.
+    let is_allowed = |(at, c): (usize, char)| match at {
+        0 => is_segment_start(c),
+        _ => is_segment_char(c),
+    };
+    if !segment.char_indices().all(is_allowed) {
         return Err(PathError::Character);
     }
-    if segment.len() > MAX_SEGMENT_BYTES {
+    if segment.len() > MAX_SEGMENT_CHARS && segment.chars().count() > MAX_SEGMENT_CHARS {
         return Err(PathError::SegmentTooLong);
     }
-    Ok(())
+    match is_nfkc(segment) {
+        true => Ok(()),
+        false => Err(PathError::NotNormal),
+    }
+}
+
+/// Whether a segment may have this character.
+pub fn is_segment_char(c: char) -> bool {
+    match c.is_ascii() {
+        true => c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-'),
+        false => unicode_ident::is_xid_continue(c) && !is_invisible(c),
+    }
+}
+
+/// Whether a segment may begin with this character.
+fn is_segment_start(c: char) -> bool {
+    match c.is_ascii() {
+        true => is_segment_char(c),
+        false => {
+            (unicode_ident::is_xid_start(c) || c.is_numeric() && is_segment_char(c))
+                && !is_invisible(c)
+        }
+    }
 }
 
 impl TryFrom<String> for NodePath {
@@ -186,10 +219,22 @@ mod tests {
 
     #[test]
     fn path_outside_the_grammar_is_refused() {
-        for good in ["/", "/a", "/a/b.c", "/A-1_/..."] {
+        let wide = format!("/{}", "字".repeat(128));
+        for good in [
+            "/",
+            "/a",
+            "/a/b.c",
+            "/A-1_/...",
+            "/ä",
+            "/查询天气/नमस्ते",
+            "/सं_2",
+            "/٣",
+            &wide,
+        ] {
             assert_eq!(check(good), Ok(()), "{good}");
         }
         let long = format!("/{}", "a".repeat(129));
+        let long_wide = format!("/{}", "字".repeat(129));
         let deep = "/abcdefgh".repeat(57);
         for (bad, error) in [
             ("", PathError::Relative),
@@ -201,10 +246,18 @@ mod tests {
             ("/a/../b", PathError::Dots),
             ("/%2e", PathError::Character),
             ("/a b", PathError::Character),
-            ("/ä", PathError::Character),
+            ("/a\u{308}", PathError::NotNormal),
+            ("/ｒead", PathError::NotNormal),
+            ("/\u{301}a", PathError::Character),
+            ("/🚀", PathError::Character),
+            ("/a\u{200d}b", PathError::Character),
+            ("/a\u{202e}b", PathError::Character),
+            ("/a\u{fe0f}", PathError::Character),
+            ("/ㅤ", PathError::Character),
             ("/a\\b", PathError::Character),
             ("/a\0", PathError::Character),
             (&long, PathError::SegmentTooLong),
+            (&long_wide, PathError::SegmentTooLong),
             (&deep, PathError::TooLong),
         ] {
             assert_eq!(check(bad), Err(error), "{bad}");

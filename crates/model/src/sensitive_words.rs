@@ -1,6 +1,8 @@
 //! Words of parameters that ask for sensitive data. The drift classifier searches new parameters for them,
 //! the lint all names.
 
+use crate::look::skeleton;
+
 /// The kind of data that a parameter asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SensitiveKind {
@@ -54,6 +56,13 @@ pub fn of_word(word: &str) -> Option<SensitiveKind> {
         .map(|(_, kind)| *kind)
 }
 
+/// The listed word that a word looks like without being it; the word must be in lower case.
+pub fn look_alike(word: &str) -> Option<&'static str> {
+    let look = skeleton(word);
+    let mut known = WORDS.iter().map(|(known, _)| *known);
+    known.find(|known| *known != word && skeleton(known) == look)
+}
+
 /// The words of a name or a text in lower case: `callbackUrl` and `callback-url` are `callback`, `url`.
 pub fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
@@ -83,5 +92,8 @@ mod tests {
         assert_eq!(words("API_key-2"), ["api", "key", "2"]);
         assert_eq!(of_word("sidenote"), Some(SensitiveKind::Conversation));
         assert_eq!(of_word("path"), None);
+        assert_eq!(look_alike("tоkеn"), Some("token"));
+        assert_eq!(look_alike("ｔoken"), Some("token"));
+        assert_eq!((look_alike("token"), look_alike("path")), (None, None));
     }
 }

@@ -1,8 +1,10 @@
 //! A snapshot of a source: the input of the lock and of every drift check.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use crate::json::estimate;
+use crate::item::ItemKind;
+use crate::json::{self, estimate};
+use crate::left_out::LeftOut;
 
 /// One complete listing of a source. Tools are raw, in the server's order, all pages joined.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +22,26 @@ pub struct Snapshot {
     pub tools: Vec<ListedTool>,
     /// The resources that the server lists now, if those are served; they are content and not compared.
     pub resources: Vec<ListedTool>,
+    /// What the server listed and could not be used, in its order.
+    pub left_out: Vec<LeftOut>,
+    /// What was odd about the listing and changed nothing, each in one printable line.
+    pub warnings: Vec<String>,
+}
+
+impl Snapshot {
+    /// The listing of a server that lists and says nothing.
+    pub fn empty() -> Self {
+        Self {
+            server_info: json!({}),
+            protocol_version: "2025-11-25".to_owned(),
+            capabilities: json!({}),
+            instructions: None,
+            tools: Vec::new(),
+            resources: Vec::new(),
+            left_out: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
 }
 
 /// A tool as the server listed it: its name and its JSON text. One tool at a time is parsed, when it is
@@ -28,7 +50,12 @@ pub struct Snapshot {
 pub struct ListedTool {
     name: String,
     text: Box<str>,
+    /// Whether the text replaces one that cannot be read.
+    is_unread: bool,
 }
+
+/// The member of a stand-in with the digest of the text as sent.
+const UNREAD: &str = "mcp-broker:unread";
 
 impl ListedTool {
     /// A tool of this name. `text` is one JSON object that the strict reader accepts.
@@ -36,7 +63,25 @@ impl ListedTool {
         Self {
             name,
             text: text.into(),
+            is_unread: false,
         }
+    }
+
+    /// A hidden tool whose text cannot be read: its name and the digest of the text are all that is known of it.
+    pub fn unread(kind: ItemKind, key: String, text: &str) -> Self {
+        let id = ItemKind::of_key(&key).1;
+        let digest = LeftOut::digest_of(text);
+        let text = serde_json::json!({ kind.member(): id, UNREAD: digest.as_str() }).to_string();
+        Self {
+            name: key,
+            text: text.into(),
+            is_unread: true,
+        }
+    }
+
+    /// Whether its text cannot be read, so that it can only be hidden.
+    pub const fn is_unread(&self) -> bool {
+        self.is_unread
     }
 
     /// Its name.
@@ -56,14 +101,17 @@ impl ListedTool {
 
     /// Parses its members; empty if the text does not meet the condition of [`ListedTool::new`].
     pub fn read(&self) -> Map<String, Value> {
-        serde_json::from_str(&self.text).unwrap_or_default()
+        match json::parse(&self.text) {
+            Ok(Value::Object(members)) => members,
+            Ok(_) | Err(_) => Map::new(),
+        }
     }
 }
 
 impl From<Map<String, Value>> for ListedTool {
     fn from(tool: Map<String, Value>) -> Self {
         let name = tool_name(&tool).to_owned();
-        Self::new(name, &Value::Object(tool).to_string())
+        Self::new(name, &json::to_text(&tool))
     }
 }
 

@@ -5,6 +5,7 @@ use std::fmt::{self, Write as _};
 
 use serde_json::Value;
 
+use crate::json::to_pretty_text;
 use crate::redact::Redactor;
 use crate::text::{is_invisible, shown, visible_json};
 
@@ -39,7 +40,7 @@ impl Text {
 
     /// A JSON value, indented, with every invisible character as `\u…`, and a line end.
     pub fn json(value: &Value) -> Self {
-        Self(visible_json(&format!("{value:#}")) + "\n")
+        Self(visible_json(&to_pretty_text(value)) + "\n")
     }
 
     /// JSON text, with every invisible character as `\u…`; its layout is kept.
@@ -65,6 +66,28 @@ impl Text {
         Self(redactor.redact(&self.0))
     }
 
+    /// The text without commands of CI runners, which read them from the log of a job: `::NAME` at the start of a line
+    /// and `##[NAME`, `##vso[NAME` and the like anywhere. Their first character becomes a visible escape.
+    #[must_use]
+    pub fn without_commands(self) -> Self {
+        if !self.0.contains("::") && !self.0.contains("##") {
+            return self;
+        }
+        let mut out = String::with_capacity(self.0.len());
+        for line in self.0.split_inclusive('\n') {
+            let (indent, rest) = line.split_at(line.len() - line.trim_start().len());
+            out.push_str(indent);
+            match rest.strip_prefix("::") {
+                Some(after) => {
+                    out.push_str("\\u{3a}:");
+                    push_without_brackets(&mut out, after);
+                }
+                None => push_without_brackets(&mut out, rest),
+            }
+        }
+        Self(out)
+    }
+
     /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -80,6 +103,23 @@ impl Text {
     pub fn from_literal(parts: fmt::Arguments<'_>) -> Self {
         Self(parts.to_string())
     }
+}
+
+/// Adds a text in which `##`, a word and `[` do not follow each other.
+fn push_without_brackets(out: &mut String, text: &str) {
+    let mut rest = text;
+    while let Some(at) = rest.find("##") {
+        let after = &rest[at + 2..];
+        let word = after.trim_start_matches(|c: char| c.is_ascii_alphanumeric());
+        out.push_str(&rest[..at]);
+        out.push_str(if word.starts_with('[') {
+            "\\u{23}"
+        } else {
+            "#"
+        });
+        rest = &rest[at + 1..];
+    }
+    out.push_str(rest);
 }
 
 /// A literal of the source code, with its layout.
@@ -179,6 +219,27 @@ mod tests {
             "| one\n| \\u{1b}two\n"
         );
         assert_eq!(Text::line(HOSTILE).as_str(), SAFE);
+    }
+
+    #[test]
+    fn text_in_a_log_forms_no_command_of_a_runner() {
+        for (text, shown) in [
+            ("::error::x", "\\u{3a}:error::x"),
+            (
+                "a\n  \t::stop-commands::t\n",
+                "a\n  \t\\u{3a}:stop-commands::t\n",
+            ),
+            ("x ##[error]y", "x \\u{23}#[error]y"),
+            (
+                "##vso[task]##TeamCity[x",
+                "\\u{23}#vso[task]\\u{23}#TeamCity[x",
+            ),
+            ("###[group]", "#\\u{23}#[group]"),
+            ("::##[a]", "\\u{3a}:\\u{23}#[a]"),
+            ("a::b ## c [d] #[e]", "a::b ## c [d] #[e]"),
+        ] {
+            assert_eq!(Text(text.to_owned()).without_commands().as_str(), shown);
+        }
     }
 
     #[test]

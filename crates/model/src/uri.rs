@@ -23,14 +23,17 @@ fn decoded(text: &str) -> Option<String> {
     None
 }
 
-/// Whether a path of the URI has a segment `.` or `..`, also percent-encoded once or several times.
+/// Whether the path or the fragment of the URI has a segment `.` or `..`, also percent-encoded once or several times. A
+/// server may take `#` for a character of the path.
 pub fn has_dot_segment(uri: &str) -> bool {
     let path = uri.split(['?', '#']).next().unwrap_or_default();
-    let Some(path) = decoded(path) else {
-        return true;
-    };
-    let mut segments = path.split(['/', '\\', '?', '#']);
-    segments.any(|segment| matches!(segment, "." | ".."))
+    let fragment = uri.split_once('#').map_or("", |(_, fragment)| fragment);
+    [path, fragment].into_iter().any(|part| {
+        decoded(part).is_none_or(|part| {
+            let mut segments = part.split(['/', '\\', '?', '#']);
+            segments.any(|segment| matches!(segment, "." | ".."))
+        })
+    })
 }
 
 /// The one spelling of a URI by which filters exclude: percent-decoded, in lower case, with single slashes, and without
@@ -66,6 +69,7 @@ mod tests {
             "x://a/%25%32%65./b",
             "x://a%5c..%5Cb",
             "x://a/..%3Fb",
+            "x://a/#/../b",
         ] {
             assert!(has_dot_segment(uri), "{uri}");
         }

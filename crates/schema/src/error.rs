@@ -4,7 +4,10 @@ use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind;
 use serde_json::Value;
 
+use broker_model::json::decimal_of;
 use broker_model::text::shown_line;
+
+use super::moves::Moves;
 
 /// Maximum number of names in one error.
 const MAX_NAMES: usize = 20;
@@ -34,6 +37,17 @@ impl SchemaError {
             schema_pointer: String::new(),
             expected: "a value that can be checked within the step budget".to_owned(),
             got: "a value that takes more steps".to_owned(),
+        }
+    }
+}
+
+impl SchemaError {
+    /// Names the place in the schema as the server wrote it, and its pattern.
+    pub(super) fn show_original(&mut self, schema: &Value, moves: &Moves) {
+        self.schema_pointer = moves.original(&self.schema_pointer);
+        let written = schema.pointer(&self.schema_pointer);
+        if let ("pattern", Some(Value::String(pattern))) = (&*self.keyword, written) {
+            self.expected = shown_line(&format!("a string that matches `{pattern}`"), 300);
         }
     }
 }
@@ -95,6 +109,8 @@ pub(super) fn expected(kind: &ValidationErrorKind) -> String {
         Kind::BacktrackLimitExceeded { .. } | Kind::RegexEngineFailure { .. } => {
             "a string that the pattern can be tried on within its bound".to_owned()
         }
+        // A keyword of the module `exact`, which names its number.
+        Kind::Custom { message, .. } => message.clone(),
         other => format!("a match of `{}`", other.keyword()),
     };
     shown_line(&text, 300)
@@ -107,7 +123,11 @@ pub(super) fn got(value: &Value) -> String {
         Value::Bool(_) => "boolean".to_owned(),
         Value::Number(number) if number.is_f64() => "number".to_owned(),
         Value::Number(_) => "integer".to_owned(),
-        Value::String(text) => format!("string of {} characters", text.chars().count()),
+        Value::String(text) => match decimal_of(value) {
+            Some(number) if number.is_integer() => "integer".to_owned(),
+            Some(_) => "number".to_owned(),
+            None => format!("string of {} characters", text.chars().count()),
+        },
         Value::Array(items) => format!("array of {} items", items.len()),
         Value::Object(members) => format!("object of {} members", members.len()),
     }

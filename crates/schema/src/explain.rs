@@ -9,6 +9,8 @@ use serde_json::{Map, Value, json};
 
 use super::budget::Budget;
 use super::error::{SchemaError, got, no_members};
+use super::exact::keyword_names;
+use super::meter::Form;
 use super::parts::{Parts, decoded_pointer};
 use super::weights::Weights;
 use broker_model::json::child_pointer;
@@ -62,6 +64,23 @@ pub struct Explanation {
     pub steps: u64,
 }
 
+impl Explanation {
+    /// The explanation for a value that must be an object.
+    pub(super) fn of_non_object(value: &Value) -> Self {
+        let place = SchemaError {
+            pointer: String::new(),
+            keyword: "type".to_owned(),
+            schema_pointer: String::new(),
+            expected: "object".to_owned(),
+            got: got(value),
+        };
+        Self {
+            places: vec![place],
+            ..Self::default()
+        }
+    }
+}
+
 /// The first `max` places at which `value`, which does not match, fails `schema`, and the remaining steps.
 pub(super) fn explain(
     schema: &Value,
@@ -69,10 +88,11 @@ pub(super) fn explain(
     max: usize,
     budget: &Budget<'_>,
     weights: &Weights,
+    form: Form,
 ) -> (Explanation, u64) {
     let registry = Parts::registry(schema);
     let mut search = Search {
-        parts: Parts::new(schema, registry.as_ref(), budget, weights),
+        parts: Parts::new(schema, registry.as_ref(), budget, weights, form),
         found: Explanation::default(),
         max,
     };
@@ -218,7 +238,11 @@ impl<'a> Search<'a> {
             }
             let part: Map<String, Value> = group
                 .iter()
-                .filter_map(|name| Some(((*name).to_owned(), keywords.get(*name)?.clone())))
+                .flat_map(|name| keyword_names(name))
+                .filter_map(|name| {
+                    let value = keywords.get(&name)?.clone();
+                    Some((name, value))
+                })
                 .collect();
             used.extend_from_slice(group);
             if part.is_empty() {

@@ -4,25 +4,39 @@
 //! [`inspect`] bounds a hostile schema by looking at its structure. With the feature `validate`,
 //! [`compile`] makes the validator that lock and broker share, [`covers`] proves that every value of
 //! one schema is valid under another or gives a counterexample, and [`compare`] names the changes
-//! between two schemas. No function changes a schema.
+//! between two schemas. [`readable`] is the form of a schema that all of them read, and [`compile_as_is`] enforces the
+//! valid part of an invalid schema. No function changes a schema.
 
 #![forbid(unsafe_code)]
 
+mod base_uri;
 #[cfg(feature = "validate")]
 mod budget;
 #[cfg(feature = "validate")]
 mod compare;
+mod ecma;
+#[cfg(feature = "validate")]
+mod enforceable;
 #[cfg(feature = "validate")]
 mod error;
 #[cfg(feature = "validate")]
+mod exact;
+#[cfg(all(test, feature = "validate"))]
+mod exact_tests;
+#[cfg(feature = "validate")]
 mod explain;
+mod graph;
 mod inspect;
 #[cfg(feature = "validate")]
 mod meter;
 #[cfg(feature = "validate")]
+mod metered_number;
+mod moves;
+#[cfg(feature = "validate")]
 mod parts;
 #[cfg(feature = "validate")]
 mod pattern;
+mod reading;
 #[cfg(feature = "validate")]
 mod unique;
 #[cfg(feature = "validate")]
@@ -40,6 +54,9 @@ pub use compare::{
 pub use error::SchemaError;
 #[cfg(feature = "validate")]
 pub use explain::Explanation;
-pub use inspect::{MAX_DEPTH, MAX_EXPANDED, MAX_SCHEMA_BYTES, MAX_SUBSCHEMAS, inspect};
+pub use inspect::{
+    MAX_DEPTH, MAX_EXPANDED, MAX_SCHEMA_BYTES, MAX_SUBSCHEMAS, inspect, inspect_as_is,
+};
+pub use reading::{Note, notes, readable};
 #[cfg(feature = "validate")]
-pub use validate::{Validator, compile};
+pub use validate::{Validator, compile, compile_as_is};

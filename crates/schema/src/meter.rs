@@ -9,16 +9,28 @@ use std::cell::Cell;
 
 use jsonschema::JsonType;
 use jsonschema::json::{Array, Json, Node, NodeIdentity, Object, SerdeJson};
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Value};
 
 use super::budget::Budget;
+use super::exact::is_equal;
+use super::metered_number::MeteredNumber;
 use super::unique::is_unique;
 use super::weights::Weights;
+use broker_model::json::{exact_number, may_be_number, string_text};
 
 /// Steps between two checks for a stop.
 const STEPS_PER_CHECK: u64 = 4096;
 /// Maximum bytes of stack of an evaluation. The threads that evaluate have at least twice that.
 const MAX_STACK_BYTES: usize = 1 << 20;
+
+/// The form of a validator (see [`exact`](super::exact)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// Exact numbers end the evaluation.
+    Plain,
+    /// Exact numbers are numbers.
+    Exact,
+}
 
 /// Counts the steps of one evaluation.
 pub(super) struct Meter<'m> {
@@ -33,13 +45,21 @@ pub(super) struct Meter<'m> {
     failed: Cell<Option<usize>>,
     budget: &'m Budget<'m>,
     weights: &'m Weights,
+    form: Form,
+    /// Whether the first form met an exact number.
+    met_exact: Cell<bool>,
     /// The stack position at the beginning of the evaluation.
     stack: usize,
 }
 
 impl<'m> Meter<'m> {
     /// A meter for at most `steps`, of those in `budget`.
-    pub(super) fn new(budget: &'m Budget<'m>, steps: u64, weights: &'m Weights) -> Self {
+    pub(super) fn new(
+        budget: &'m Budget<'m>,
+        steps: u64,
+        weights: &'m Weights,
+        form: Form,
+    ) -> Self {
         let mark = 0u8;
         Self {
             chunk: Cell::new(0),
@@ -49,6 +69,8 @@ impl<'m> Meter<'m> {
             failed: Cell::new(None),
             budget,
             weights,
+            form,
+            met_exact: Cell::new(false),
             stack: std::ptr::from_ref(&mark) as usize,
         }
     }
@@ -56,6 +78,24 @@ impl<'m> Meter<'m> {
     /// Whether the steps are used up, so that later results are invalid.
     pub(super) fn is_spent(&self) -> bool {
         self.spent.get()
+    }
+
+    /// Whether the evaluation ended since it met an exact number.
+    pub(super) fn met_exact(&self) -> bool {
+        self.met_exact.get()
+    }
+
+    /// Whether a text of a value is a string. In the first form a number string ends the evaluation.
+    #[cold]
+    fn is_string(&self, value: &Value) -> bool {
+        match self.form {
+            Form::Plain => {
+                self.met_exact.set(true);
+                self.spent.set(true);
+                false
+            }
+            Form::Exact => exact_number(value).is_none(),
+        }
     }
 
     pub(super) fn left(&self) -> u64 {
@@ -148,6 +188,39 @@ impl<'a> MeteredNode<'a> {
         std::ptr::from_ref(self.value) as usize
     }
 
+    pub(super) const fn value(self) -> &'a Value {
+        self.value
+    }
+
+    /// Takes steps for this value.
+    pub(super) fn take(self, cost: usize) -> bool {
+        self.meter
+            .is_none_or(|meter| meter.take(self.address(), cost as u64))
+    }
+
+    /// Whether the value equals one of a schema, by the rules of the second form.
+    pub(super) fn is_equal(self, expected: &Value) -> bool {
+        match self.meter {
+            Some(_) => !self.take(1) || is_equal(self.value, expected, &mut |cost| self.take(cost)),
+            // The name of a member.
+            None => self.value.as_str() == string_text(expected) && self.value.is_string(),
+        }
+    }
+
+    /// Whether a string is one, and not an exact number. Names of members have no meter, and are strings.
+    #[inline]
+    fn is_text(self, text: &str) -> bool {
+        !may_be_number(text) || self.meter.is_none_or(|meter| meter.is_string(self.value))
+    }
+
+    /// The text of a string.
+    fn text(self) -> &'a str {
+        match self.meter {
+            Some(_) => string_text(self.value).unwrap_or_default(),
+            None => self.value.as_str().unwrap_or_default(),
+        }
+    }
+
     /// The value, unless the steps are used up.
     #[inline]
     fn look(self) -> &'a Value {
@@ -161,7 +234,7 @@ impl<'a> MeteredNode<'a> {
 impl<'a> Node<'a, Metered> for MeteredNode<'a> {
     type Object = MeteredObject<'a>;
     type Array = MeteredArray<'a>;
-    type Number = &'a Number;
+    type Number = MeteredNumber<'a>;
 
     #[inline]
     fn as_object(&self) -> Option<MeteredObject<'a>> {
@@ -182,7 +255,13 @@ impl<'a> Node<'a, Metered> for MeteredNode<'a> {
     }
 
     fn as_string(&self) -> Option<Cow<'a, str>> {
-        let text = self.look().as_str()?;
+        let mut text = self.look().as_str()?;
+        if may_be_number(text) {
+            if !self.is_text(text) {
+                return None;
+            }
+            text = self.text();
+        }
         if let Some(meter) = self.meter {
             let cost = meter.weights.string(text.len());
             if cost > 0 && !meter.take(self.address(), cost) {
@@ -193,8 +272,14 @@ impl<'a> Node<'a, Metered> for MeteredNode<'a> {
     }
 
     #[inline]
-    fn as_number(&self) -> Option<&'a Number> {
-        self.look().as_number()
+    fn as_number(&self) -> Option<MeteredNumber<'a>> {
+        match self.look() {
+            Value::Number(number) => Some(MeteredNumber::Ordinary(number)),
+            Value::String(text) if !self.is_text(text) => {
+                exact_number(self.value).map(MeteredNumber::Exact)
+            }
+            _ => None,
+        }
     }
 
     #[inline]
@@ -209,11 +294,20 @@ impl<'a> Node<'a, Metered> for MeteredNode<'a> {
 
     #[inline]
     fn json_type(&self) -> JsonType {
-        self.look().json_type()
+        match self.look() {
+            Value::String(text) if !self.is_text(text) => JsonType::Number,
+            value => value.json_type(),
+        }
     }
 
     fn string_length(&self) -> Option<u64> {
         let value = self.look();
+        if let Value::String(text) = value
+            && may_be_number(text)
+        {
+            let is_text = self.is_text(text);
+            return is_text.then(|| self.text().chars().count() as u64);
+        }
         if let (Value::String(text), Some(meter)) = (value, self.meter) {
             let cost = Weights::bytes(text.len());
             if cost > 0 && !meter.take(self.address(), cost) {
@@ -225,6 +319,14 @@ impl<'a> Node<'a, Metered> for MeteredNode<'a> {
 
     fn equals_value(&self, expected: &Value) -> bool {
         let value = self.look();
+        if self.meter.is_some_and(|meter| meter.form == Form::Exact) {
+            return self.is_equal(expected);
+        }
+        if let Value::String(text) = value
+            && !self.is_text(text)
+        {
+            return false;
+        }
         let cost = match (value, expected) {
             (Value::Array(a), Value::Array(b)) if a.len() == b.len() => size_of_value(expected),
             (Value::Object(a), Value::Object(b)) if a.len() == b.len() => size_of_value(expected),

@@ -8,7 +8,9 @@ use serde_json::{Map, Value, json};
 
 use super::budget::Budget;
 use super::error::SchemaError;
-use super::meter::{Meter, Metered, MeteredNode};
+use super::exact::exact_options;
+use super::meter::{Form, Meter, Metered, MeteredNode};
+use super::moves::encoded;
 use super::validate::{first_place, options};
 use super::weights::Weights;
 
@@ -30,6 +32,7 @@ pub(super) struct Parts<'a> {
     dialect: Option<&'a Value>,
     budget: &'a Budget<'a>,
     weights: &'a Weights,
+    form: Form,
     left: u64,
     spent: bool,
     compiled: HashMap<String, Compiled>,
@@ -52,6 +55,7 @@ impl<'a> Parts<'a> {
         registry: Option<&'a Registry<'a>>,
         budget: &'a Budget<'a>,
         weights: &'a Weights,
+        form: Form,
     ) -> Self {
         Self {
             root,
@@ -60,6 +64,7 @@ impl<'a> Parts<'a> {
             dialect: root.get("$schema"),
             budget,
             weights,
+            form,
             left: budget.total(),
             spent: false,
             compiled: HashMap::new(),
@@ -147,7 +152,7 @@ impl<'a> Parts<'a> {
                 compiled
             }
         };
-        let name = Value::String(name.to_owned());
+        let name = broker_model::json::string_value(name);
         self.run(|meter| compiled.is_valid(MeteredNode::new(&name, meter)))
     }
 
@@ -162,7 +167,7 @@ impl<'a> Parts<'a> {
     }
 
     fn run<T>(&mut self, evaluate: impl FnOnce(&Meter<'_>) -> T) -> Option<T> {
-        let meter = Meter::new(self.budget, self.left, self.weights);
+        let meter = Meter::new(self.budget, self.left, self.weights, self.form);
         let result = evaluate(&meter);
         self.left = meter.left();
         if meter.is_spent() {
@@ -183,7 +188,10 @@ impl<'a> Parts<'a> {
         if let (Value::Object(members), Some(dialect)) = (&mut schema, self.dialect) {
             members.insert("$schema".to_owned(), dialect.clone());
         }
-        let mut options = options();
+        let mut options = match self.form {
+            Form::Plain => options(),
+            Form::Exact => exact_options(),
+        };
         if let (true, Some(registry)) = (linked, self.registry) {
             options = options.with_registry(registry);
         }
@@ -255,21 +263,7 @@ fn count(schema: &Value) -> u64 {
     super::budget::count_values(schema)
 }
 
-/// A pointer as the fragment of a reference.
-fn encoded(pointer: &str) -> String {
-    let mut out = String::with_capacity(pointer.len());
-    for byte in pointer.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'/' | b'-' | b'_' | b'.' | b'~' | b'$' => {
-                out.push(char::from(byte));
-            }
-            _ => out.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    out
-}
-
 /// The pointer in the fragment of a reference.
 pub(super) fn decoded_pointer(fragment: &str) -> String {
-    super::inspect::percent_decoded(fragment)
+    super::graph::percent_decoded(fragment)
 }

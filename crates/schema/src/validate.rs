@@ -1,23 +1,30 @@
-//! The validator: `jsonschema` over the unchanged schema, with one fixed set of options.
+//! The validator: `jsonschema` over the reading of a schema, with one fixed set of options.
 //!
 //! The dialect is the schema's, 2020-12 if it names none (the MCP rule). Formats are annotations, never asserted.
 //! Backtracking is bounded; a value that exceeds the bound does not match.
 
 use std::fmt;
+use std::sync::OnceLock;
 
 use jsonschema::{PatternOptions, ValidationError, error::ValidationErrorKind};
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::budget::{Budget, Evaluation, Verdict, count_values};
+use super::enforceable;
 use super::error::SchemaError;
+use super::exact::{
+    exact_options, has_exact_number, needs_exact_form, with_originals, with_stand_ins,
+};
 use super::explain::{Explanation, explain};
-use super::meter::{Meter, Metered, MeteredNode};
+use super::meter::{Form, Meter, Metered, MeteredNode};
+use super::moves::Moves;
 use super::pattern::BACKTRACK_LIMIT;
+use super::reading::Reading;
 use super::weights::Weights;
 use broker_model::codes::DiagnosticCode;
 use broker_model::diagnostic::Diagnostic;
-use broker_model::json::child_pointer;
+use broker_model::json::{child_pointer, parse, to_text};
 use broker_model::text::shown_line;
 
 /// Maximum bytes of the lazy automaton of a pattern.
@@ -26,20 +33,65 @@ const PATTERN_CACHE_BYTES: usize = 512 << 10;
 /// A compiled schema. Thread-safe.
 pub struct Validator {
     compiled: jsonschema::Validator<Metered>,
+    exact: ExactForm,
     weights: Weights,
+    /// The form from which it was compiled, if that is not the schema itself.
+    reading: Option<Box<Reading>>,
+    /// Whether only objects match, whatever the schema says.
+    objects_only: bool,
+}
+
+/// The form of a validator for exact numbers.
+struct ExactForm {
+    /// The schema, until it is compiled. Most validators never meet an exact number.
+    schema: String,
+    /// Whether every value needs it.
+    always: bool,
+    compiled: OnceLock<Option<jsonschema::Validator<Metered>>>,
+}
+
+impl ExactForm {
+    fn new(schema: &Value) -> Self {
+        Self {
+            schema: to_text(schema),
+            always: needs_exact_form(schema),
+            compiled: OnceLock::new(),
+        }
+    }
+
+    fn get(&self) -> Option<&jsonschema::Validator<Metered>> {
+        let compile = || {
+            let schema = parse(&self.schema).ok()?;
+            exact_options().build(&with_originals(&schema)).ok()
+        };
+        self.compiled.get_or_init(compile).as_ref()
+    }
 }
 
 /// Compiles a schema. An invalid one is refused with the place in the schema.
 pub fn compile(schema: &Value) -> Result<Validator, Box<Diagnostic>> {
-    let weights = Weights::of(schema)?;
-    let compiled = options()
-        .build(schema)
-        .map_err(|error| Box::new(refused(&error)))?;
-    Ok(Validator { compiled, weights })
+    let reading = Reading::checked(schema)?;
+    Validator::of(schema, reading, false).map_err(|(problem, moves)| {
+        let pointer = problem.pointer.as_deref().map(|at| moves.original(at));
+        Box::new(Diagnostic {
+            pointer,
+            ..*problem
+        })
+    })
 }
 
-pub(super) fn options<'a>()
--> jsonschema::ValidationOptions<'a, std::sync::Arc<dyn jsonschema::Retrieve>, Metered> {
+/// Compiles the part of a schema that is valid, for arguments: only objects match. A schema over a bound is refused.
+/// The module `enforceable` has the rules.
+pub fn compile_as_is(schema: &Value) -> Result<Validator, Box<Diagnostic>> {
+    let reading = enforceable::reading(schema)?;
+    Validator::of(schema, reading, true).map_err(|(problem, _)| problem)
+}
+
+/// The options of `jsonschema`.
+pub(super) type Options<'a> =
+    jsonschema::ValidationOptions<'a, std::sync::Arc<dyn jsonschema::Retrieve>, Metered>;
+
+pub(super) fn options<'a>() -> Options<'a> {
     jsonschema::options_for::<Metered>()
         .should_validate_formats(false)
         // The default check makes a tree of the text, which can take a hundred times its memory.
@@ -67,22 +119,50 @@ fn refused(error: &ValidationError<'_>) -> Diagnostic {
 }
 
 impl Validator {
+    fn of(
+        schema: &Value,
+        reading: Reading,
+        objects_only: bool,
+    ) -> Result<Self, (Box<Diagnostic>, Moves)> {
+        match forms_of(&reading.schema) {
+            Ok((compiled, exact, weights)) => Ok(Self {
+                compiled,
+                exact,
+                weights,
+                reading: (reading.schema != *schema).then(|| Box::new(reading)),
+                objects_only,
+            }),
+            Err(problem) => Err((problem, reading.moves)),
+        }
+    }
+
     /// Whether the value matches, within the budget.
     pub fn evaluate(&self, value: &Value, budget: &Budget<'_>) -> Evaluation {
-        let meter = Meter::new(budget, budget.total(), &self.weights);
-        let valid = self.compiled.is_valid(MeteredNode::new(value, &meter));
-        let verdict = if meter.is_spent() {
-            let pointer = pointer_to(value, meter.reached()).unwrap_or_default();
-            Verdict::OverBudget { pointer }
-        } else if valid {
-            Verdict::Valid
-        } else {
-            Verdict::Invalid
-        };
-        Evaluation {
-            verdict,
-            steps: budget.total() - meter.left(),
+        if self.objects_only && !value.is_object() {
+            return Evaluation {
+                verdict: Verdict::Invalid,
+                steps: 0,
+            };
         }
+        if self.exact.always {
+            return self.evaluate_exactly(value, budget, budget.total());
+        }
+        let meter = Meter::new(budget, budget.total(), &self.weights, Form::Plain);
+        let valid = self.compiled.is_valid(MeteredNode::new(value, &meter));
+        if meter.met_exact() {
+            return self.evaluate_exactly(value, budget, meter.left());
+        }
+        verdict_of(valid, value, budget, &meter)
+    }
+
+    /// The evaluation with the second form. A schema that has none accepts no value.
+    fn evaluate_exactly(&self, value: &Value, budget: &Budget<'_>, left: u64) -> Evaluation {
+        let meter = Meter::new(budget, left, &self.weights, Form::Exact);
+        let valid = self
+            .exact
+            .get()
+            .is_some_and(|compiled| compiled.is_valid(MeteredNode::new(value, &meter)));
+        verdict_of(valid, value, budget, &meter)
     }
 
     /// Whether the value certainly matches, within the whole budget. For values of this program, not of a caller
@@ -111,15 +191,66 @@ impl Validator {
         max: usize,
         budget: &Budget<'_>,
     ) -> Explanation {
-        let (mut explanation, left) = explain(schema, value, max, budget, &self.weights);
+        if self.objects_only && !value.is_object() {
+            return Explanation::of_non_object(value);
+        }
+        let read = self.reading.as_ref().map_or(schema, |read| &read.schema);
+        let is_exact = self.exact.always || has_exact_number(value);
+        let (form, originals) = match is_exact {
+            true => (Form::Exact, Some(with_originals(read))),
+            false => (Form::Plain, None),
+        };
+        let read = originals.as_ref().unwrap_or(read);
+        let (mut explanation, left) = explain(read, value, max, budget, &self.weights, form);
         if explanation.places.is_empty() && max > 0 {
             // A schema that is too large to be compiled in parts. One budget bounds both searches.
-            let meter = Meter::new(budget, left, &self.weights);
-            let first = first_place(&self.compiled, value, &meter);
+            let meter = Meter::new(budget, left, &self.weights, form);
+            let compiled = match form {
+                Form::Plain => Some(&self.compiled),
+                Form::Exact => self.exact.get(),
+            };
+            let first = compiled.and_then(|compiled| first_place(compiled, value, &meter));
             explanation.more |= first.is_none();
             explanation.places.extend(first);
         }
+        if let Some(reading) = &self.reading {
+            for place in &mut explanation.places {
+                place.show_original(schema, &reading.moves);
+            }
+        }
         explanation
+    }
+}
+
+/// The two forms of a validator of a schema that was read, and the weights of its parts.
+fn forms_of(
+    schema: &Value,
+) -> Result<(jsonschema::Validator<Metered>, ExactForm, Weights), Box<Diagnostic>> {
+    let weights = Weights::of(schema)?;
+    let compiled = options()
+        .build(&with_stand_ins(schema))
+        .map_err(|error| Box::new(refused(&error)))?;
+    let exact = ExactForm::new(schema);
+    if exact.always && exact.get().is_none() {
+        let message = "its numbers cannot be compiled".to_owned();
+        let problem = Diagnostic::error(DiagnosticCode::SchemaInvalid, message);
+        return Err(Box::new(problem));
+    }
+    Ok((compiled, exact, weights))
+}
+
+fn verdict_of(valid: bool, value: &Value, budget: &Budget<'_>, meter: &Meter<'_>) -> Evaluation {
+    let verdict = if meter.is_spent() {
+        let pointer = pointer_to(value, meter.reached()).unwrap_or_default();
+        Verdict::OverBudget { pointer }
+    } else if valid {
+        Verdict::Valid
+    } else {
+        Verdict::Invalid
+    };
+    Evaluation {
+        verdict,
+        steps: budget.total() - meter.left(),
     }
 }
 
@@ -132,7 +263,12 @@ pub(super) fn first_place(
     let error = compiled.validate(MeteredNode::new(value, meter)).err()?;
     // Errors after the first have no place, since the value then appears empty.
     let address = std::ptr::from_ref(error.instance().as_ref()) as usize;
-    (!meter.is_spent() && meter.failed() == Some(address)).then(|| SchemaError::from(&error))
+    // The error of a keyword of the module `exact` has a copy of the value; later ones do not fail.
+    let is_first = match error.kind() {
+        ValidationErrorKind::Custom { .. } => meter.failed().is_some(),
+        _ => meter.failed() == Some(address),
+    };
+    (!meter.is_spent() && is_first).then(|| SchemaError::from(&error))
 }
 
 /// The pointer to the value at an address within `value`.

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use super::inspect::{Graph, Subschema};
+use super::graph::{Graph, Subschema};
 use super::pattern::PatternCost;
 use broker_model::codes::DiagnosticCode;
 use broker_model::diagnostic::Diagnostic;

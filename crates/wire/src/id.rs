@@ -44,12 +44,14 @@ impl Id {
         }
     }
 
-    /// The number of a request of the broker. A server may return it as a string.
+    /// The number of a request of the broker. A server may return it as a string, or as the same number in another
+    /// form: JSON does not tell `1.0` from `1`.
     pub fn number(&self) -> Option<u64> {
         match self {
             Self::Integer(integer) => u64::try_from(*integer).ok(),
             Self::Text(text) if is_digits(text) => text.parse().ok(),
-            Self::Text(_) | Self::Other(_) => None,
+            Self::Other(raw) => whole_number(raw.bytes()),
+            Self::Text(_) => None,
         }
     }
 
@@ -57,6 +59,18 @@ impl Id {
     pub fn is_too_long(&self) -> bool {
         matches!(self, Self::Other(raw) if raw.bytes().len() > MAX_ID_BYTES)
     }
+}
+
+/// The value of a JSON number with a fraction or an exponent, if it is a whole number that a double has exactly.
+fn whole_number(raw: &[u8]) -> Option<u64> {
+    const MAX_EXACT: f64 = (1u64 << 53) as f64;
+    if !matches!(raw.first(), Some(b'0'..=b'9')) || raw.len() > MAX_ID_BYTES {
+        return None;
+    }
+    let number: f64 = serde_json::from_slice(raw).ok()?;
+    let is_whole = number.fract() == 0.0 && number < MAX_EXACT;
+    // In the range that was checked, the cast is exact.
+    is_whole.then_some(number as u64)
 }
 
 fn is_digits(text: &str) -> bool {
@@ -94,6 +108,21 @@ mod tests {
         }
         for text in ["", "00", "01", "1.0", "null", "[1]", "99999999999999999999"] {
             assert_eq!(Id::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn id_of_an_answer_is_compared_by_value() {
+        let number = |text: &str| {
+            let line = bytes::Bytes::copy_from_slice(text.as_bytes());
+            let value = serde_json::from_slice(&line).expect("JSON");
+            Id::Other(Raw::of(&line, value)).number()
+        };
+        assert_eq!(number("1.0"), Some(1));
+        assert_eq!(number("1e0"), Some(1));
+        assert_eq!(number("1.20E1"), Some(12));
+        for text in ["1.5", "-1.0", "1e400", "1e300", "[1]", "null", "{}"] {
+            assert_eq!(number(text), None, "{text}");
         }
     }
 

@@ -1,9 +1,10 @@
 //! Writes messages, each on one line. A long result is a part of its line and is not copied.
 
 use broker_memory::Charge;
+use broker_model::json::to_text;
 use bytes::{Buf as _, Bytes};
 use memchr::memchr2;
-use serde_json::json;
+use serde_json::Value;
 
 use crate::{Id, RpcError};
 
@@ -272,10 +273,12 @@ pub fn result(id: &Id, mut result: Text) -> Outgoing {
 /// The answer to a request: an error. The id is left out if it could not be read, as in the protocol's
 /// schema.
 pub fn error(id: Option<&Id>, error: RpcError) -> Outgoing {
-    let mut body = json!({ "code": error.code, "message": error.message });
-    if let Some(data) = error.data {
-        body["data"] = data;
-    }
+    let message = Value::from(error.message);
+    let data = error
+        .data
+        .map(|data| format!("\"data\":{},", to_text(&data)))
+        .unwrap_or_default();
+    let body = format!("{{\"code\":{},{data}\"message\":{message}}}", error.code);
     let id = id.map(|id| format!("\"id\":{id},")).unwrap_or_default();
     whole(format!("{{\"jsonrpc\":\"2.0\",{id}\"error\":{body}}}").into_bytes())
 }
@@ -338,7 +341,7 @@ fn push_number(line: &mut Vec<u8>, mut number: u64) {
 #[cfg(test)]
 mod tests {
     use broker_memory::{MemoryBudget, Size};
-    use serde_json::Value;
+    use serde_json::json;
 
     use super::*;
     use crate::protocol::PARSE_ERROR;

@@ -31,6 +31,8 @@ fn types_of(name: &str, tools: &Value) -> Types {
         .collect();
     let snapshot = Snapshot {
         resources: Vec::new(),
+        left_out: Vec::new(),
+        warnings: Vec::new(),
         server_info: json!({"name": "golden", "version": "1"}),
         protocol_version: "2025-11-25".to_owned(),
         capabilities: json!({}),

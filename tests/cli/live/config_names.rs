@@ -123,33 +123,117 @@ fn override_of_an_unknown_or_hidden_tool_is_refused() {
 }
 
 #[test]
-fn tool_name_outside_the_path_grammar_needs_an_alias() {
-    let odd = [tool("files/read \u{202e}x"), tool("ok"), tool("..")];
-    let errors = refused(&odd, json!({}));
+fn tool_name_outside_the_path_grammar_gets_an_alias() {
+    let bench = Bench::new();
+    bench.configure([("a", json!({"path_aliases": {"files/read x": "read"}}))]);
+    let names = ["files/read x", "ok", "..", "github/git_commit", "查询天气"];
+    bench.script("a", &json!({"tools": names.map(tool)}));
+    bench.lock();
+    let lock = bench.lock_json();
+    let exposed = lock["sources"][0]["exposed"].as_array().expect("a list");
+    let alias = |name: &str| {
+        let mut tools = exposed.iter();
+        let tool = tools.find(|tool| tool["upstream_name"] == name);
+        tool.expect("a tool")["exposed_name"].clone()
+    };
+    // printf 'github/git_commit' | sha256sum
+    let found = names.map(alias);
+    assert_eq!(
+        found,
+        [
+            "read",
+            "ok",
+            "..-5ec1f7e7",
+            "github_git_commit-2c67b297",
+            "查询天气"
+        ]
+    );
+    let tree = bench.fine(&["tree", "--config", "c.json"]);
+    contains(&tree, &["github_git_commit-2c67b297", "查询天气"]);
+}
+
+#[test]
+fn field_case_of_names_outside_the_grammar_is_locked() {
+    let names = [
+        "good",
+        "github/git_commit",
+        "github/git_push",
+        "New Tool",
+        "查询天气",
+        "fs:read",
+        "@scope/x",
+    ];
+    let many: Vec<String> = (0..47).map(|at| format!("group/tool {at}")).collect();
+    let names = names.into_iter().chain(many.iter().map(String::as_str));
+    let tools: Vec<Value> = names.map(tool).collect();
+    let bench = Bench::new();
+    bench.configure([("odd", json!({})), ("fine", json!({}))]);
+    bench.script("odd", &json!({"tools": tools}));
+    bench.one_tool("fine", tool("ping_me"));
+    let first = bench.lock();
+    let lock = bench.read("c.lock.json");
     contains(
-        &errors,
+        &lock,
         &[
-            "error[alias_needed]: the name of the tool `files/read \\u{202e}x` of `/a` cannot be a path segment",
-            "error[alias_needed]: the name of the tool `..`",
-            "path_aliases",
+            "\"fs_read-",
+            "\"_scope_x-",
+            "\"New_Tool-",
+            "\"group_tool_46-",
         ],
     );
-    assert!(!errors.contains('\u{202e}'), "{errors}");
-
-    let bench = Bench::new();
-    bench.configure([(
-        "a",
-        json!({"path_aliases": {"files/read x": "read"}, "tool_filter": ["!.."]}),
-    )]);
-    bench.script(
-        "a",
-        &json!({"tools": [tool("files/read x"), tool("ok"), tool("..")]}),
-    );
     bench.lock();
-    let exposed = bench.lock_json()["sources"][0]["exposed"][0].clone();
+    assert_eq!(lock, bench.read("c.lock.json"), "{first:?}");
+}
+
+#[test]
+fn unsafe_name_is_left_out_until_an_alias_names_it() {
+    let bench = Bench::new();
+    let names = [
+        "copy",
+        "сору",
+        "rеad",
+        "files/read \u{202e}x",
+        "ｔoken_get",
+        "查询",
+    ];
+    let tools = names.map(|name| json!({"name": name, "inputSchema": {"type": "object"}}));
+    bench.script("a", &json!({"tools": tools}));
+    bench.configure([("a", json!({}))]);
+    let output = bench.verb(&["lock"]);
+    assert_eq!(output.code, Some(8), "{}", output.stderr);
+    let said = output.stderr;
+    assert!(!said.contains('\u{202e}'), "{said}");
+    let lock = bench.lock_json();
+    let source = &lock["sources"][0];
     assert_eq!(
-        (&exposed["exposed_name"], &exposed["upstream_name"]),
-        (&json!("read"), &json!("files/read x"))
+        super::bench::names(&source["exposed"], "upstream_name"),
+        ["copy", "查询"]
+    );
+    let left_out = source["left_out"].as_array().expect("a list");
+    assert_eq!(left_out.len(), 4, "{left_out:?}");
+    assert!(
+        left_out.iter().all(|one| one["code"] == "name_unsafe"),
+        "{left_out:?}"
+    );
+    contains(
+        &said,
+        &[
+            "name_unsafe",
+            "looks like `copy`",
+            "mixes scripts",
+            "U+202E",
+            "looks like `token`",
+        ],
+    );
+
+    let aliases =
+        json!({"сору": "copy_ru", "rеad": "read", "files/read \u{202e}x": "x", "ｔoken_get": "t"});
+    bench.configure([("a", json!({"path_aliases": aliases}))]);
+    bench.lock();
+    let lock = bench.lock_json();
+    assert_eq!(
+        lock["sources"][0]["exposed"].as_array().map(Vec::len),
+        Some(6)
     );
 }
 
@@ -187,4 +271,92 @@ fn config_problem_is_reported_before_a_failed_source() {
         &errors,
         &["error[filter_empty]", "error[source_failed]: `/b`"],
     );
+}
+
+/// Names that a reader may take for `paint`, `café` and `copy`: full width, NFD, Cyrillic.
+const ALIKE: [&str; 3] = ["ｐaint", "cafe\u{301}", "сору"];
+
+/// The patterns of one form for these three names.
+const FORMS: [[&str; 3]; 7] = [
+    ["paint", "café", "copy"],
+    ["pa*", "ca*", "co*"],
+    ["p?int", "caf?", "c?py"],
+    ["p[a-c]int", "caf[à-ü]", "c[n-p]py"],
+    ["p[!x]int", "caf[!x]", "c[!x]py"],
+    ["{paint,x}", "{café,x}", "{copy,x}"],
+    ["**int", "**fé", "**py"],
+];
+
+/// A source with the look-alikes, and `keep`.
+fn with_look_alikes() -> Bench {
+    let bench = Bench::new();
+    let names = ALIKE.into_iter().chain(["keep"]);
+    let tools: Vec<Value> = names
+        .map(|name| json!({"name": name, "inputSchema": {"type": "object"}}))
+        .collect();
+    bench.script("a", &json!({"tools": tools}));
+    bench
+}
+
+#[test]
+fn negative_filter_of_each_form_hides_look_alikes() {
+    let bench = with_look_alikes();
+    for form in FORMS {
+        let filter = form.map(|pattern| format!("!{pattern}"));
+        bench.configure([("a", json!({"tool_filter": filter}))]);
+        bench.lock();
+        let source = &bench.lock_json()["sources"][0];
+        let exposed = super::bench::names(&source["exposed"], "upstream_name");
+        assert_eq!(exposed, ["keep"], "{filter:?}");
+        assert_eq!(
+            source["hidden"].as_array().map(Vec::len),
+            Some(3),
+            "{filter:?}"
+        );
+    }
+}
+
+#[test]
+fn deny_rule_of_each_form_denies_look_alikes() {
+    let bench = with_look_alikes();
+    // In paths `**` has whole segments.
+    let segments = [
+        ["/**/paint", "/**/café", "/**/copy"],
+        ["/*/paint", "/*/café", "/*/copy"],
+    ];
+    let forms = FORMS[..6]
+        .iter()
+        .map(|form| form.map(|pattern| format!("/a/{pattern}")));
+    let forms = forms.chain(segments.map(|form| form.map(str::to_owned)));
+    for deny in forms {
+        let access = json!({
+            "groups": ["g"], "local": ["g"],
+            "rules": [{"allow": ["/**"], "to": ["g"]}, {"deny": deny, "to": ["g"]}],
+        });
+        let config = json!({"tree": [node("a", json!({}))], "access": access});
+        bench.write("c.json", &config.to_string());
+        bench.lock();
+        // What a client sees.
+        let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
+        let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+        let input = format!("{hello}\n{ready}\n{list}\n");
+        let args = [
+            "serve",
+            "stdio",
+            "--config",
+            "c.json",
+            "--mcp-mode",
+            "direct",
+        ];
+        let served = bench.run_with_input(&args, &input);
+        let mut answers = served.stdout.lines().map(|line| {
+            serde_json::from_str::<Value>(line).unwrap_or_else(|error| panic!("{error}: {line}"))
+        });
+        let answer = answers.find(|answer| answer["id"] == 1);
+        let answer = answer.unwrap_or_else(|| panic!("{}{}", served.stdout, served.stderr));
+        let names = super::bench::names(&answer["result"]["tools"], "name");
+        assert_eq!(names, ["a-keep"], "{deny:?}");
+    }
 }

@@ -183,14 +183,12 @@ fn lock_with_a_failed_source_names_it_and_keeps_the_old_lock() {
     bench.configure([
         ("good", json!({})),
         ("dies", json!({})),
-        ("loops", json!({})),
         (
             "absent",
             json!({"command": "no-such-program-here", "cwd": "."}),
         ),
     ]);
     bench.script("dies", &json!({"start_exit": 3, "stderr_lines": ["reading settings", "cannot find \u{1b}[31mthe key"]}));
-    bench.script("loops", &json!({"list_loop": true, "tools": []}));
     let errors = bench.lock_fails(4);
     assert!(bench.lock_state().is_none());
     assert_eq!(errors.matches("the key").count(), 1, "{errors}");
@@ -202,8 +200,6 @@ fn lock_with_a_failed_source_names_it_and_keeps_the_old_lock() {
             "exit_before_ready: ",
             "code 3",
             "; its last line on stderr: cannot find \\u{1b}[31mthe key\n    stderr: reading settings\n",
-            "error[source_failed]: `/loops` failed after",
-            "list_invalid: the tool list repeats a cursor",
             "error[source_failed]: `/absent` failed after",
             "spawn_not_found: ",
         ],
@@ -418,7 +414,7 @@ fn lock_and_check_explain_a_failed_source_like_doctor() {
     lines.extend(frames);
     bench.script("a", &json!({"start_exit": 1, "stderr_lines": lines}));
     let env = [("MY_API_KEY", "hunter2-hunter2")];
-    let lock = bench.verb_with(&["lock"], &env);
+    let lock = bench.verb_with(&["lock", "--all-or-nothing"], &env);
     assert_eq!(lock.code, Some(4), "{}", lock.stderr);
     let remedy = "It is set here and is not passed on: add `\"MY_API_KEY\": \"${MY_API_KEY}\"` to the source's `env`.";
     contains(

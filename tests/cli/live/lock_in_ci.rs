@@ -10,28 +10,35 @@ fn lock_on_an_unattended_machine_only_checks() {
     for variable in [("CI", "true"), ("MCP_BROKER_LOCKED", "1")] {
         let bench = Bench::with_sources(&["a"]);
         bench.one_tool("a", tool("x"));
-        let output = bench.verb_with(&["lock"], &[variable]);
-        assert_eq!(
-            output.code,
-            Some(0),
-            "a missing lock is written: {}",
-            output.stderr
-        );
+        let reason = format!("`{}` is set, so nothing is written", variable.0);
+        let refused = |code, parts: &[&str]| {
+            let output = bench.verb_with(&["lock"], &[variable]);
+            assert_eq!(output.code, Some(code), "{}", output.stderr);
+            contains(&output.stderr, parts);
+            contains(&output.stderr, &[&reason]);
+            output
+        };
+        refused(5, &["lock_missing"]);
+        assert!(bench.lock_state().is_none(), "{variable:?} wrote a lock");
+        assert!(bench.journal("a", "start").is_empty());
+        bench.lock();
         let before = bench.lock_state();
-        assert!(before.is_some());
 
         let output = bench.verb_with(&["lock"], &[variable]);
         assert_eq!(
             (output.code, output.stdout.as_str()),
             (Some(0), "summary: 1 same\n")
         );
+        assert!(!output.stderr.contains("nothing is written"));
         bench.one_tool("a", tool("y"));
-        let output = bench.verb_with(&["lock"], &[variable]);
-        assert_eq!(output.code, Some(3), "{}", output.stderr);
+        let output = refused(3, &[]);
         contains(&output.stdout, &["gone: /a/x", "added: /a/y"]);
         bench.configure([("a", json!({"tool_filter": ["y"]}))]);
-        let output = bench.verb_with(&["lock"], &[variable]);
-        assert_eq!(output.code, Some(5), "{}", output.stderr);
+        refused(5, &["lock_stale"]);
+        bench.configure([]);
+        refused(5, &["lock_orphan"]);
+        bench.write("c.json", "{");
+        refused(2, &[]);
         assert_eq!(bench.lock_state(), before, "{variable:?} wrote");
     }
 }

@@ -144,12 +144,29 @@ fn npm_package_that_was_replaced_is_a_security_finding() {
 
     // The two locks say the same offline.
     fs::write(runners.bench.path("old.lock.json"), before).expect("writable");
-    let (said, _) = runners.lock();
+    for state in ["wrote c.lock.json", "c.lock.json is up to date"] {
+        let kept = runners.run(&["lock"]);
+        assert_eq!(kept.code, Some(8), "{}", kept.stderr);
+        contains(
+            &kept.stderr,
+            &[
+                state,
+                "warning[package_changed]: `/a`: the npm package `@scope/server` 1.2.3 has another content",
+                "the source `/a`, kept: package_changed",
+                "broker-gen lock --config c.json --source /a",
+            ],
+        );
+    }
     contains(
-        &said,
-        &[
-            "warning[package_changed]: `/a`: the npm package `@scope/server` 1.2.3 has another content",
-        ],
+        &runners.bench.lock_text(),
+        &["sha512-AAAA==", "\"kept\": \"package_changed\""],
+    );
+    assert_eq!(runners.check(), (Some(0), Vec::new()), "as it was locked");
+    let taken = runners.run(&["lock", "--source", "/a"]);
+    assert_eq!(taken.code, Some(0), "{}", taken.stderr);
+    contains(
+        &taken.stderr,
+        &["warning[package_changed]: `/a`: the npm package"],
     );
     assert!(
         !runners.lock().0.contains("package_changed"),
@@ -288,6 +305,90 @@ fn npm_cache_folder_is_read_from_npmrc() {
 }
 
 #[test]
+fn lock_with_pin_writes_the_version_that_ran_into_the_config() {
+    let runners = Runners::new(&json!([]));
+    let config = "\u{feff}{\n\t\"tree\": [ {\"path\": \"/a\",\r\n \"source\":\n{\"command\": \"npx -y @scope/server --flag\", \"inherit_env\": [\"HOME\"]}} ]\n}";
+    runners.bench.write("c.json", config);
+    for spec in ["@scope/server", SPEC] {
+        runners.npx_cache(spec, "@scope/server", "1.2.3", "sha512-AAAA==");
+    }
+    let said = runners.lock().0;
+    contains(
+        &said,
+        &[
+            "package_unpinned",
+            "may run another version later",
+            "`broker-gen lock --pin`",
+        ],
+    );
+    assert_eq!(runners.bench.read("c.json"), config);
+
+    let output = runners.run(&["lock", "--pin"]);
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    contains(
+        &output.stderr,
+        &[
+            "/a: pinned `@scope/server` as `@scope/server@1.2.3`",
+            "c.json.bak",
+        ],
+    );
+    let pinned = config.replace("@scope/server", SPEC);
+    assert_eq!(runners.bench.read("c.json"), pinned);
+    assert_eq!(runners.bench.read("c.json.bak"), config);
+    let package = runners.bench.lock_json()["sources"][0]["package"].clone();
+    assert_eq!(
+        (&package["pinned"], &package["version"]),
+        (&json!(true), &json!("1.2.3"))
+    );
+    assert_eq!(runners.run(&["verify"]).code, Some(0));
+    // Nothing is left to do.
+    assert_eq!(runners.run(&["lock", "--pin", "--strict"]).code, Some(0));
+    assert_eq!(runners.bench.read("c.json"), pinned);
+}
+
+#[test]
+fn lock_with_pin_leaves_the_file_of_a_client_alone() {
+    let runners = Runners::new(&json!([]));
+    let config = r#"{"mcpServers": {"a": {"command": "uvx", "args": ["my-server"], "inherit_env": ["HOME"]}}}"#;
+    runners.bench.write("c.json", config);
+    runners.dist(
+        "home/.cache/uv/environments-v2/i/r",
+        "my-server",
+        "1.0",
+        "AAA",
+    );
+    let output = runners.run(&["lock", "--pin"]);
+    assert_eq!(output.code, Some(1), "{}", output.stderr);
+    contains(&output.stderr, &["`--write-client-file`"]);
+    assert_eq!(runners.bench.read("c.json"), config);
+
+    let output = runners.run(&["lock", "--pin", "--write-client-file"]);
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    let pinned = config.replace("my-server", "my-server@1.0");
+    assert_eq!(runners.bench.read("c.json"), pinned);
+    assert_eq!(runners.bench.read("c.json.bak"), config);
+}
+
+#[test]
+fn lint_says_the_age_of_a_release_that_npm_knows() {
+    let runners = Runners::new(&json!(format!("npx -y {SPEC}")));
+    runners.npx_cache(SPEC, "@scope/server", "1.2.3", "sha512-AAAA==");
+    runners.lock();
+    // A program that knows the time only online.
+    let npm = "#!/bin/sh\ncase \"$*\" in *--offline*) exit 1;; \"view @scope/server time --json\") echo '{\"1.2.3\": \"2020-01-01T00:00:00.000Z\"}';; esac\n";
+    runners.write("bin/npm", npm);
+    let file = runners.bench.path("bin/npm");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("ours");
+    let offline = runners.run(&["lint"]);
+    assert!(!offline.stderr.contains("released"), "{}", offline.stderr);
+    let online = runners.run(&["lint", "--online"]);
+    contains(
+        &online.stderr,
+        &["`@scope/server@1.2.3` was released", "days ago"],
+    );
+}
+
+#[test]
 fn npm_project_folder_is_searched_before_the_cache() {
     let runners = Runners::new(&json!(["npx", "-y", SPEC]));
     runners.npx_cache(SPEC, "@scope/server", "1.2.3", "sha512-AAAA==");
@@ -347,7 +448,7 @@ fn python_package_with_two_versions_is_unseen() {
         &runners.lock().0,
         &[
             "it is unknown which one ran",
-            "help: Name one version: `my-server==VERSION`.",
+            "help: Name one version: `my-server==VERSION`; ",
         ],
     );
 }

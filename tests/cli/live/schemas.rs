@@ -139,7 +139,6 @@ fn schema_of_a_hidden_tool_is_not_checked() {
 fn schema_that_is_odd_is_locked_unchanged() {
     let bench = Bench::with_sources(&["a"]);
     let schemas = [
-        ("a_true", Some(json!(true))),
         ("b_empty", Some(json!({}))),
         ("c_array", Some(json!({"type": "array"}))),
         (
@@ -188,21 +187,21 @@ fn schema_that_is_odd_is_locked_unchanged() {
 
 #[test]
 fn schema_number_is_exact_or_refused() {
-    for number in ["1e400", "1180591620717411303424", "-1e999"] {
+    for number in ["1e10001", "-1E-10001", &"7".repeat(1001)] {
         let bench = Bench::with_sources(&["a"]);
         bench.write("a.json", &format!(r#"{{"tools":[{{"name":"wide","inputSchema":{{"properties":{{"n":{{"default":{number}}}}}}}}}]}}"#));
         let errors = bench.lock_fails(4);
         contains(
             &errors,
             &[
-                "error[source_failed]: `/a`",
-                "list_invalid: tool `wide`",
-                &format!("the number `{number}`"),
+                "error[source_failed]",
+                "`wide` of `/a` is left out",
+                &format!("the number `{}`", &number[..number.len().min(40)]),
             ],
         );
     }
     let bench = Bench::with_sources(&["a"]);
-    let exact = r#"{"const":9223372036854775807,"default":18446744073709551615,"minimum":-9223372036854775808,"maximum":1e300,"x":0.1}"#;
+    let exact = r#"{"multipleOf":1e-400,"exclusiveMaximum":1180591620717411303424,"const":9223372036854775807,"default":18446744073709551615,"minimum":-9223372036854775808,"maximum":1e300,"x":0.1}"#;
     bench.write(
         "a.json",
         &format!(
@@ -210,9 +209,11 @@ fn schema_number_is_exact_or_refused() {
         ),
     );
     bench.lock();
-    let locked =
-        &bench.lock_json()["sources"][0]["exposed"][0]["raw"]["inputSchema"]["properties"]["n"];
-    assert_eq!(locked, &serde_json::from_str::<Value>(exact).expect("JSON"));
+    let text = bench.lock_text();
+    let lock = broker_model::json::parse(&text).expect("JSON");
+    let locked = &lock["sources"][0]["exposed"][0]["raw"]["inputSchema"]["properties"]["n"];
+    assert_eq!(locked, &broker_model::json::parse(exact).expect("JSON"));
+    contains(&text, &["1180591620717411303424", "1e-400", "\"sha256/2:"]);
     contains(
         &bench.lock_text(),
         &["9223372036854775807", "18446744073709551615"],
@@ -220,24 +221,241 @@ fn schema_number_is_exact_or_refused() {
 }
 
 #[test]
-fn tool_that_violates_the_protocol_is_refused_by_name() {
-    for (tools, part) in [
-        (
-            r#"[{"name":"a"},{"name":"a"}]"#,
-            "tool `a`: it is listed twice",
-        ),
-        (r#"[{"name":"a","name":"b"}]"#, "tool `b`: "),
-        (r#"[{"name":"a"},{"title":"x"}]"#, "tool number 2: "),
-        (
-            r#"[{"name":"a","description":7}]"#,
-            "tool `a`: `description` is not a string",
-        ),
+fn tool_that_violates_the_protocol_is_left_out_alone() {
+    for (odd, sound) in [
+        (r#"{"name":"a"},{"name":"a","title":"A"}"#, &["b"][..]),
+        (r#"{"name":"a","name":"c"}"#, &["b"]),
+        (r#"{"title":"x"}"#, &["b"]),
+        (r#"{"name":"a","description":7}"#, &["b"]),
+        (r#"{"name":"a","description":null}"#, &["a", "b"]),
+        (r#"{"name":"a"},{"name":"a"}"#, &["a", "b"]),
     ] {
         let bench = Bench::with_sources(&["a"]);
-        bench.write("a.json", &format!(r#"{{"tools":{tools}}}"#));
-        contains(
-            &bench.lock_fails(4),
-            &["error[source_failed]: `/a`", "list_invalid: ", part],
-        );
+        bench.write("a.json", &format!(r#"{{"tools":[{odd},{{"name":"b"}}]}}"#));
+        bench.verb(&["lock", "--once"]);
+        let lock = bench.lock_json();
+        let exposed = lock["sources"][0]["exposed"].as_array().expect("a list");
+        let names: Vec<_> = exposed.iter().map(|tool| &tool["upstream_name"]).collect();
+        assert_eq!(names, sound, "{odd}");
     }
+}
+
+/// The configured source `odd` with these members, locked beside `fine`.
+fn bench_of_odd(members: Value) -> Bench {
+    let bench = Bench::with_sources(&["fine", "odd"]);
+    bench.configure([("fine", json!({})), ("odd", members)]);
+    bench.script("odd", &json!({"tools": found_in_servers()}));
+    bench
+}
+
+#[test]
+fn invalid_schema_is_served_as_it_is_once_a_person_accepts_it() {
+    let bench = bench_of_odd(json!({"schema": "as_is"}));
+    let output = bench.verb(&["lock"]);
+    assert_eq!(output.code, Some(8), "{}", output.stderr);
+    contains(
+        &output.stderr,
+        &[
+            "5 tools served unvalidated",
+            "`type_int` of `/odd`",
+            "unvalidated",
+        ],
+    );
+    let lock = bench.lock_json();
+    let odd = &lock["sources"][1];
+    assert_eq!(lock["lock_version"], 3);
+    assert_eq!(odd["exposed"].as_array().map(Vec::len), Some(10));
+    let marked = odd["exposed"].as_array().into_iter().flatten();
+    let marked = marked.filter(|tool| tool["unvalidated"] == true).count();
+    assert_eq!(marked, 5);
+    let text = bench.lock_text();
+    assert_eq!(bench.verb(&["lock"]).code, Some(8));
+    assert_eq!(bench.lock_text(), text);
+
+    let refused = bench.verb(&["verify"]);
+    assert_eq!(refused.code, Some(5), "{}", refused.stderr);
+    contains(
+        &refused.stderr,
+        &[
+            "error[left_out_unaccepted]: `type_int` of `/odd` is served unvalidated",
+            "--source /odd --tool type_int --left-out",
+        ],
+    );
+    let accepted = bench.verb(&["accept", "--who", "A", "--left-out", "--source", "/odd"]);
+    assert_eq!(accepted.code, Some(0), "{}", accepted.stderr);
+    bench.lock();
+    assert_eq!(bench.lock_text(), text);
+    assert_eq!(bench.verb(&["verify"]).code, Some(0));
+    assert_eq!(bench.verb(&["check"]).code, Some(0));
+    contains(
+        &bench.fine(&["tree", "--config", "c.json"]),
+        &["`type_int` of `/odd` is served unvalidated"],
+    );
+
+    // The part that is valid is enforced, and any object is needed.
+    let call = |id: u64, name: &str, arguments: Value| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": name, "arguments": arguments}});
+    let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
+    let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    let lines = [
+        initialize,
+        ready,
+        call(2, "meta_desc", json!({"path": "/odd/type_int"})),
+        call(
+            3,
+            "meta_call",
+            json!({"path": "/odd/req_bool", "args": {"q": 7}}),
+        ),
+        call(
+            4,
+            "meta_call",
+            json!({"path": "/odd/type_int", "args": {"n": "any"}}),
+        ),
+    ];
+    let input: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let served = bench.run_with_input(&["serve", "stdio", "--config", "c.json"], &input);
+    let reply = |id: u64| {
+        let replies = served.stdout.lines();
+        let mut replies = replies.filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let reply = replies.find(|reply| reply["id"] == id);
+        reply.unwrap_or_else(|| panic!("{}{}", served.stdout, served.stderr))["result"].clone()
+    };
+    assert_eq!(reply(2)["structuredContent"]["unvalidated"], true);
+    assert_eq!(reply(3)["isError"], true);
+    contains(&reply(3).to_string(), &["args_invalid", "/q", "string"]);
+    assert_ne!(reply(4)["isError"], true, "{}", reply(4));
+}
+
+#[test]
+fn only_the_named_tool_is_served_as_it_is_and_none_over_a_bound() {
+    let members = json!({"tool_overrides": {
+        "type_int": {"schema": "as_is"}, "good": {"schema": "as_is"}, "deep": {"schema": "as_is"},
+    }});
+    let bench = bench_of_odd(members);
+    let mut tools = found_in_servers();
+    let deep = json!({"name": "deep", "inputSchema": nested(65)});
+    tools.as_array_mut().expect("a list").push(deep);
+    bench.script("odd", &json!({"tools": tools}));
+    assert_eq!(bench.verb(&["lock"]).code, Some(8));
+    let lock = bench.lock_json();
+    let odd = &lock["sources"][1];
+    let exposed = odd["exposed"].as_array().into_iter().flatten();
+    let unvalidated: Vec<_> = exposed
+        .filter(|tool| tool["unvalidated"] == true)
+        .map(|tool| tool["upstream_name"].clone())
+        .collect();
+    assert_eq!(unvalidated, ["type_int"]);
+    let mut left_out = names(&odd["left_out"], "name");
+    left_out.sort_unstable();
+    let others = [
+        "dangling_out",
+        "deep",
+        "php_noargs",
+        "req_bool",
+        "req_inside",
+    ];
+    assert_eq!(left_out, others);
+}
+
+#[test]
+fn args_of_a_rule_of_access_on_an_unvalidated_tool_are_refused() {
+    let bench = bench_of_odd(json!({"schema": "as_is"}));
+    let mut config: Value = serde_json::from_str(&bench.read("c.json")).expect("JSON");
+    config["access"] = json!({"groups": ["ops"], "rules": [
+        {"allow": ["/**"], "to": ["ops"]},
+        {"allow": ["/odd/type_int"], "to": ["ops"], "args": {"properties": {"n": {"const": 1}}}},
+    ]});
+    bench.write("c.json", &config.to_string());
+    let output = bench.verb(&["lock"]);
+    assert_eq!(output.code, Some(2), "{}", output.stderr);
+    contains(
+        &output.stderr,
+        &["error[access_args_invalid]: `/odd/type_int` is served unvalidated"],
+    );
+}
+
+/// A listing of tools as they were found in servers: five have a schema that is invalid, five one that is valid or has
+/// one meaning.
+fn found_in_servers() -> Value {
+    let tool = |name: &str, schema: Value| json!({"name": name, "inputSchema": schema});
+    let with = |name: &str, schema: Value| json!({"type": "object", "properties": {name: schema}});
+    let self_ref = json!({"$id": "https://example.com/s.json", "$schema": "http://json-schema.org/draft-07/schema#",
+        "type": "object", "properties": {"a": {"$ref": "https://example.com/s.json#/definitions/A"}},
+        "definitions": {"A": {"type": "string"}}});
+    let mut dangling = tool("dangling_out", json!({"type": "object"}));
+    dangling["outputSchema"] = with("v", json!({"$ref": "#/$defs/Screen"}));
+    let required_inside = json!({"type": "object", "properties": {"symbol": {"type": "string"}, "required": ["symbol"]}});
+    json!([
+        tool("good", with("q", json!({"type": "string"}))),
+        tool("php_noargs", json!({"type": "object", "properties": []})),
+        tool(
+            "req_bool",
+            with("q", json!({"type": "string", "required": false}))
+        ),
+        tool("req_inside", required_inside),
+        tool(
+            "openapi30",
+            with(
+                "ttl",
+                json!({"type": "integer", "minimum": 0, "exclusiveMinimum": true})
+            )
+        ),
+        tool("type_int", with("n", json!({"type": "int"}))),
+        tool(
+            "tuple",
+            with(
+                "box",
+                json!({"type": "array", "items": [{"type": "number"}, {"type": "number"}]})
+            )
+        ),
+        dangling,
+        tool("self_ref", self_ref),
+        tool(
+            "js_regex",
+            with("u", json!({"type": "string", "pattern": "^[^]*$"}))
+        ),
+    ])
+}
+
+#[test]
+fn schemas_with_one_meaning_lock_beside_invalid_ones() {
+    let bench = Bench::with_sources(&["fine", "odd"]);
+    bench.script("odd", &json!({"tools": found_in_servers()}));
+    let output = bench.verb(&["lock"]);
+    assert_eq!(output.code, Some(8), "{}", output.stderr);
+    contains(
+        &output.stderr,
+        &[
+            "warning[schema_read]: schemas of `/odd` have at 1 place `true` of draft 4: the limit itself is not allowed; the first is /inputSchema/properties/ttl/exclusiveMinimum of `openapi30`",
+            "a list of draft 4: the schemas of the first items; the first is /inputSchema/properties/box/items of `tuple`",
+        ],
+    );
+    let lock = bench.lock_json();
+    let odd = &lock["sources"][1];
+    let mut locked = names(&odd["exposed"], "upstream_name");
+    locked.sort_unstable();
+    assert_eq!(
+        locked,
+        ["good", "js_regex", "openapi30", "self_ref", "tuple"]
+    );
+    let mut left_out = names(&odd["left_out"], "name");
+    left_out.sort_unstable();
+    assert_eq!(
+        left_out,
+        [
+            "dangling_out",
+            "php_noargs",
+            "req_bool",
+            "req_inside",
+            "type_int"
+        ]
+    );
+    // The lock has the text of the server.
+    let mut tools = odd["exposed"].as_array().into_iter().flatten();
+    let tuple = tools.find(|tool| tool["upstream_name"] == "tuple");
+    assert!(
+        tuple.is_some_and(
+            |tool| tool["raw"]["inputSchema"]["properties"]["box"]["items"].is_array()
+        )
+    );
 }

@@ -157,7 +157,11 @@ fn accept_and_review_on_a_ci_machine_are_refused() {
             args.truncate(if verb == "review" { 5 } else { args.len() });
             let output = bench.run_with_env(&args, &[(name, value)]);
             assert_eq!(output.code, Some(2), "{verb}: {}", output.stderr);
-            contains(&output.stderr, &["write_refused", verb, "own machine"]);
+            let reason = format!("`{name}` is set, so nothing is written; `{name}=");
+            contains(
+                &output.stderr,
+                &["write_refused", verb, &reason, "own machine"],
+            );
         }
     }
     assert!(!bench.path("c.audits.toml").exists());

@@ -90,7 +90,6 @@ fn diff_with_an_unknown_git_baseline_shows_the_error_of_git() {
     let bench = repository();
     for (baseline, said) in [
         ("git:nope", "nope"),
-        ("git:HEAD:none.lock.json", "none.lock.json"),
         ("git:", "a revision was expected"),
         ("git:--output=stolen", "a revision was expected"),
         ("git:HEAD:.", "git said"),
@@ -135,5 +134,72 @@ fn diff_takes_two_locks_or_one_with_a_baseline() {
     ] {
         let output = bench.run(&[&["diff"], args].concat());
         assert_eq!(output.code, Some(2), "{args:?}: {}", output.stderr);
+    }
+}
+
+#[test]
+fn baseline_that_lacks_the_lock_is_an_empty_lock() {
+    let bench = repository();
+    write_lock(&bench, "new", &config(json!({})), &[tool("x")]);
+    for baseline in ["git:HEAD", "git:HEAD:none.lock.json"] {
+        let output = bench.run(&[
+            "diff",
+            "--config",
+            "new.json",
+            "--baseline",
+            baseline,
+            "--output",
+            "markdown=changes.md",
+        ]);
+        assert_eq!(output.code, Some(0), "{baseline}: {}", output.stderr);
+        contains(&output.stdout, &["added: /a/x", "summary: 0 same, 2 added"]);
+        let note = format!("the lock is new: the baseline {baseline} does not have it");
+        contains(&output.stderr, &[&note]);
+        contains(&bench.read("changes.md"), &["/a/x"]);
+    }
+    git(&bench, &["add", "."]);
+    git(&bench, &["commit", "-qm", "two"]);
+    let source = format!("file://{}", bench.path("").display());
+    git(&bench, &["clone", "-q", "--depth", "1", &source, "shallow"]);
+    let output = bench.run(&[
+        "diff",
+        "--config",
+        "shallow/c.json",
+        "--baseline",
+        "git:HEAD~1",
+    ]);
+    assert_eq!(output.code, Some(2), "{}", output.stderr);
+    contains(
+        &output.stderr,
+        &["baseline_unreadable", "shallow", "fetch-depth: 0"],
+    );
+}
+
+#[test]
+fn baseline_is_beside_the_config_whatever_repository_the_variables_of_git_name() {
+    let bench = repository();
+    git(&bench, &["commit", "-qam", "two"]);
+    std::fs::create_dir(bench.path("below")).expect("a new folder");
+    let below = bench.path("below");
+    write_lock(&bench, "below/c", &config(json!({})), &[tool("only")]);
+    git(&bench, &["add", "."]);
+    git(&bench, &["commit", "-qm", "three"]);
+    let (folder, root) = (bench.path(".git"), bench.path(""));
+    let text = |path: &std::path::Path| path.to_str().expect("UTF-8").to_owned();
+    for env in [
+        vec![("GIT_DIR", text(&folder))],
+        vec![("GIT_DIR", text(&folder)), ("GIT_WORK_TREE", text(&root))],
+        vec![("GIT_INDEX_FILE", text(&below.join("none")))],
+        vec![("GIT_DIR", "/nowhere".to_owned())],
+    ] {
+        let env: Vec<_> = env.iter().map(|(name, value)| (*name, &**value)).collect();
+        let args = ["diff", "--config", "below/c.json", "--baseline", "git:HEAD"];
+        let output = bench.run_with_env(&args, &env);
+        assert_eq!(
+            (output.code, output.stdout.as_str()),
+            (Some(0), "summary: 1 same\n"),
+            "{env:?}: {}",
+            output.stderr
+        );
     }
 }

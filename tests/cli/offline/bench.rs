@@ -30,6 +30,8 @@ pub(crate) fn write_lock_of_version(
     let parsed = Config::parse("c.json", text.as_bytes()).expect("the config is valid");
     let snapshot = Snapshot {
         resources: Vec::new(),
+        left_out: Vec::new(),
+        warnings: Vec::new(),
         server_info: json!({"name": "server", "version": "1"}),
         protocol_version: "2025-11-25".to_owned(),
         capabilities: json!({"tools": {}}),
@@ -58,6 +60,7 @@ pub(crate) fn write_lock_of_version(
                 locked
             })
             .collect(),
+        left_out: Vec::new(),
     };
     bench.write(&format!("{stem}.json"), &text);
     bench.write(&format!("{stem}.lock.json"), &lock.to_text());

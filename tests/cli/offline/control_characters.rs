@@ -51,6 +51,8 @@ fn lock(bench: &Bench, stem: &str, change: impl Fn(Value) -> Value) {
     });
     let snapshot = Snapshot {
         resources: Vec::new(),
+        left_out: Vec::new(),
+        warnings: Vec::new(),
         server_info: change(json!({"name": "server", "version": "1", "title": "T"})),
         protocol_version: "2025-11-25".to_owned(),
         capabilities: change(json!({"tools": {}, "experimental": {"n": "v"}})),
@@ -68,6 +70,7 @@ fn lock(bench: &Bench, stem: &str, change: impl Fn(Value) -> Value) {
         sources: sources
             .map(|source| LockedSource::from_snapshot(source, &snapshot))
             .collect(),
+        left_out: Vec::new(),
     };
     bench.write(&format!("{stem}.json"), &value.to_string());
     bench.write(&format!("{stem}.lock.json"), &lock.to_text());

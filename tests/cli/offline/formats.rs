@@ -244,19 +244,17 @@ fn report_formats_are_written_to_files_next_to_the_output() {
     assert_eq!(bench.read("r.out"), output.stdout);
 
     // The findings are still printed, and their exit code takes precedence over that of a failed write.
-    let output = diff(&bench, &["--output", "json=no/such/folder.json"]);
+    std::fs::create_dir(bench.path("folder.json")).expect("a new folder");
+    let output = diff(&bench, &["--output", "json=folder.json"]);
     assert_eq!(output.code, Some(3));
-    contains(
-        &output.stderr,
-        &["error: `no/such/folder.json` cannot be written"],
-    );
+    contains(&output.stderr, &["error: `folder.json` cannot be written"]);
     assert!(!output.stdout.is_empty());
     let same = bench.run(&[
         "diff",
         "old.lock.json",
         "old.lock.json",
         "--output",
-        "json=no/such/folder.json",
+        "json=folder.json",
     ]);
     assert_eq!(same.code, Some(1));
     for wrong in ["r.json", "yaml=r.yaml", "json="] {
@@ -357,4 +355,43 @@ fn human_report_shows_the_changed_sentence_within_80_columns() {
             "\nhelp: review it;",
         ],
     );
+}
+
+#[test]
+fn markdown_fits_a_comment_and_a_second_file_has_the_rest() {
+    let bench = Bench::new();
+    let described = |text: &str| -> Vec<Value> {
+        let named = |number: usize| {
+            let mut tool = tool(&format!("tool_{number:03}"));
+            tool["description"] = text.into();
+            tool
+        };
+        (0..60).map(named).collect()
+    };
+    let words = |word: &str| format!("{word} `a` | [b](c) <d> ").repeat(120);
+    write_lock(&bench, "old", &config(json!({})), &described(&words("old")));
+    write_lock(&bench, "new", &config(json!({})), &described(&words("new")));
+    let args = [
+        "diff",
+        "old.lock.json",
+        "new.lock.json",
+        "--output",
+        "markdown=changes.md",
+    ];
+    let output = bench.run(&args);
+    assert_eq!(output.code, Some(3), "{}", output.stderr);
+    let (comment, whole) = (bench.read("changes.md"), bench.read("changes.whole.md"));
+    assert!(
+        comment.chars().count() <= 65_536,
+        "{}",
+        comment.chars().count()
+    );
+    contains(
+        &comment,
+        &["and 30 more, in changes.whole.md\n", "</details>"],
+    );
+    // An underscore is escaped.
+    let last = "tool&#95;059";
+    assert!(!comment.contains(last) && whole.contains(last));
+    assert!(!whole.contains("\nand "), "it is whole");
 }

@@ -133,12 +133,6 @@ fn import_of_a_file_that_it_cannot_read_writes_nothing() {
             "config_type",
             "c.json:1:",
         ),
-        (
-            "d.json",
-            "{\"mcpServers\": {\"a b\": {\"command\": \"x\"}, \"a-b\": {\"command\": \"canary\"}}}",
-            "name_clash",
-            "d.json:1:42",
-        ),
     ] {
         bench.write(name, text);
         let output = import(&bench, &[name, "-o", "out.json"]);

@@ -3,7 +3,7 @@
 mod accept;
 mod access_changes;
 mod baseline;
-mod bench;
+pub(crate) mod bench;
 mod connect;
 mod control_characters;
 mod diff;
@@ -21,4 +21,5 @@ mod schemas;
 mod search;
 mod search_hints;
 mod trust;
+mod unattended;
 mod verify;

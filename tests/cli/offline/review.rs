@@ -124,7 +124,8 @@ fn review_without_git_shows_every_tool_as_new() {
     contains(
         &screen,
         &[
-            "compared with nothing: git does not have the lock",
+            "warning[baseline_unreadable]: the baseline `git:HEAD` cannot be read: git said: fatal: not a git repository",
+            "compared with nothing: git:HEAD cannot be read",
             "[1/1] new: /a/x",
             "  may do: anything; the server gives no annotations\n  description:\n  | Does x.",
             "accepted: description, inputSchema, name",

@@ -164,7 +164,7 @@ fn json_schema_accepts_a_report_with_a_lint_finding_on_a_source_itself() {
         digest: Digest::of("test", &json!(null)),
         findings: vec![finding],
     };
-    let report = json!(Report::default().wire(&[linted]));
+    let report = json!(Report::default().wire(&[linted], &[]));
     assert_eq!(report["lint"][0]["tool"], Value::Null);
     valid(Document::Report, &report);
 }

@@ -66,6 +66,8 @@ fn snapshot(schema: &Value) -> Snapshot {
     let tool = json!({"name": "t", "inputSchema": schema, "outputSchema": schema});
     Snapshot {
         resources: Vec::new(),
+        left_out: Vec::new(),
+        warnings: Vec::new(),
         server_info: json!({}),
         protocol_version: String::new(),
         capabilities: json!({}),

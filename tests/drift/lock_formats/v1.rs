@@ -85,6 +85,8 @@ fn lock_v1_fits_its_config_and_is_rebuilt_from_its_tools() {
     let clock = lock.source("/clock").expect("it is locked");
     let live = Snapshot {
         resources: Vec::new(),
+        left_out: Vec::new(),
+        warnings: Vec::new(),
         server_info: clock.server_info.clone(),
         protocol_version: clock.protocol_version.clone(),
         capabilities: clock.capabilities.clone(),
@@ -120,16 +122,16 @@ fn lock_v1_with_any_changed_digest_is_refused() {
 }
 
 #[test]
-fn lock_v1_relabelled_as_version_3_is_refused_with_the_remedy() {
-    let newer = LOCK.replace("\"lock_version\": 1", "\"lock_version\": 3");
+fn lock_v1_relabelled_as_version_4_is_refused_with_the_remedy() {
+    let newer = LOCK.replace("\"lock_version\": 1", "\"lock_version\": 4");
     // Additions of a newer program are not reported, only the version.
     let newer = newer.replace("\"hidden\"", "\"withheld\"");
-    let newer = newer.replacen('{', "{\n  \"added_in_3\": [],", 1);
+    let newer = newer.replacen('{', "{\n  \"added_in_4\": [],", 1);
     let problem = refused(&newer);
     assert_eq!(problem.code, DiagnosticCode::LockVersion);
     assert_eq!(
         problem.message,
-        "the lock has format version 3, this program reads 1 to 2"
+        "the lock has format version 4, this program reads 1 to 3"
     );
     assert_eq!(
         problem.position.map(|at| at.line),

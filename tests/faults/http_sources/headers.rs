@@ -195,7 +195,7 @@ fn values_with_line_ends_in_headers_or_urls_are_refused_before_any_request() {
             let args: &[&str] = if verb == "serve" {
                 &["127.0.0.1:0"]
             } else {
-                &[]
+                &["--all-or-nothing"]
             };
             if verb == "serve" {
                 let fine = with_secrets(&json!({}));

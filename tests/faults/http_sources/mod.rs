@@ -1,6 +1,7 @@
 //! Faults of servers over HTTP, through a broker: the replies to callers, other sources, secrets, load.
 
 mod attacks;
+mod field;
 mod headers;
 mod replies;
 mod soak;

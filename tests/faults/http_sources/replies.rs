@@ -213,10 +213,9 @@ fn server_that_refuses_the_credentials_fails_its_source() {
             all.iter().all(|text| !text.contains("SERVER TEXT")),
             "{all:?}"
         );
-        assert!(
-            stage.broker.stderr().contains("SERVER TEXT"),
-            "the log has it"
-        );
+        wait_until("the log has it", || {
+            stage.broker.stderr().contains("SERVER TEXT")
+        });
         stage.broker.result("/b/add", json!({"a": 1, "b": 2}));
     }
 }
@@ -226,7 +225,12 @@ fn server_that_breaks_connections_is_down_and_comes_back() {
     let stage = HttpStage::new(&http_script("modern", &json!({})));
     stage.script(&rules("modern", &[json!({"on": {}, "do": "reset"})]));
     for _ in 0..5 {
-        let (executed, details) = error_of(&stage.echo("x"), 502, "source_exited");
+        let response = stage.echo("x");
+        // The reset of another request of the source may be noticed before that of a call.
+        if response.status == 503 {
+            break;
+        }
+        let (executed, details) = error_of(&response, 502, "source_exited");
         assert_eq!((executed, &details["cause"]), (true, &json!("unreachable")));
     }
     wait_until("the source is down", || stage.state()["state"] == "backoff");

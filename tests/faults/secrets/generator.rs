@@ -104,7 +104,7 @@ fn lock_refused_for_a_secret_does_not_print_it() {
     });
     bench.one_tool("a", tool);
     let output = bench.verb_with(
-        &["lock"],
+        &["lock", "--all-or-nothing"],
         &[("API_TOKEN", "a-very-secret-value-that-is-long")],
     );
     assert_eq!(output.code, Some(4), "{}", output.stderr);

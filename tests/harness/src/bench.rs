@@ -159,7 +159,7 @@ impl Bench {
     /// `lock`, which must fail with this code and leave the lock as it is.
     pub fn lock_fails(&self, code: i32) -> String {
         let before = self.lock_state();
-        let output = self.verb(&["lock"]);
+        let output = self.verb(&["lock", "--all-or-nothing"]);
         assert_eq!(output.code, Some(code), "{}", output.stderr);
         assert_eq!(self.lock_state(), before, "the lock was touched");
         assert!(

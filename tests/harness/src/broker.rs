@@ -146,10 +146,19 @@ impl Broker {
 
     /// The state of one source in `/readyz`.
     pub fn source(&self, path: &str) -> Value {
-        let ready = self.get("/readyz").json();
-        let sources = ready["sources"].as_array().cloned().unwrap_or_default();
+        self.source_at("/readyz", path)
+    }
+
+    /// Returns a source as `/sources` shows it: with counters, and with what is odd about its latest listing.
+    pub fn source_details(&self, path: &str) -> Value {
+        self.source_at("/sources", path)
+    }
+
+    fn source_at(&self, route: &str, path: &str) -> Value {
+        let sources = self.get(route).json()["sources"].take();
+        let sources = sources.as_array().cloned().unwrap_or_default();
+        let mut sources = sources.into_iter();
         sources
-            .into_iter()
             .find(|source| source["path"] == path)
             .unwrap_or(Value::Null)
     }

@@ -29,8 +29,8 @@ struct Counts {
     handshakes: AtomicUsize,
 }
 
-/// A file of `certificates`: `authority` has issued `trusted`, `other-name` and `expired`; `self-signed` is its own
-/// issuer.
+/// A file of `certificates`: `authority` has issued `trusted`, `other-name` and `expired`. Those that begin with
+/// `self-signed`, and `signing-server`, are their own issuers, and `self-signed-ca` has issued `signed-by-ca`.
 pub fn certificate(name: &str) -> PathBuf {
     let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/certificates"));
     folder.join(format!("{name}.pem"))

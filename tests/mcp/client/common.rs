@@ -104,7 +104,7 @@ pub(crate) fn process(spec: &SourceSpec) -> &ProcessSpec {
 pub(crate) fn process_mut(spec: &mut SourceSpec) -> &mut ProcessSpec {
     match &mut spec.endpoint {
         Endpoint::Process(process) => process,
-        Endpoint::Http(_) => panic!("the source is a process"),
+        Endpoint::Http(_) | Endpoint::Unavailable(_) => panic!("the source is a process"),
     }
 }
 

@@ -283,18 +283,16 @@ async fn source_with_announced_changes_is_withdrawn_and_restored() {
 }
 
 #[tokio::test]
-async fn source_with_an_invalid_list_is_not_served() {
+async fn source_with_an_invalid_list_is_not_served_and_keeps_its_process() {
     let fixture = ServerFixture::new();
     let source = start(fixture.server(
-        r#"call() { tools='{"name":""}'; say '{"method":"notifications/tools/list_changed"}'; ok '{}'; }"#,
+        r#"list() { [ -z "$odd" ] && ok '{"tools":[{"name":"echo"}]}' || ok '{}'; }
+        call() { odd=1; say '{"method":"notifications/tools/list_changed"}'; ok '{}'; }"#,
     ));
     assert_eq!(call(&source).await.unwrap(), "{}");
     let status = until(&source, |status| status.failure.is_some()).await;
     assert_eq!(status.failure.unwrap().cause, SourceCause::ListInvalid);
-    until(&source, |status| {
-        status.state == State::Ready && status.restarts > 0
-    })
-    .await;
+    assert_eq!(status.restarts, 0);
     source.stop().await;
 }
 
@@ -432,8 +430,9 @@ async fn source_session_handle_never_reaches_the_next_process() {
 async fn source_call_waiting_for_a_failed_check_gets_its_failure() {
     let fixture = ServerFixture::new();
     let mut launch = fixture.server(
-        r#"call() { case $line in
-            *turn*) tools='{"name":""}'; say '{"method":"notifications/tools/list_changed"}';;
+        r#"list() { [ -z "$dead" ] || exit 3; ok '{"tools":[{"name":"echo"}]}'; }
+        call() { case $line in
+            *turn*) dead=1; say '{"method":"notifications/tools/list_changed"}';;
         esac; }"#,
     );
     launch.max_in_flight = 1;
@@ -452,7 +451,7 @@ async fn source_call_waiting_for_a_failed_check_gets_its_failure() {
         else {
             panic!("{result:?}")
         };
-        assert_eq!(failure.cause, SourceCause::ListInvalid, "{failure}");
+        assert_eq!(failure.cause, SourceCause::Exited, "{failure}");
         assert_eq!(maybe_executed, executed);
     }
     drop(session);

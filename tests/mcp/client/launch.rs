@@ -6,7 +6,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use broker_mcp::{ConcurrencyLimits, Environment, Session, SourceSpec, resolve};
-use broker_model::config::{CommandLine, Endpoint, Limits, ProcessEndpoint, Source, Template};
+use broker_model::config::{
+    CommandLine, Endpoint, Limits, ProcessEndpoint, SchemaPolicy, Source, Template,
+};
 use broker_model::trust::Exposure;
 use broker_model::{Diagnostic, DiagnosticCode, NodePath, SourceCause};
 
@@ -38,10 +40,13 @@ fn source(program: &str, args: &[&str]) -> Source {
         item_aliases: Default::default(),
         overrides: BTreeMap::new(),
         required: true,
+        schema: SchemaPolicy::default(),
         startup_timeout: Duration::from_secs(20),
         relist_interval: None,
         on_text_drift: None,
         on_unreachable: None,
+        on_drift: None,
+        start_wait: None,
         timeout: Duration::from_secs(20),
         max_timeout: None,
         instances: 1,

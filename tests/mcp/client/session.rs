@@ -242,12 +242,15 @@ async fn list_continues_after_an_empty_cursor() {
 }
 
 #[tokio::test]
-async fn list_that_never_ends_is_invalid() {
+async fn list_whose_cursor_comes_again_ends_with_a_warning() {
     let fixture = ServerFixture::new();
     let session =
         open(&fixture.server(r#"list() { ok '{"tools":[],"nextCursor":"again"}'; }"#)).await;
-    let failure = session.snapshot().await.unwrap_err();
-    assert_eq!(failure.cause, SourceCause::ListInvalid);
+    let snapshot = session.snapshot().await.unwrap();
+    assert_eq!(
+        snapshot.warnings,
+        ["the tool list ends at a cursor that was seen before: `again`"]
+    );
     session.stop().await;
 }
 
@@ -255,7 +258,7 @@ async fn list_that_never_ends_is_invalid() {
 async fn list_without_method_or_capability_is_empty() {
     for script in [
         "list() { err -32601 none; }",
-        "caps='{}'\nlist() { exit 1; }",
+        "caps='{}'\nlist() { err -32601 none; }",
     ] {
         let fixture = ServerFixture::new();
         let session = open(&fixture.server(script)).await;

@@ -227,11 +227,11 @@ async fn client_reads_all_pages_within_the_listing_budget() {
     let error = client.list_tools().await.unwrap_err();
     assert_eq!(*error.kind(), ClientErrorKind::Protocol);
     assert!(error.to_string().contains("33554432 bytes"), "{error}");
+    // A cursor that was seen before ends the list.
     let circle = HttpFixture::new(&json!({"list_loop": true, "page_size": 4}));
     let client = circle.client();
     client.initialize().await.unwrap();
-    let error = client.list_tools().await.unwrap_err();
-    assert_eq!(*error.kind(), ClientErrorKind::Protocol, "{error}");
+    assert!(!client.list_tools().await.unwrap().is_empty());
 }
 
 #[tokio::test]

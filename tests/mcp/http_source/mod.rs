@@ -5,6 +5,8 @@ mod answers;
 mod cancel;
 mod client;
 mod events;
+mod lost_sessions;
+mod odd_listing;
 mod old_transport;
 mod recovery;
 mod redirects;
@@ -119,6 +121,7 @@ pub(crate) fn spec_of(url: &str) -> SourceSpec {
         line_bytes: 1 << 20,
         listing_bytes: 4 << 20,
         lists: Default::default(),
+        exposure: broker_model::trust::Exposure::of_everything(),
         max_in_flight: 32,
         instances: 1,
         queue: 256,

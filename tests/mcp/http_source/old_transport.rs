@@ -155,6 +155,32 @@ async fn older_transport_that_refuses_a_message_has_the_cause_of_its_status() {
 }
 
 #[tokio::test]
+async fn older_transport_call_that_is_refused_with_its_session_was_not_executed() {
+    for (refusal, executed) in [
+        (json!({"status": 404}), false),
+        (json!({"status": 401, "body": "Invalid session ID"}), false),
+        (json!({"status": 500, "body": "Session not found"}), true),
+    ] {
+        let rule = json!({"on": {"tool": "echo"}, "nth": 1, "do": refusal});
+        let fixture = fixture(&json!({ "rules": [rule] }));
+        let source = fixture.instance().await;
+        let failure = echo_by(&source, "x").await.unwrap_err();
+        let CallFailure::Exited {
+            failure,
+            maybe_executed,
+        } = failure
+        else {
+            panic!("{refusal}: {failure:?}")
+        };
+        assert_eq!(failure.cause, SourceCause::SessionEnded, "{refusal}");
+        assert_eq!(maybe_executed, executed, "{refusal}");
+        assert!(echo_by(&source, "y").await.is_ok(), "{refusal}");
+        assert_eq!((fixture.executions("x"), fixture.events("list")), (0, 2));
+        source.stop().await;
+    }
+}
+
+#[tokio::test]
 async fn older_transport_with_an_endless_event_or_floods_stays_within_its_limits() {
     for (fault, is_answered) in [
         (json!({"endless": {"kind": "event"}}), false),

@@ -53,12 +53,12 @@ async fn session_that_ended_is_followed_by_another_one_at_once() {
 }
 
 #[tokio::test]
-async fn session_that_ended_is_also_recognised_by_a_400_that_names_it() {
+async fn session_that_ended_is_also_recognised_by_another_status() {
     for (status, body, is_session) in [
         (404, "", true),
         (400, "Bad Request: Session not found", true),
         (400, "Bad Request", false),
-        (410, "", false),
+        (410, "", true),
     ] {
         let fixture = HttpFixture::of_era("legacy", &json!({}));
         let session = fixture.session().await;

@@ -217,7 +217,7 @@ async fn credentials_that_are_refused_fail_the_source_without_further_requests()
             assert_eq!(failed.next_attempt, None);
             let failure = failed.failure.expect("a failure");
             assert_eq!(failure.cause, SourceCause::NeedsAuth);
-            let challenge = failure.challenge.as_deref().unwrap_or_default();
+            let challenge = failure.said.as_deref().unwrap_or_default();
             assert!(challenge.contains("invalid_token"), "{challenge}");
             let posted = || fixture.requests(&json!({"method": "POST"})).len();
             let before = posted();
@@ -240,7 +240,7 @@ async fn credentials_that_are_refused_fail_the_source_without_further_requests()
 }
 
 #[tokio::test]
-async fn credentials_that_are_refused_at_the_start_cost_one_request() {
+async fn credentials_that_are_refused_at_the_start_cost_two_requests() {
     let required = json!({"require_headers": {"Authorization": "Bearer x"}});
     for era in ERAS {
         let fixture = HttpFixture::of_era(era, &required);
@@ -251,7 +251,7 @@ async fn credentials_that_are_refused_at_the_start_cost_one_request() {
             Some(SourceCause::NeedsAuth)
         );
         let posted = fixture.requests(&json!({"method": "POST"}));
-        assert_eq!(posted.len(), 1, "{era}");
+        assert_eq!(posted.len(), 2, "{era}");
         source.stop().await;
     }
 }
@@ -336,9 +336,9 @@ async fn server_that_is_down_gets_at_most_three_requests_for_each_attempt() {
         (json!({"status": 500}), 2),
         (json!("reset"), 2),
         (json!({"status": 404}), 3),
-        // The second one asks for the authorization server.
-        (json!({"status": 401}), 2),
-        (json!({"status": 503}), 1),
+        // The third one asks for the authorization server.
+        (json!({"status": 401}), 3),
+        (json!({"status": 503}), 2),
     ] {
         let http = json!({"rules": [{"on": {}, "do": fault}]});
         let fixture = HttpFixture::of_era("both", &http);

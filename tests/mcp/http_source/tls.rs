@@ -23,7 +23,12 @@ fn behind(front: &TlsFront, host: &str, ca_file: Option<&str>) -> SourceSpec {
 async fn tls_server_with_the_authority_in_ca_file_is_used() {
     for era in ["legacy", "modern"] {
         let fixture = HttpFixture::of_era(era, &json!({"reply": "sse"}));
-        for (name, ca_file) in [("trusted", "authority"), ("self-signed", "self-signed")] {
+        for (name, ca_file) in [
+            ("trusted", "authority"),
+            ("self-signed", "self-signed"),
+            ("self-signed-ca", "self-signed-ca"),
+            ("signing-server", "signing-server"),
+        ] {
             let front = TlsFront::start(name, &fixture.server.address);
             for host in ["127.0.0.1", "localhost"] {
                 let spec = behind(&front, host, Some(ca_file));
@@ -45,6 +50,20 @@ async fn tls_server_without_a_trusted_certificate_gets_no_request() {
         ("self-signed", Some("authority"), "UnknownIssuer"),
         ("other-name", Some("authority"), "other.example"),
         ("expired", Some("authority"), "expired"),
+        ("self-signed-ca", None, "CaUsedAsEndEntity"),
+        ("self-signed-ca", Some("self-signed"), "CaUsedAsEndEntity"),
+        // The key of a server signs no other certificate, though the certificate is marked as an authority.
+        ("signed-by-ca", Some("self-signed-ca"), "UnknownIssuer"),
+        (
+            "self-signed-expired",
+            Some("self-signed-expired"),
+            "expired",
+        ),
+        (
+            "self-signed-other",
+            Some("self-signed-other"),
+            "other.example",
+        ),
     ] {
         let front = TlsFront::start(name, &fixture.server.address);
         let opened = Session::open(&behind(&front, "localhost", ca_file), None).await;

@@ -58,7 +58,8 @@ fn changed_lists_are_differences_from_the_lock() {
     assert_eq!(class("prompt:other").0, "gone");
     assert_eq!(class("resource:x://b").0, "gone");
     assert_eq!(class("resource:x://c").0, "added");
-    assert_eq!(class("template:x://docs/{name}").0, "text");
+    // The lint finds its new words, so they are more than another text.
+    assert_eq!(class("template:x://docs/{name}").0, "security");
     assert_eq!(found.len(), 5, "{found:?}");
 }
 
@@ -103,7 +104,9 @@ fn withdrawn_prompts_and_resources_are_not_served() {
 
 #[test]
 fn start_with_another_prompt_needs_an_option() {
-    let items = Items::new(&lists(), &members());
+    let mut strict = members();
+    strict["on_drift"] = json!("refuse");
+    let items = Items::new(&lists(), &strict);
     assert_eq!(items.lock().code, Some(0));
     let mut changed = lists();
     changed["prompts"].as_array_mut().expect("a list").remove(1);
@@ -123,9 +126,8 @@ fn hidden_characters_of_a_prompt_are_found_in_the_lock() {
     hidden["prompts"][0]["description"] = json!("Asks.\u{e0041}\u{e0042}");
     let items = Items::new(&hidden, &members());
     let locked = items.lock();
-    let lint = items.0.verb(&["lint"]);
-    let all = format!("{}{}{}", locked.stderr, lint.stdout, lint.stderr);
+    let all = locked.stderr;
     contains(&all, &["/a/ask"]);
-    assert_ne!(lint.code, Some(0), "{all}");
+    assert_eq!(locked.code, Some(8), "{all}");
     assert!(!all.contains('\u{e0041}'), "{all}");
 }

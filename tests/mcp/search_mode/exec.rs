@@ -144,7 +144,9 @@ fn command_with_shell_syntax_is_run_by_a_shell_with_a_warning() {
     let out = folder.path().join("out");
     let command = format!("echo $MCP_BROKER_TOOLS_ADDED | cat > {}", out.display());
     let broker = smoke_broker(&DYNAMIC, &[(VARIABLE, command.as_str())]);
-    assert!(broker.stderr().contains("`/bin/sh -c` runs it"));
+    wait_until("the log has the warning", || {
+        broker.stderr().contains("`/bin/sh -c` runs it")
+    });
     let session = McpSession::begin(broker.address(), "/mcp");
     retrieve(&session, json!({"query": "hash text", "limit": 1}));
     wait_until("the command has run", || read(&out) == "1\n");

@@ -1,8 +1,26 @@
 //! The three tools as a client sees them.
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use super::client::{Client, hello, modern, quick, slow};
+
+/// Starts the broker on the smoke config with one setting of one tool changed, and greets it.
+///
+/// `node` is the index of the tool's source in the tree. The folder is that of the config, in which the sources start.
+fn start_with_override(node: usize, tool: &str, setting: &str, value: u64) -> (TempDir, Client) {
+    let compiled = concat!(env!("CARGO_MANIFEST_DIR"), "/smoke_config.json");
+    let text = std::fs::read_to_string(compiled).expect("the config is there");
+    let mut config: Value = serde_json::from_str(&text).expect("JSON");
+    config["tree"][node]["source"]["tool_overrides"][tool][setting] = json!(value);
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("config.json");
+    std::fs::write(&file, config.to_string()).expect("the config is written");
+
+    let mut client = Client::start(&[file.to_str().expect("a name in UTF-8")]);
+    client.request(json!(0), "initialize", hello("2025-11-25"));
+    (folder, client)
+}
 
 #[test]
 fn meta_tools_describe_themselves_and_each_other() {
@@ -202,9 +220,9 @@ fn answers_are_sent_when_ready_and_ids_keep_their_type() {
 
 #[test]
 fn requests_over_the_limit_are_refused_as_overloaded() {
-    let mut client = Client::legacy("2025-11-25");
+    let (_folder, mut client) = start_with_override(1, "slow_echo", "timeout", 120);
     for id in 0..257 {
-        client.ask(json!(id), "tools/call", slow(9_000));
+        client.ask(json!(id), "tools/call", slow(30_000));
     }
     let refused = client.answer(&json!(256));
     let text = refused["result"]["content"][0]["text"]
@@ -220,17 +238,7 @@ fn requests_over_the_limit_are_refused_as_overloaded() {
 
 #[test]
 fn result_over_its_limit_ends_with_a_note_within_the_limit() {
-    let compiled = concat!(env!("CARGO_MANIFEST_DIR"), "/smoke_config.json");
-    let text = std::fs::read_to_string(compiled).expect("the config is there");
-    let mut config: Value = serde_json::from_str(&text).expect("JSON");
-    let tools = &mut config["tree"][0]["source"]["tool_overrides"];
-    tools["text_lorem"]["max_output_chars"] = json!(1500);
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("config.json");
-    std::fs::write(&file, config.to_string()).expect("the config is written");
-
-    let mut client = Client::start(&[file.to_str().expect("a name in UTF-8")]);
-    client.request(json!(0), "initialize", hello("2025-11-25"));
+    let (_folder, mut client) = start_with_override(0, "text_lorem", "max_output_chars", 1500);
     let call = |paragraphs| json!({"path": "/text/text_lorem", "args": {"paragraphs": paragraphs}});
     let result = client.tool("meta_call", call(50));
     assert!(result.to_string().chars().count() <= 1500, "{result}");

@@ -1,16 +1,15 @@
 //! Appends entries to the audits file. Existing bytes are kept, and a reader sees the old file or the new
 //! one.
 
-use std::fs::File;
 use std::path::Path;
 
 use broker_model::text::is_invisible;
 use broker_model::{Diagnostic, DiagnosticCode};
 
 use super::{Audit, Audits, Suppression, audits_file, text_of};
-use crate::cli::program::folder_of;
-use crate::cli::whole_file::write_whole;
+use crate::cli::whole_file::{turn, write_whole};
 use crate::hint_audits::HintAudit;
+use crate::left_out_audits::LeftOutAudit;
 use crate::lock_file;
 
 /// An entry of the audits file.
@@ -19,6 +18,7 @@ pub(in crate::cli) enum Decision {
     Audit(Audit),
     Hints(HintAudit),
     Suppression(Suppression),
+    LeftOut(LeftOutAudit),
 }
 
 /// Appends these entries to the audits beside a config; returns the added text.
@@ -28,10 +28,7 @@ pub(in crate::cli) fn append(
 ) -> Result<String, Vec<Diagnostic>> {
     let path = audits_file(config);
     let file = path.to_string_lossy().into_owned();
-    // The lock serialises two writers, so that none undoes the other. A file system without locks leaves
-    // this to its users.
-    let folder = File::open(folder_of(&path));
-    let _turn = folder.and_then(|folder| folder.lock().map(|()| folder));
+    let _turn = turn(&path);
     let old_text = text_of(&path)?;
     let old = Audits::parse(&file, old_text.as_deref().unwrap_or_default())?;
     let head = || format!("{}\n", head(config));
@@ -88,12 +85,14 @@ fn extended(old: &str, decisions: &[Decision]) -> (String, String) {
 /// Whether the new file parses to the old entries and the new ones, and nothing else.
 fn holds(new: &Result<Audits, Vec<Diagnostic>>, old: &Audits, decisions: &[Decision]) -> bool {
     let Ok(new) = new else { return false };
-    let (mut audits, mut hints, mut suppressions) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut audits, mut hints) = (Vec::new(), Vec::new());
+    let (mut suppressions, mut left_out) = (Vec::new(), Vec::new());
     for decision in decisions {
         match decision {
             Decision::Audit(audit) => audits.push(audit),
             Decision::Hints(audit) => hints.push(audit),
             Decision::Suppression(suppression) => suppressions.push(suppression),
+            Decision::LeftOut(audit) => left_out.push(audit),
         }
     }
     let old_audits = old.audits.iter().map(|placed| &placed.entry);
@@ -102,7 +101,10 @@ fn holds(new: &Result<Audits, Vec<Diagnostic>>, old: &Audits, decisions: &[Decis
     let old_suppressions = old.suppressions.iter().map(|placed| &placed.entry);
     let new_audits = new.audits.iter().map(|placed| &placed.entry);
     let new_suppressions = new.suppressions.iter().map(|placed| &placed.entry);
+    let old_left_out = old.left_out.iter().map(|placed| &placed.entry);
+    let new_left_out = new.left_out.iter().map(|placed| &placed.entry);
     new_audits.eq(old_audits.chain(audits))
+        && new_left_out.eq(old_left_out.chain(left_out))
         && new_hints.eq(old_hints.chain(hints))
         && new_suppressions.eq(old_suppressions.chain(suppressions))
         && new.exemptions.len() == old.exemptions.len()
@@ -143,6 +145,18 @@ impl Decision {
                     ("who", text(&audit.who)),
                     ("date", text(&audit.date)),
                     ("notes", audit.notes.as_deref().and_then(text)),
+                ],
+            ),
+            Self::LeftOut(one) => (
+                "left_out",
+                vec![
+                    ("source", text(one.source.as_str())),
+                    ("tool", one.tool.as_deref().and_then(text)),
+                    ("reason", text(&one.reason)),
+                    ("digest", text(one.digest.as_str())),
+                    ("who", text(&one.who)),
+                    ("date", text(&one.date)),
+                    ("notes", one.notes.as_deref().and_then(text)),
                 ],
             ),
             Self::Suppression(one) => (

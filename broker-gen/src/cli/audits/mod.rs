@@ -5,12 +5,14 @@ use std::path::Path;
 
 use broker_model::digest::Digest;
 use broker_model::filter::ToolFilter;
+use broker_model::lock::LeftOutPart;
 use broker_model::{Diagnostic, NodePath};
 use serde::Deserialize;
 
 pub(super) use crate::audits_file::audits_file;
 use crate::audits_file::{FileEntry, read_lists, text_of};
 use crate::hint_audits::HintAudit;
+use crate::left_out_audits::LeftOutAudit;
 
 mod append;
 mod date;
@@ -36,6 +38,7 @@ pub(super) struct Audits {
     hints: Vec<FileEntry<HintAudit>>,
     exemptions: Vec<FileEntry<Exemption>>,
     suppressions: Vec<FileEntry<Suppression>>,
+    left_out: Vec<FileEntry<LeftOutAudit>>,
 }
 
 /// The criteria that an audit states.
@@ -130,6 +133,7 @@ impl Audits {
             "audits" => all.audits = problems.entries(list),
             "hints" => all.hints = problems.entries(list),
             "exemptions" => all.exemptions = problems.entries(list),
+            "left_out" => all.left_out = problems.entries(list),
             _ => all.suppressions = problems.entries(list),
         })?;
         Ok(all)
@@ -142,6 +146,11 @@ impl Audits {
             (&one.source, &one.tool) == (&entry.source, &entry.tool)
                 && (&one.digest, &one.values) == (&entry.digest, &entry.values)
         })
+    }
+
+    /// Whether an entry accepts a part that a lock leaves out.
+    pub(super) fn accept_left_out(&self, part: &LeftOutPart<'_>) -> bool {
+        self.left_out.iter().any(|one| one.entry.accepts(part))
     }
 
     /// Whether a suppression covers this finding of the lint in exactly these bytes.

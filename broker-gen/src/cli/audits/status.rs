@@ -113,9 +113,15 @@ impl Audits {
             let fits = fits(lock, &entry.source, entry.tool.as_deref(), &entry.digest);
             (*line, fits)
         });
+        let parts = lock.left_out_parts();
+        let left_out = self.left_out.iter().map(|FileEntry { line, entry }| {
+            let fits = parts.iter().any(|part| entry.accepts(part));
+            (*line, fits)
+        });
         let mut lines: Vec<usize> = audits
             .chain(hints)
             .chain(suppressions)
+            .chain(left_out)
             .filter_map(|(line, fits)| (!fits).then_some(line))
             .collect();
         lines.sort_unstable();

@@ -24,6 +24,8 @@ fn lock() -> Lock {
     let tool = |name: &str| json!({"name": name, "inputSchema": {"type": "object"}});
     let snapshot = Snapshot {
         resources: Vec::new(),
+        left_out: Vec::new(),
+        warnings: Vec::new(),
         server_info: json!({"name": "server", "version": "1"}),
         protocol_version: "2025-11-25".to_owned(),
         capabilities: json!({}),
@@ -40,6 +42,7 @@ fn lock() -> Lock {
             .sources()
             .map(|source| LockedSource::from_snapshot(source, &snapshot))
             .collect(),
+        left_out: Vec::new(),
     }
 }
 
@@ -93,7 +96,7 @@ fn audits_with_several_problems_report_each_with_its_place() {
                 1,
                 10,
                 "audits_value",
-                "`sha256/1:` and 64 hexadecimal digits",
+                "`sha256/1:` or `sha256/2:` and 64 hexadecimal digits",
             ),
         ),
         (
@@ -192,14 +195,14 @@ fn audits_with_bad_syntax_or_conflict_markers_are_refused() {
         (2, 1, "audits_syntax")
     );
     assert!(
-        found[0].3.contains("Keep the entries of both sides"),
+        found[0].3.contains("keep the entries of both sides"),
         "{found:#?}"
     );
     // As a merge leaves it that takes both sides by itself.
     let found = wrong("[[audits]]\nwho = \"A\"\nwho = \"B\"\n");
     assert_eq!((found[0].0, found[0].2), (3, "audits_syntax"));
     assert!(
-        found[0].3.contains("Keep the entries of both sides"),
+        found[0].3.contains("keep the entries of both sides"),
         "{found:#?}"
     );
     let found = wrong("audits = 1\nexemptions = [1]\n");

@@ -8,7 +8,7 @@ use broker_model::lock::Lock;
 use broker_model::{Diagnostic, DiagnosticCode};
 use clap::Args;
 
-use super::output;
+use super::{output, unattended};
 use crate::build_script;
 use crate::plan;
 
@@ -39,7 +39,9 @@ struct What {
 pub(super) fn run(args: &HintsArgs) -> Exit {
     let done = match (&args.what.export, &args.what.import) {
         (Some(file), _) => export::run(&args.file.config, file),
-        (None, Some(file)) => import::run(&args.file.config, file),
+        (None, Some(file)) => {
+            unattended::refuse("hints --import").and_then(|()| import::run(&args.file.config, file))
+        }
         (None, None) => Ok(()),
     };
     match done {

@@ -1,14 +1,14 @@
 //! `import`: converts the file of a client into a config. Values that look like secrets become variables; the
 //! values are neither written nor printed.
 
-use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use broker_files::ReadError;
 use broker_model::config::MAX_BYTES;
+use broker_model::config::client_file::paths_of;
 use broker_model::exit::Exit;
-use broker_model::json::{position_of_offset, to_review_text};
+use broker_model::json::to_review_text;
 use broker_model::redact::Redactor;
 use broker_model::terminal::Text;
 use broker_model::text::{counted, shell_word};
@@ -16,7 +16,7 @@ use broker_model::{Diagnostic, DiagnosticCode, text};
 use clap::Args;
 
 use super::output::{self, say};
-use super::whole_file;
+use super::{unattended, whole_file};
 
 mod check;
 mod client;
@@ -79,6 +79,9 @@ pub(super) fn run(args: &ImportArgs) -> Exit {
 
 fn import(args: &ImportArgs) -> Result<(), Vec<Diagnostic>> {
     let shown = args.file.to_string_lossy();
+    if args.output.is_some() {
+        unattended::refuse("import --output")?;
+    }
     if let Some(config) = &args.output
         && config.symlink_metadata().is_ok()
     {
@@ -95,7 +98,7 @@ fn import(args: &ImportArgs) -> Result<(), Vec<Diagnostic>> {
     let imported = convert(&shown, &bytes)?;
     match &args.output {
         Some(config) => write(config, &imported.config)?,
-        None => output::data(&Text::json_text(&imported.config)),
+        None => output::document(&Text::json_text(&imported.config)),
     }
     report(&imported, &shown, args.output.as_deref());
     Ok(())
@@ -216,29 +219,8 @@ fn read(
         variables.reserve(&member.value);
     }
     let mut drafts: Vec<Draft> = Vec::new();
-    let mut paths: HashMap<String, usize> = HashMap::new();
     for member in client.servers {
-        let draft = Reader::new(findings, variables, &client, &member.key).read(member);
-        let Some(draft) = draft else { continue };
-        match paths
-            .get(draft.path.as_str())
-            .and_then(|at| drafts.get(*at))
-        {
-            Some(first) => {
-                let at = position_of_offset(document.text, first.at);
-                let clash = broker_model::config::client_file::name_clash;
-                let problem = clash(&first.name, &draft.name, &draft.path);
-                let help = format!(
-                    "rename one of them in {}; the first is in line {}",
-                    document.file, at.line
-                );
-                findings.problem(draft.at, problem.help(help));
-            }
-            None => {
-                paths.insert(draft.path.as_str().to_owned(), drafts.len());
-                drafts.push(draft);
-            }
-        }
+        drafts.extend(Reader::new(findings, variables, &client, &member.key).read(member));
     }
     if drafts.is_empty() && !findings.is_refused() {
         findings.problem(document.root.at, client::no_servers());
@@ -249,9 +231,10 @@ fn read(
 /// The config with a node for each server.
 fn config_of(drafts: &[Draft], settings: Vec<(String, Out)>) -> Out {
     let text = |text: &str| Out::text(text);
-    let nodes = drafts.iter().map(|draft| {
+    let names: Vec<&str> = drafts.iter().map(|draft| draft.name.as_str()).collect();
+    let nodes = drafts.iter().zip(paths_of(&names)).map(|(draft, path)| {
         let mut node = vec![
-            ("path".to_owned(), text(draft.path.as_str())),
+            ("path".to_owned(), text(path.as_str())),
             ("type".to_owned(), text("node")),
         ];
         if let Some(description) = &draft.description {

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use broker_model::config::client_file::{
     self, Data, Member, Spanned, is_secret_key, is_secret_value, variable_for,
 };
+use broker_model::config::own_broker::starts_a_broker;
 use broker_model::config::{Template, is_own_variable};
 use broker_model::json::child_pointer;
 use broker_model::text::shown_line;
-use broker_model::{Diagnostic, DiagnosticCode, NodePath};
+use broker_model::{Diagnostic, DiagnosticCode};
 use serde_json::{Number, Value};
 
 use super::client::{Client, text_of};
@@ -38,7 +39,6 @@ const SECRET_OF_BROKER: &str = "MCP_BROKER_SECRET";
 pub(super) struct Draft {
     /// The name in the file.
     pub(super) name: String,
-    pub(super) path: NodePath,
     /// The offset of its key, and its JSON pointer in the file.
     pub(super) at: usize,
     pub(super) pointer: String,
@@ -90,13 +90,6 @@ impl<'a, 't> Reader<'a, 't> {
             self.findings.left_out(member.at, self.name, reason);
             return None;
         }
-        let path = match client_file::path_of_name(self.name) {
-            Ok(path) => path,
-            Err(problem) => {
-                self.findings.problem(member.at, *problem);
-                return None;
-            }
-        };
         let mut members = Members::new();
         // Arguments and headers may name variables of the process, which are read first.
         let read = self.read_transport(member, &mut members)?;
@@ -131,7 +124,6 @@ impl<'a, 't> Reader<'a, 't> {
         let source = keys.filter_map(|key| Some(((*key).to_owned(), members.remove(key)?)));
         Some(Draft {
             name: self.name.to_owned(),
-            path,
             at: member.at,
             pointer: child_pointer(&format!("/{}", self.client.key), self.name),
             description,
@@ -384,16 +376,16 @@ impl<'a, 't> Reader<'a, 't> {
 /// broker.
 fn is_broker(entry: &Spanned) -> bool {
     let text = |value: Option<&'_ Spanned>| value.and_then(text_of).unwrap_or_default().to_owned();
-    let command = text(entry.get("command"));
-    let program = command.rsplit('/').next().unwrap_or_default();
-    let first = match entry.get("args").map(|args| &args.data) {
-        Some(Data::Array(args)) => text(args.first()),
-        _ => String::new(),
+    let args = match entry.get("args").map(|args| &args.data) {
+        Some(Data::Array(args)) => args.iter().map(|arg| text(Some(arg))).collect(),
+        _ => Vec::new(),
     };
+    let words: Vec<String> = std::iter::once(text(entry.get("command")))
+        .chain(args)
+        .collect();
     let headers = entry.get("headers").map_or(&[][..], Spanned::members);
     let mut headers = headers.iter().map(|header| text(Some(&header.value)));
-    program == "mcp-broker"
-        || (program == "broker-gen" && first == "serve")
+    starts_a_broker(&words)
         || headers.any(|value| value.contains(SECRET_OF_BROKER))
         || text(entry.get("bearer_token_env_var")) == SECRET_OF_BROKER
 }

@@ -11,7 +11,7 @@ use broker_model::{Diagnostic, DiagnosticCode, text};
 use clap::Args;
 
 use super::output::{self, say};
-use super::program;
+use super::{program, unattended};
 
 mod files;
 #[cfg(test)]
@@ -51,6 +51,7 @@ pub(super) fn run(args: &NewArgs) -> Exit {
 }
 
 fn make(args: &NewArgs) -> Result<(), Vec<Diagnostic>> {
+    unattended::refuse("new")?;
     let name = spec::package_name(&args.folder).map_err(|problem| vec![*problem])?;
     let spec = match &args.broker {
         Some(text) => Spec::parse(text, &args.folder),

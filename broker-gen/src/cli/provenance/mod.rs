@@ -12,7 +12,7 @@ use broker_model::config::{CommandLine, Config, Source};
 use broker_model::lock::{Lock, LockedSource};
 use broker_model::lock::{Package, PackageKind};
 use broker_model::text::shown_line;
-use broker_model::{Diagnostic, DiagnosticCode};
+use broker_model::{Diagnostic, DiagnosticCode, NodePath};
 use broker_process::ProcessSpec;
 
 mod npm;
@@ -120,8 +120,8 @@ pub(super) fn unpinned(config: &Config, specs: &[SourceSpec], strict: bool) -> V
         .collect()
 }
 
-/// Warnings about packages that a new lock would record in place of a reviewed one.
-pub(super) fn swapped(old: &Lock, new: &[LockedSource]) -> Vec<Diagnostic> {
+/// The packages that a new lock would record in place of a reviewed one: the source, and a warning.
+pub(super) fn swapped(old: &Lock, new: &[LockedSource]) -> Vec<(NodePath, Diagnostic)> {
     let mut found = Report::default();
     for source in new {
         let package = source.package.clone().map(SeenPackage::Found);
@@ -140,7 +140,8 @@ pub(super) fn swapped(old: &Lock, new: &[LockedSource]) -> Vec<Diagnostic> {
         })
         .map(|(source, finding)| {
             let message = format!("`{source}`: {}", finding.message);
-            Diagnostic::warning(DiagnosticCode::PackageChanged, message)
+            let warning = Diagnostic::warning(DiagnosticCode::PackageChanged, message);
+            (source.clone(), warning)
         })
         .collect()
 }

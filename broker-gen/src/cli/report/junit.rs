@@ -21,7 +21,7 @@ enum Verdict {
 pub(super) fn document(shown: &ReportView<'_>, fail_on: FailOn) -> Text {
     let blocks = shown.blocks();
     let mut suites: BTreeMap<&str, Vec<(&str, Option<&Block<'_>>)>> = BTreeMap::new();
-    for source in &shown.lock.sources {
+    for source in shown.locked {
         // A source that `--source` leaves out has no cases.
         if shown
             .asked
@@ -37,7 +37,7 @@ pub(super) fn document(shown: &ReportView<'_>, fail_on: FailOn) -> Text {
     for block in &blocks {
         let cases = suites.entry(block.source).or_default();
         let name = match (block.kind, block.tool) {
-            (BlockKind::Lint, _) => block.title.as_str(),
+            (BlockKind::Lint | BlockKind::Problem, _) => block.title.as_str(),
             (BlockKind::Drift, tool) => tool.unwrap_or("(the source itself)"),
         };
         match cases.iter_mut().find(|(known, _)| *known == name) {

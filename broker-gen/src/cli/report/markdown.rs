@@ -7,16 +7,88 @@ use broker_model::text::{counted, shown_line};
 
 use super::{Block, ReportView, Sides};
 
-/// Maximum rows of the table.
-const ROWS: usize = 30;
-/// Maximum number of tools with details; a comment has a size limit.
-const DETAILS: usize = 30;
+/// Maximum number of lines about access.
+const ACCESS_LINES: usize = 30;
 
-/// The comment.
-pub(super) fn comment(shown: &ReportView<'_>, fail_on: FailOn) -> Text {
+/// The limits of a comment.
+#[derive(Clone, Copy, Debug)]
+struct CommentLimits {
+    /// Maximum rows of the table.
+    rows: usize,
+    /// Maximum number of tools with details.
+    details: usize,
+    /// Maximum findings of one tool.
+    findings: usize,
+    /// Maximum length in characters, without the remedies at the end.
+    chars: usize,
+}
+
+/// A comment of GitHub has at most 65 536 characters. The remedies take at most 5 lines of 400 characters, each of
+/// which is escaped by at most 6.
+const OF_A_COMMENT: CommentLimits = CommentLimits {
+    rows: 30,
+    details: 30,
+    findings: 8,
+    chars: 65_536 - 5 * 400 * 6 - 1_000,
+};
+const UNLIMITED: CommentLimits = CommentLimits {
+    rows: usize::MAX,
+    details: usize::MAX,
+    findings: usize::MAX,
+    chars: usize::MAX,
+};
+
+/// A comment within the limits of GitHub, and whether something is cut. `rest` says where the rest is.
+pub(super) fn comment(shown: &ReportView<'_>, fail_on: FailOn, rest: &str) -> (Text, bool) {
+    let whole = written(shown, fail_on, OF_A_COMMENT, rest);
+    (whole.text, whole.is_cut)
+}
+
+/// The whole report.
+pub(super) fn whole(shown: &ReportView<'_>, fail_on: FailOn) -> Text {
+    written(shown, fail_on, UNLIMITED, "").text
+}
+
+/// A report that is being written within limits.
+struct Page<'a> {
+    text: Text,
+    chars: usize,
+    limits: CommentLimits,
+    is_cut: bool,
+    rest: &'a str,
+}
+
+impl Page<'_> {
+    fn push(&mut self, part: impl Into<Text>) {
+        let part = part.into();
+        self.chars += part.as_str().chars().count();
+        self.text.push(part);
+    }
+
+    /// Adds parts while there are at most `most` and they fit; then counts the rest.
+    fn push_parts(&mut self, parts: impl ExactSizeIterator<Item = Text>, most: usize) {
+        let count = parts.len();
+        for (index, part) in parts.enumerate() {
+            let chars = self.chars + part.as_str().chars().count();
+            if index == most || chars > self.limits.chars {
+                self.is_cut = true;
+                let more = text!("\nand {} more{}\n", count - index, self.rest);
+                return self.push(more);
+            }
+            self.push(part);
+        }
+    }
+}
+
+fn written<'a>(
+    shown: &ReportView<'_>,
+    fail_on: FailOn,
+    limits: CommentLimits,
+    rest: &'a str,
+) -> Page<'a> {
     let blocks = shown.blocks();
     let report = shown.report;
-    let verdict = if report.has_unchecked() {
+    let verdict = if report.has_unchecked() || !shown.problems.findings().is_empty() {
         "not everything could be checked"
     } else if report.fails(fail_on) {
         "the tools drifted from the lock"
@@ -33,15 +105,22 @@ pub(super) fn comment(shown: &ReportView<'_>, fail_on: FailOn) -> Text {
         0 => String::new(),
         count => format!("; the lint points at {}", counted(count, "text")),
     };
-    let mut out = text!(
+    let mut out = Page {
+        text: Text::new(),
+        chars: 0,
+        limits,
+        is_cut: false,
+        rest,
+    };
+    out.push(text!(
         "### MCP tools: {}\n\n{}{}\n",
         verdict,
         report.counts(),
         linted
-    );
+    ));
     if !report.access.is_empty() {
         out.push("\n#### Who gains or loses what\n\n");
-        for line in access_lines(&report.access, ROWS) {
+        for line in access_lines(&report.access, ACCESS_LINES) {
             out.push(text!("- {}\n", inert(&line)));
         }
     }
@@ -49,24 +128,16 @@ pub(super) fn comment(shown: &ReportView<'_>, fail_on: FailOn) -> Text {
         return out;
     }
     out.push("\n| class | what | change | rule |\n|---|---|---|---|\n");
-    for block in blocks.iter().take(ROWS) {
-        out.push(row(block));
-    }
-    if blocks.len() > ROWS {
-        out.push(text!("\nand {} more\n", blocks.len() - ROWS));
-    }
+    out.push_parts(blocks.iter().map(row), limits.rows);
     let detailed: Vec<_> = blocks
         .iter()
         .filter(|block| !matches!(block.class, Class::Added | Class::Same))
         .collect();
     if !detailed.is_empty() {
         out.push("\n<details><summary>What changed</summary>\n");
-        for block in detailed.iter().take(DETAILS) {
-            out.push(details(shown, block));
-        }
-        if detailed.len() > DETAILS {
-            out.push(text!("\nand {} more\n", detailed.len() - DETAILS));
-        }
+        let parts = detailed.iter();
+        let parts = parts.map(|block| details(shown, block, limits.findings));
+        out.push_parts(parts, limits.details);
         out.push("\n</details>\n");
     }
     let mut remedies: Vec<&str> = detailed
@@ -109,16 +180,19 @@ fn row(block: &Block<'_>) -> Text {
     )
 }
 
-fn details(shown: &ReportView<'_>, block: &Block<'_>) -> Text {
+fn details(shown: &ReportView<'_>, block: &Block<'_>, most: usize) -> Text {
     let mut out = text!(
         "\n<b>{}</b> <code>{}</code>\n",
         block.class.as_str(),
         inert(&shown_line(&block.title, 200))
     );
-    for (index, finding) in block.findings.iter().take(8).enumerate() {
+    for (index, finding) in block.findings.iter().take(most).enumerate() {
         let before = &block.findings[..index];
         let again = before.iter().any(|other| other.shows_what(finding));
         out.push(detail(shown, finding, again));
+    }
+    if let Some(more @ 1..) = block.findings.len().checked_sub(most) {
+        out.push(text!("\n- and {} more\n", more));
     }
     out
 }

@@ -5,25 +5,28 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use broker_drift::{BetweenLocks, Class, FailOn, Finding, FindingSeverity, LintResult, Report};
-use broker_model::NodePath;
 use broker_model::exit::Exit;
 use broker_model::json::to_review_text;
-use broker_model::lock::Lock;
+use broker_model::lock::LockedSource;
 use broker_model::terminal::Text;
 use broker_model::text;
 use broker_model::text::shown_line;
+use broker_model::{Diagnostic, NodePath};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
-use super::{lint, output};
+use super::{lint, output, program};
 use places::Places;
+pub(super) use problems::Problems;
 
 mod github;
 mod junit;
 mod markdown;
 mod places;
+mod problems;
 mod sarif;
+mod work_tree;
 
 #[derive(Debug, Default, Args)]
 pub(super) struct ReportArgs {
@@ -33,11 +36,12 @@ pub(super) struct ReportArgs {
     /// Write the report into a file as well; repeatable.
     #[arg(long = "output", value_name = "FORMAT=PATH")]
     outputs: Vec<ReportFile>,
-    /// Exit with 3 only for these classes and worse ones; `added` includes new tools.
+    /// Exit with 3 only for these classes and worse ones; `added` includes new tools, `package` every finding on a
+    /// package: another, an unseen or an unrecorded one.
     ///
     /// A source that could not be checked gives 4 in any case.
-    #[arg(long, value_name = "CLASS,…", value_delimiter = ',', value_parser = fail_classes())]
-    fail_on: Vec<Class>,
+    #[arg(long, value_name = "CLASS,…", value_delimiter = ',', value_parser = fail_kinds())]
+    fail_on: Vec<FailKind>,
     /// Treat warnings as errors: of the lint, of differences that only the written schemas show, and of
     /// unpinned packages.
     #[arg(long)]
@@ -62,16 +66,29 @@ pub(super) enum Format {
     Markdown,
 }
 
-/// The classes for `--fail-on`: all classes of findings that can fail.
-fn fail_classes() -> impl TypedValueParser<Value = Class> {
+/// The word for `--fail-on` that means findings on packages.
+const PACKAGE: &str = "package";
+
+/// What `--fail-on` names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FailKind {
+    Class(Class),
+    /// A finding on the package of a source.
+    Package,
+}
+
+/// The values for `--fail-on`: all classes of findings that can fail, and `package`.
+fn fail_kinds() -> impl TypedValueParser<Value = FailKind> {
     let can_fail = |class: &Class| !matches!(class, Class::Same | Class::Unchecked);
     let classes: Vec<_> = Class::ALL.into_iter().filter(can_fail).collect();
-    let names = classes.iter().map(|class| class.as_str());
+    let names = classes.iter().map(|class| class.as_str()).chain([PACKAGE]);
     PossibleValuesParser::new(names).try_map(move |name| {
         let mut known = classes.iter().copied();
-        known
-            .find(|class| class.as_str() == name)
-            .ok_or("it is not a class")
+        match known.find(|class| class.as_str() == name) {
+            Some(class) => Ok(FailKind::Class(class)),
+            None if name == PACKAGE => Ok(FailKind::Package),
+            None => Err("it is not a class"),
+        }
     })
 }
 
@@ -120,17 +137,19 @@ impl Sides {
 #[derive(Debug)]
 pub(super) struct ReportView<'a> {
     pub(super) report: &'a Report,
+    /// Why the comparison, or a part of it, was not made; already shown to people.
+    pub(super) problems: &'a Problems,
     /// The findings of the lint in the live texts, and those that the audits do not settle.
     pub(super) linted: &'a [LintResult],
     pub(super) sides: Sides,
     /// The checked sources; `None` for all of the lock.
     pub(super) asked: Option<&'a [NodePath]>,
-    /// The text of the lock, for the lines of findings, and its file.
-    pub(super) lock: &'a Lock,
+    /// The sources of the lock; its text, for the lines of findings; and its file.
+    pub(super) locked: &'a [LockedSource],
+    pub(super) lock_text: &'a str,
     pub(super) lock_path: &'a Path,
     /// The config, for the commands in remedies.
     pub(super) config: &'a Path,
-    pub(super) lock_text: &'a str,
 }
 
 impl ReportArgs {
@@ -147,22 +166,77 @@ impl ReportArgs {
         if self.fail_on.is_empty() {
             return FailOn::default();
         }
-        FailOn::of(&self.fail_on)
+        let classes = self.fail_on.iter().filter_map(|kind| match kind {
+            FailKind::Class(class) => Some(*class),
+            FailKind::Package => None,
+        });
+        let classes: Vec<_> = classes.collect();
+        let packages = self.fail_on.contains(&FailKind::Package);
+        let least = match classes.is_empty() {
+            true => FailOn::default(),
+            false => FailOn::of(&classes),
+        };
+        least.with_packages(packages)
+    }
+
+    /// Makes the folders of the files, so that a report is not lost at the end of a long comparison.
+    pub(super) fn make_folders(&self) -> Result<(), Exit> {
+        for ReportFile { path, .. } in &self.outputs {
+            let folder = program::folder_of(path);
+            fs::create_dir_all(folder).map_err(|error| {
+                output::failure(&format!(
+                    "the folder of `--output` `{}` cannot be made: {error}",
+                    folder.display()
+                ))
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Reports that nothing was compared, in every format; returns the exit.
+    pub(super) fn deliver_problems(
+        &self,
+        problems: &[Diagnostic],
+        sides: Sides,
+        config: &Path,
+        lock_path: &Path,
+    ) -> Exit {
+        let mut shown = Problems::none();
+        shown.show(problems);
+        self.deliver(&ReportView {
+            report: &Report::default(),
+            problems: &shown,
+            linted: &[],
+            sides,
+            asked: None,
+            locked: &[],
+            lock_text: "",
+            lock_path,
+            config,
+        })
     }
 
     /// Prints the report and writes it to the files; returns the exit.
     pub(super) fn deliver(&self, shown: &ReportView<'_>) -> Exit {
         let fail_on = self.fail_on();
-        output::data(&shown.text(self.format, fail_on));
-        let mut exit = shown.report.exit(fail_on);
+        let text = shown.text(self.format, fail_on);
+        match self.format {
+            // The problems are on standard error.
+            Format::Human if shown.is_empty() => {}
+            Format::Human => output::data(&text),
+            _ => output::document(&text),
+        }
+        let mut exit = shown.report.exit(fail_on).or(shown.problems.exit());
         if shown.linted.iter().any(lint::has_errors) {
             exit = exit.or(Exit::Lint);
         }
-        for ReportFile { format, path } in &self.outputs {
-            if let Err(error) = fs::write(path, shown.text(*format, fail_on).as_str()) {
-                let message = format!("`{}` cannot be written: {error}", path.display());
-                // A finding has precedence over a report that could not be written.
-                exit = exit.or(output::failure(&message));
+        for file in &self.outputs {
+            for (path, text) in shown.files(file, fail_on) {
+                if let Err(error) = fs::write(&path, text.as_str()) {
+                    let message = format!("`{}` cannot be written: {error}", path.display());
+                    // A finding has precedence over a report that could not be written.
+                    exit = exit.or(output::failure(&message));
+                }
             }
         }
         exit
@@ -179,15 +253,43 @@ impl ReportView<'_> {
                 }
                 Sides::Locks => BetweenLocks(self.report).text(),
             },
-            Format::Json => Text::json(&json!(self.report.wire(self.linted))),
+            Format::Json => {
+                let wire = self.report.wire(self.linted, self.problems.findings());
+                Text::json(&json!(wire))
+            }
             Format::Sarif => {
                 let document = sarif::document(self, &self.places());
                 Text::json_text(&to_review_text(&document))
             }
             Format::Junit => junit::document(self, fail_on),
             Format::Github => github::commands(self, &self.places()),
-            Format::Markdown => markdown::comment(self, fail_on),
+            Format::Markdown => {
+                let rest = "; `--output markdown=FILE` writes all";
+                markdown::comment(self, fail_on, rest).0
+            }
         }
+    }
+
+    /// The report as a file; with a second file for all of it if the format has a limit of size.
+    fn files(&self, file: &ReportFile, fail_on: FailOn) -> Vec<(PathBuf, Text)> {
+        let ReportFile { format, path } = file;
+        if *format != Format::Markdown {
+            return vec![(path.clone(), self.text(*format, fail_on))];
+        }
+        let whole = path.with_extension("whole.md");
+        let name = whole.file_name().unwrap_or_default().to_string_lossy();
+        let rest = format!(", in {}", shown_line(&name, 200));
+        let (comment, is_cut) = markdown::comment(self, fail_on, &rest);
+        let mut files = vec![(path.clone(), comment)];
+        if is_cut {
+            files.push((whole, markdown::whole(self, fail_on)));
+        }
+        files
+    }
+
+    /// Whether there are problems and nothing else.
+    fn is_empty(&self) -> bool {
+        !self.problems.findings().is_empty() && self.report.is_empty() && self.linted.is_empty()
     }
 
     fn places(&self) -> Places<'_> {
@@ -226,7 +328,15 @@ impl ReportView<'_> {
             tool: one.tool.as_deref(),
             findings: &one.findings,
         });
-        let mut blocks: Vec<_> = sources.chain(tools).chain(linted).collect();
+        let problems = self.problems.findings().iter().map(|one| Block {
+            class: one.class,
+            kind: BlockKind::Problem,
+            title: "the comparison".to_owned(),
+            source: "/",
+            tool: None,
+            findings: std::slice::from_ref(one),
+        });
+        let mut blocks: Vec<_> = problems.chain(sources).chain(tools).chain(linted).collect();
         blocks.sort_by_key(|block| std::cmp::Reverse(block.class));
         blocks
     }
@@ -239,6 +349,8 @@ enum BlockKind {
     Drift,
     /// A text, changed or not.
     Lint,
+    /// A reason for which something was not compared.
+    Problem,
 }
 
 impl Block<'_> {
@@ -250,6 +362,7 @@ impl Block<'_> {
                 let mut findings = self.findings.iter();
                 findings.any(|finding| finding.severity == FindingSeverity::Error)
             }
+            BlockKind::Problem => true,
         }
     }
 }

@@ -6,12 +6,14 @@ use std::path::Path;
 use broker_model::json::{Position, position_of_pointer};
 use serde_json::value::RawValue;
 
+use super::work_tree::path_in_repository;
+
 type RawMembers<'a> = BTreeMap<String, &'a RawValue>;
 
 /// The places of a lock. The text is parsed once for all findings.
 #[derive(Debug)]
 pub(super) struct Places<'a> {
-    /// The lock's name in SARIF and annotations: with slashes, as it was given.
+    /// The lock's name in SARIF and annotations.
     pub(super) file: String,
     text: &'a str,
     /// The offset of each line.
@@ -24,7 +26,7 @@ impl<'a> Places<'a> {
     pub(super) fn new(path: &Path, text: &'a str) -> Self {
         let breaks = text.match_indices('\n').map(|(at, _)| at + 1);
         let mut places = Self {
-            file: path.to_string_lossy().into_owned(),
+            file: path_in_repository(path),
             text,
             lines: std::iter::once(0).chain(breaks).collect(),
             sources: BTreeMap::new(),

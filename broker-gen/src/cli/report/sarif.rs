@@ -111,7 +111,10 @@ fn result(
             },
             "logicalLocations": [{"fullyQualifiedName": block.title, "kind": "member"}],
         }],
-        "partialFingerprints": {"brokerFinding/v1": fingerprint(block, finding)},
+        "partialFingerprints": {
+            "brokerFinding/v1": fingerprint(block, finding),
+            "primaryLocationLineHash": line_hash(&places.file, block, finding),
+        },
         "properties": properties,
     })
 }
@@ -132,6 +135,15 @@ fn text(block: &Block<'_>, finding: &Finding) -> String {
 fn fingerprint(block: &Block<'_>, finding: &Finding) -> String {
     let about = json!([finding.rule, block.source, block.tool, finding.pointer]);
     Digest::of("mcp-broker:finding:1", &about)
+        .as_str()
+        .to_owned()
+}
+
+/// The fingerprint by which GitHub tells one alert from another. It covers the path of the lock, so that the locks of one
+/// repository have their own alerts.
+fn line_hash(lock: &str, block: &Block<'_>, finding: &Finding) -> String {
+    let about = json!([lock, finding.rule, block.title, finding.pointer]);
+    Digest::of("mcp-broker:finding_line:1", &about)
         .as_str()
         .to_owned()
 }

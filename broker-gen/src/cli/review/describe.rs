@@ -3,6 +3,7 @@
 //! cannot look like a line of this program: names of members that this file does not know are quoted.
 
 use broker_model::lock::LockedTool;
+use broker_model::null_members::remove_nulls;
 use broker_model::terminal::one_line;
 use serde_json::{Map, Value};
 
@@ -39,6 +40,7 @@ pub(super) fn lines(subject: &Subject<'_>) -> Vec<String> {
 
 fn of_tool(out: &mut Vec<String>, tool: &LockedTool) {
     let mut raw = tool.raw.clone();
+    remove_nulls(&mut raw);
     raw.remove("name");
     out.push(if tool.exposed_name == tool.upstream_name {
         format!("name: {}", one_line(&tool.upstream_name))
@@ -66,8 +68,16 @@ fn of_tool(out: &mut Vec<String>, tool: &LockedTool) {
     }
     for (member, title) in [("inputSchema", "arguments"), ("outputSchema", "results")] {
         if let Some(schema) = raw.remove(member) {
+            let notes = broker_schema::notes(&schema);
             of_schema(out, title, schema);
+            out.extend(notes.iter().map(|note| {
+                let place = one_line(&note.pointer);
+                format!("{title}, at /{member}{place}: {}", note.text)
+            }));
         }
+    }
+    if tool.unvalidated {
+        out.push("validation: the invalid parts of the schemas are not enforced; the tool is served unvalidated".to_owned());
     }
     if !tool.search_hints.is_empty() {
         let hints: Vec<_> = tool
@@ -231,6 +241,7 @@ mod tests {
                 exposed_name: "x".to_owned(),
                 summary: None,
                 digest: Digest::of_tool(&raw),
+                unvalidated: false,
                 raw,
             },
         );

@@ -5,20 +5,20 @@ use std::io;
 use std::path::Path;
 
 use broker_drift::{Report, access_lines};
-use broker_model::config::Config;
 use broker_model::exit::Exit;
 use broker_model::lock::Lock;
 use broker_model::text::{counted, shown_line};
-use broker_model::{Diagnostic, DiagnosticCode, Severity, text};
+use broker_model::{Diagnostic, DiagnosticCode, text};
 use clap::Args;
 
-use super::accept::{read_lock, refuse_machines};
-use super::access_diff;
+use super::accept::read_lock;
 use super::audits::{Audit, Audits, Criteria, Date, Decision, append, audits_file, who};
-use super::baseline::{is_committed, read_baseline};
+use super::baseline::read_baseline;
 use super::lint::{lint_sources, settled};
 use super::output::{self, say};
+use super::{access_diff, unattended};
 use crate::build_script::checked_plan;
+use crate::left_out_audits::{self, accept_command};
 use crate::plan;
 
 mod describe;
@@ -58,7 +58,7 @@ pub(super) fn run(args: &ReviewArgs) -> Exit {
 }
 
 fn review(args: &ReviewArgs) -> Result<(), Vec<Diagnostic>> {
-    refuse_machines("review")?;
+    unattended::refuse("review")?;
     if !output::is_conversation() {
         let message = "standard input and output are not a terminal";
         return Err(vec![Diagnostic::error(
@@ -70,6 +70,16 @@ fn review(args: &ReviewArgs) -> Result<(), Vec<Diagnostic>> {
     let lock = read_lock(config)?;
     let audits = Audits::read(config)?;
     output::diagnostics(&stale(config, &lock));
+    let left_out = lock.left_out_parts();
+    for part in left_out.iter().filter(|part| !audits.accept_left_out(part)) {
+        let command = accept_command(part, &config.to_string_lossy());
+        say(text!(
+            "not in the lock as it is now: {} ({}); to accept that: {}",
+            left_out_audits::shown(part),
+            part.code,
+            command
+        ));
+    }
     let today = Date::today();
     let (baseline, name) = baseline(args.baseline.as_deref(), config)?;
     let (linted, _) = lint_sources(&lock.sources, &settled(&audits), false);
@@ -152,8 +162,7 @@ fn review(args: &ReviewArgs) -> Result<(), Vec<Diagnostic>> {
 /// Asks about the search hints that a model wrote. A config that cannot be read has none.
 fn review_hints(file: &Path, lock: &Lock) -> Result<HintTally, Vec<Diagnostic>> {
     let shown = file.to_string_lossy();
-    let parsed = crate::build_script::read_config(file, &shown)
-        .and_then(|bytes| Config::parse(&shown, &bytes));
+    let parsed = crate::build_script::parse_config(file, &shown);
     let Ok(parsed) = parsed else {
         return Ok(HintTally::default());
     };
@@ -164,8 +173,7 @@ fn review_hints(file: &Path, lock: &Lock) -> Result<HintTally, Vec<Diagnostic>> 
 /// Who gains or loses what since the baseline. A config that cannot be read does not matter for a review.
 fn access_changes(path: &Path, baseline: Option<&Lock>, lock: &Lock) -> Vec<String> {
     let shown = path.to_string_lossy();
-    let config = crate::build_script::read_config(path, &shown)
-        .and_then(|bytes| Config::parse(&shown, &bytes));
+    let config = crate::build_script::parse_config(path, &shown);
     let (Ok(parsed), Some(old)) = (config, baseline) else {
         return Vec::new();
     };
@@ -178,8 +186,7 @@ fn access_changes(path: &Path, baseline: Option<&Lock>, lock: &Lock) -> Vec<Stri
 /// not matter for a review.
 fn stale(path: &Path, lock: &Lock) -> Vec<Diagnostic> {
     let shown = path.to_string_lossy();
-    let parsed = crate::build_script::read_config(path, &shown)
-        .and_then(|bytes| Config::parse(&shown, &bytes));
+    let parsed = crate::build_script::parse_config(path, &shown);
     let fresh = match &parsed {
         Ok(parsed) => plan::check_fresh(&parsed.config, lock).and_then(|()| {
             let config = &parsed.config;
@@ -187,30 +194,20 @@ fn stale(path: &Path, lock: &Lock) -> Vec<Diagnostic> {
         }),
         Err(_) => Ok(()),
     };
-    let problems = fresh.err().unwrap_or_default().into_iter();
-    problems
-        .map(|problem| Diagnostic {
-            severity: Severity::Warning,
-            ..problem
-        })
-        .collect()
+    output::as_warnings(fresh.err().unwrap_or_default())
 }
 
 /// The baseline, and its name for people.
 fn baseline(said: Option<&str>, config: &Path) -> Result<(Option<Lock>, String), Vec<Diagnostic>> {
-    if let Some(said) = said {
-        let lock = read_baseline(said, config)?;
-        return Ok((Some(lock), shown_line(said, 200)));
-    }
-    if !is_committed(config) {
-        return Ok((None, "nothing: git does not have the lock".to_owned()));
-    }
-    match read_baseline(LAST_COMMIT, config) {
-        Ok(lock) => Ok((Some(lock), LAST_COMMIT.to_owned())),
+    let name = shown_line(said.unwrap_or(LAST_COMMIT), 200);
+    match read_baseline(said.unwrap_or(LAST_COMMIT), config) {
+        Ok(Some(lock)) => Ok((Some(lock), name)),
+        Ok(None) => Ok((None, format!("nothing: {name} does not have the lock"))),
+        Err(problems) if said.is_some() => Err(problems),
+        // This baseline is a default, and a review without it is stricter.
         Err(problems) => {
-            // This baseline is a default, and a review without it is stricter.
-            output::diagnostics(&problems);
-            Ok((None, format!("nothing: {LAST_COMMIT} cannot be read")))
+            output::diagnostics(&output::as_warnings(problems));
+            Ok((None, format!("nothing: {name} cannot be read")))
         }
     }
 }

@@ -291,6 +291,8 @@ mod tests {
         let source = config.source(&NodePath::parse("/a").unwrap()).unwrap();
         let snapshot = Snapshot {
             resources: Vec::new(),
+            left_out: Vec::new(),
+            warnings: Vec::new(),
             server_info: json!({}),
             protocol_version: "2025-11-25".to_owned(),
             capabilities: json!({}),
@@ -304,6 +306,7 @@ mod tests {
             config_digest: config.digest(),
             generator: "test".to_owned(),
             sources: vec![LockedSource::from_snapshot(source, &snapshot)],
+            left_out: Vec::new(),
         }
     }
 

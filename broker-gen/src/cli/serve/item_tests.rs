@@ -47,6 +47,8 @@ fn core() -> Core {
     ];
     let snapshot = Snapshot {
         resources: Vec::new(),
+        left_out: Vec::new(),
+        warnings: Vec::new(),
         server_info: json!({"name": "server"}),
         protocol_version: "2025-11-25".to_owned(),
         capabilities: json!({}),
@@ -61,9 +63,10 @@ fn core() -> Core {
         sources: sources
             .map(|source| LockedSource::from_snapshot(source, &snapshot))
             .collect(),
+        left_out: Vec::new(),
     };
     let plan = plan::plan(&config, &lock.sources).expect("config and lock fit");
-    let catalog = memory::catalog(tables::tables(&config, &lock, &plan));
+    let catalog = memory::catalog(tables::tables(&config, &lock, &plan)).expect("there is room");
     Core::builder(catalog)
         .build()
         .expect("the catalog is valid")

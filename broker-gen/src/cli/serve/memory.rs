@@ -1,4 +1,7 @@
-//! The catalog in memory: borrows from tables that live as long as the process.
+//! The catalogs in memory. Like one that was compiled in, a catalog lives as long as the process, so that callers can keep
+//! its texts; their number is bounded, and a catalog that comes back is used again.
+
+use std::sync::{Mutex, PoisonError};
 
 use mcp_broker::catalog::{
     AccessTable, Area, Catalog, EmbedderTable, Entry, EntryKind, HeaderParam, ModelTable,
@@ -7,13 +10,61 @@ use mcp_broker::catalog::{
 
 use crate::tables::{self, Tables};
 use crate::vectors_file;
-use broker_model::header_params;
+use broker_model::{Diagnostic, DiagnosticCode, header_params};
 
-/// The catalog with the content of these tables.
-pub(super) fn catalog(tables: Tables) -> &'static Catalog {
-    // A compiled-in catalog is never freed either, and a process makes one.
+/// The maximum size of all catalogs of a process together, in bytes. The first one is not bounded.
+const MAX_CATALOG_BYTES: usize = 512 << 20;
+/// The minimum size that a catalog counts for.
+const MIN_COUNTED_BYTES: usize = 64 << 10;
+
+/// The catalogs of this process, each with its tables.
+static CATALOGS: Mutex<Vec<(&'static Tables, &'static Catalog)>> = Mutex::new(Vec::new());
+
+/// The catalog with the content of these tables, apart from settings that the lock does not cover: those are read from
+/// the config.
+///
+/// # Errors
+///
+/// There is no room for another one.
+pub(super) fn catalog(mut tables: Tables) -> Result<&'static Catalog, Box<Diagnostic>> {
+    let mut known = CATALOGS.lock().unwrap_or_else(PoisonError::into_inner);
+    let config = tables.config.clone();
+    for (other, catalog) in known.iter().rev() {
+        tables.config.clone_from(&other.config);
+        if tables == **other {
+            return Ok(catalog);
+        }
+    }
+    tables.config = config;
+    let bytes = |tables: &Tables| {
+        let models = tables
+            .search
+            .embedder
+            .iter()
+            .flat_map(|table| &table.models);
+        let vectors: usize = models.map(|model| model.vectors.len()).sum();
+        let texts = tables.blob.len() + tables.config.len() + tables.search.index.len();
+        (2 * (texts + vectors)).max(MIN_COUNTED_BYTES)
+    };
+    let used: usize = known.iter().map(|(tables, _)| bytes(tables)).sum();
+    if !known.is_empty() && used + bytes(&tables) > MAX_CATALOG_BYTES {
+        let message = format!(
+            "the {} locks that this process has taken leave no room for another one",
+            known.len()
+        );
+        return Err(Box::new(Diagnostic::error(
+            DiagnosticCode::CatalogsFull,
+            message,
+        )));
+    }
+    let (tables, catalog) = leaked(tables);
+    known.push((tables, catalog));
+    Ok(catalog)
+}
+
+fn leaked(tables: Tables) -> (&'static Tables, &'static Catalog) {
     let tables: &'static Tables = Box::leak(Box::new(tables));
-    Box::leak(Box::new(Catalog {
+    let catalog = Box::leak(Box::new(Catalog {
         format: tables.format,
         catalog_digest: &tables.catalog_digest,
         root_digest: &tables.root_digest,
@@ -32,7 +83,8 @@ pub(super) fn catalog(tables: Tables) -> &'static Catalog {
             table: tables.search.has_table.then_some(&SEARCH_TABLE),
             embedder: tables.search.embedder.as_ref().map(embedder),
         },
-    }))
+    }));
+    (tables, catalog)
 }
 
 fn each<From, To>(list: &'static [From], convert: impl Fn(&'static From) -> To) -> &'static [To] {
@@ -86,6 +138,7 @@ fn tool(tool: &'static tables::Tool) -> Tool {
         list_head: span(tool.list_head),
         header_params: each(&tool.header_params, header_param),
         idempotent: tool.idempotent,
+        unvalidated: tool.unvalidated,
         allow: tool.allow,
         narrowed: &tool.narrowed,
         deny: &tool.deny,

@@ -102,6 +102,8 @@ fn core(tools: &[(usize, String, String)], access: Option<&Value>) -> Core {
         });
         let snapshot = Snapshot {
             resources: Vec::new(),
+            left_out: Vec::new(),
+            warnings: Vec::new(),
             server_info: json!({"name": "server"}),
             protocol_version: "2025-11-25".to_owned(),
             capabilities: json!({}),
@@ -115,9 +117,10 @@ fn core(tools: &[(usize, String, String)], access: Option<&Value>) -> Core {
         config_digest: config.digest(),
         generator: "test".to_owned(),
         sources: sources.collect(),
+        left_out: Vec::new(),
     };
     let plan = plan::plan(&config, &lock.sources).expect("config and lock fit");
-    let catalog = memory::catalog(tables::tables(&config, &lock, &plan));
+    let catalog = memory::catalog(tables::tables(&config, &lock, &plan)).expect("there is room");
     Core::builder(catalog)
         .build()
         .expect("the catalog is valid")

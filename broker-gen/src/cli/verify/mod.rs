@@ -14,7 +14,7 @@ use clap::{Args, ValueEnum};
 use super::accept::read_lock;
 use super::audits::{AuditStatus, Audits, Date, Missing, subjects};
 use super::{access_args, output, program, schemas};
-use crate::{hint_audits, lock_file, plan, tables, vectors_file};
+use crate::{hint_audits, left_out_audits, lock_file, plan, tables, vectors_file};
 
 mod outcome;
 
@@ -62,7 +62,7 @@ pub(super) fn run(args: &VerifyArgs) -> Exit {
     output::diagnostics(&outcome.problems);
     match args.format {
         Format::Human => output::data(&outcome.human(exit)),
-        Format::Json => output::data(&Text::json(&outcome.to_json(exit))),
+        Format::Json => output::document(&Text::json(&outcome.to_json(exit))),
     }
     exit
 }
@@ -98,8 +98,7 @@ fn verify(args: &VerifyArgs) -> Outcome {
 
 fn read_config(path: &Path) -> Result<Config, Vec<Diagnostic>> {
     let shown = path.to_string_lossy();
-    let bytes = crate::build_script::read_config(path, &shown)?;
-    let parsed = Config::parse(&shown, &bytes)?;
+    let parsed = crate::build_script::parse_config(path, &shown)?;
     output::diagnostics(&parsed.warnings);
     Ok(parsed.config)
 }
@@ -115,7 +114,17 @@ fn documents(outcome: &mut Outcome, config: &Config, lock: &Lock, path: &Path) {
             return outcome.holds("lock", whole);
         }
     }
-    let mut problems = schemas::refuse(&lock.sources);
+    let open = left_out_audits::check(lock, path, &path.to_string_lossy());
+    match (lock.left_out_parts().len(), open.is_empty()) {
+        (0, _) | (_, false) => {}
+        (parts, true) => {
+            let parts = counted(parts, "part");
+            outcome.holds("left out", format!("{parts}, all accepted"));
+        }
+    }
+    outcome.problems.extend(open);
+    let refused = schemas::refused(&lock.sources).into_iter();
+    let mut problems: Vec<_> = refused.map(|tool| tool.problem).collect();
     problems.extend(schemas::check_examples(config, &lock.sources));
     problems.extend(access_args::check(config, &lock.sources));
     if problems.is_empty() {

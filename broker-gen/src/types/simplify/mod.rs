@@ -13,10 +13,12 @@ use serde_json::{Map, Value};
 use super::outline::{Outline, Shape};
 use super::{Reason, SchemaOf, names};
 
+mod exact_numbers;
 mod objects;
 mod unions;
 mod values;
 
+pub(super) use exact_numbers::without_exact_numbers;
 pub(super) use objects::EXTRA;
 
 /// Maximum levels of nesting; a deeper place has the type of any value. References count as levels too,

@@ -38,6 +38,8 @@ pub(super) struct Running<S> {
     surface: Arc<S>,
     server: JoinHandle<io::Result<()>>,
     drain_timeout: Duration,
+    /// The exit of a start that had failed before; its client gets the reason.
+    failed: Option<Exit>,
 }
 
 impl<S: Surface> Running<S> {
@@ -55,7 +57,20 @@ impl<S: Surface> Running<S> {
             surface,
             server,
             drain_timeout,
+            failed: None,
         }
+    }
+
+    /// Answers the client of a start that had failed before, until it leaves or a signal arrives.
+    pub(super) async fn until_refused_client_leaves(
+        mut self,
+        signals: Signals,
+        exit: Exit,
+        output: &LogOutput,
+    ) -> Result<Exit, Failure> {
+        self.failed = Some(exit);
+        let no_reloads = std::future::pending();
+        self.until_end(signals, no_reloads, None, output).await
     }
 
     /// Serves, and reloads, until a signal, a refused start, or the end of the surface. A surface that
@@ -69,7 +84,7 @@ impl<S: Surface> Running<S> {
         output: &LogOutput,
     ) -> Result<Exit, Failure> {
         let ended = self.surface.ended();
-        let refused = Cell::new(None);
+        let refused = Cell::new(self.failed);
         let outcome = tokio::select! {
             // In this order, since a client that got a refusal may leave before this task runs again: the
             // exit is that of the refusal as well if both are noticed at the same time.
@@ -176,6 +191,9 @@ async fn refusal<S: Surface>(
     output: &LogOutput,
     refused: &Cell<Option<Exit>>,
 ) -> Exit {
+    if refused.get().is_some() {
+        return std::future::pending().await;
+    }
     let StartOutcome { mut report, refuse } = core.first_verdict().await;
     let Some(reason) = refuse else {
         tracing::info!("ready: {}", shown_counts(core.served()));

@@ -36,7 +36,9 @@ impl McpVariables {
         Self::from_lookup(|name| match std::env::var(name) {
             Ok(value) => Ok(Some(value)),
             Err(VarError::NotPresent) => Ok(None),
-            Err(VarError::NotUnicode(_)) => Err(Failure::Usage(format!("`{name}` is not UTF-8"))),
+            Err(VarError::NotUnicode(_)) => {
+                Err(Failure::Variable(format!("`{name}` is not UTF-8")))
+            }
         })
     }
 
@@ -48,7 +50,7 @@ impl McpVariables {
             Some((name, text)) => match text.to_ascii_lowercase().as_str() {
                 "1" | "true" | "yes" | "on" => true,
                 "0" | "false" | "no" | "off" => false,
-                _ => return Err(Failure::Usage(format!("`{name}` must be `0` or `1`"))),
+                _ => return Err(Failure::Variable(format!("`{name}` must be `0` or `1`"))),
             },
         };
         let max_body_bytes = match first_set(&lookup, MAX_BODY_BYTES)? {
@@ -57,7 +59,7 @@ impl McpVariables {
                 Ok(bytes) if BODY_BYTES.contains(&bytes) => Some(bytes),
                 _ => {
                     let (least, most) = (BODY_BYTES.start(), BODY_BYTES.end());
-                    return Err(Failure::Usage(format!(
+                    return Err(Failure::Variable(format!(
                         "`{name}` must be a number of bytes from {least} to {most}"
                     )));
                 }
@@ -66,7 +68,7 @@ impl McpVariables {
         let key_header = match lookup(KEY_HEADER)? {
             None => None,
             Some(name) => Some(HeaderName::try_from(name).map_err(|_| {
-                Failure::Usage(format!(
+                Failure::Variable(format!(
                     "`{KEY_HEADER}` must be the name of a header, such as `X-Broker-Key`"
                 ))
             })?),

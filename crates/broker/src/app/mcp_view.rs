@@ -97,7 +97,7 @@ fn value<T>(
     };
     match read(&text) {
         Some(value) => Ok(Some(value)),
-        None => Err(Failure::Usage(format!("`{name}` must be {expected}"))),
+        None => Err(Failure::Variable(format!("`{name}` must be {expected}"))),
     }
 }
 

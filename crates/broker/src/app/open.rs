@@ -9,7 +9,6 @@ use super::failure::Failure;
 use super::http::DRAIN_TIMEOUT;
 use super::lifecycle::drain;
 use super::settings::LoadedConfig;
-use super::startup::unreachable_default;
 use crate::catalog::{self, Catalog};
 use crate::core::{Core, StartMode, StartOutcome};
 use crate::typed::OpenError;
@@ -79,7 +78,6 @@ pub(crate) async fn open(
         .config(&settings.config, &settings.base)
         .environment(&environment)
         .mode(options.mode)
-        .unreachable(unreachable_default(false))
         .build()
         .map_err(OpenError::Diagnostics)?;
     core.start();
@@ -110,7 +108,9 @@ impl From<Failure> for OpenError {
         match failure {
             Failure::Diagnostics(diagnostics) => Self::Diagnostics(diagnostics),
             Failure::Catalog { found } => Self::Catalog { found },
-            Failure::Usage(message) | Failure::Internal(message) => Self::Internal(message),
+            Failure::Usage(message) | Failure::Variable(message) | Failure::Internal(message) => {
+                Self::Internal(message)
+            }
             Failure::Bind { address, reason } => {
                 Self::Internal(format!("cannot listen on `{address}`: {reason}"))
             }

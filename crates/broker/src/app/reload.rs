@@ -1,27 +1,31 @@
-//! Reloads the config while the broker runs: on SIGHUP, and with `--reload` whenever the file changes.
+//! Reloads the config while the broker runs: on SIGHUP, and with `--reload` whenever the file changes. A broker that reads
+//! its lock takes a new one as well: on SIGHUP, and whenever config or lock is replaced.
 //! A config that cannot be applied is reported as at a start, and changes nothing.
 
 use std::convert::Infallible;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
-use broker_model::config::MAX_BYTES;
-use broker_model::{Diagnostic, DiagnosticCode};
+use broker_model::redact::Redactor;
+use broker_model::{Diagnostic, DiagnosticCode, text};
 
 use super::failure::{Failure, unless_refused};
-use super::startup::Startup;
-use super::warn;
+use super::startup::{CatalogOrigin, Startup};
+use super::watch::{Content, Stamps, Watch};
+use super::{ServedCatalog, StaleSources, warn};
 use crate::cli::Cli;
-use crate::core::{Core, ReloadError, ReloadSummary};
+use crate::core::{Core, PartialStart, ReloadError, ReloadSummary, ReplaceError, Replacement};
 use crate::surface::Surface;
 use broker_process::guard::ReloadSignals;
 
-/// The interval of checks of a watched file. It counts as changed when two checks found the same new
-/// content.
-const WATCH_INTERVAL: Duration = Duration::from_millis(500);
+/// The result of a reload.
+enum Reloaded {
+    /// Another catalog is served.
+    Catalog(Replacement),
+    /// Another config is in force.
+    Config(ReloadSummary),
+}
 
-/// Reloads one broker's config.
+/// Reloads one broker's config, and the lock of one that reads it.
 pub(super) struct Reloader<'a, S> {
     startup: Startup<'a>,
     core: Core,
@@ -42,14 +46,18 @@ impl<'a, S: Surface> Reloader<'a, S> {
     pub(super) async fn run(self, mut reload_signals: ReloadSignals) -> Infallible {
         let cli = self.startup.cli;
         let watched = cli.config.as_deref().filter(|_| cli.options.reload);
-        let mut watch = watched.map(Watch::new);
+        let mut watch = match (self.startup.origin, watched) {
+            (CatalogOrigin::Lock, _) => Watch::Stamps(Stamps::new(&self.startup.files)),
+            (CatalogOrigin::Compiled, Some(file)) => Watch::Content(Content::new(file)),
+            (CatalogOrigin::Compiled, None) => Watch::Nothing,
+        };
         if self.core.first_verdict().await.refuse.is_some() {
             return std::future::pending().await;
         }
         loop {
             tokio::select! {
                 () = reload_signals.next() => {}
-                () = changed(&mut watch) => {}
+                () = watch.changed() => {}
             }
             self.reload().await;
         }
@@ -72,20 +80,104 @@ impl<'a, S: Surface> Reloader<'a, S> {
             return;
         }
         match self.try_reload().await {
-            Ok(ReloadSummary { replaced }) if replaced.is_empty() => {
+            Ok(Reloaded::Catalog(replacement)) => tracing::info!(
+                catalog = replacement.catalog_digest,
+                before = replacement.before,
+                "took the new lock"
+            ),
+            Ok(Reloaded::Config(ReloadSummary { replaced })) if replaced.is_empty() => {
                 tracing::info!("reloaded; every source keeps its process");
             }
-            Ok(ReloadSummary { replaced }) => {
+            Ok(Reloaded::Config(ReloadSummary { replaced })) => {
                 tracing::info!(replaced = replaced.join(" "), "reloaded");
             }
             Err(failure) => {
                 failure.report(self.startup.output);
-                tracing::error!("not reloaded; the broker keeps its previous config");
+                match self.startup.origin {
+                    CatalogOrigin::Compiled => {
+                        tracing::error!("not reloaded; the broker keeps its previous config");
+                    }
+                    CatalogOrigin::Lock => tracing::error!(
+                        "not reloaded; the broker keeps its previous config and lock"
+                    ),
+                }
             }
         }
     }
 
-    async fn try_reload(&self) -> Result<ReloadSummary, Failure> {
+    async fn try_reload(&self) -> Result<Reloaded, Failure> {
+        if self.startup.origin == CatalogOrigin::Lock {
+            match (self.startup.reread)(StaleSources::Refused) {
+                Ok(read) if !std::ptr::eq(read.catalog, self.startup.catalog.get()) => {
+                    return self.replace(read).await.map(Reloaded::Catalog);
+                }
+                Ok(_) => {}
+                Err(problems) if self.only_config_changed(&problems) => {}
+                Err(problems) => return Err(Failure::Diagnostics(problems)),
+            }
+        }
+        self.reload_config().await.map(Reloaded::Config)
+    }
+
+    /// Whether the config was edited and its lock was not. Such a config may narrow what is served, as beside a
+    /// compiled-in catalog; the reload of it says why another one is refused.
+    fn only_config_changed(&self, problems: &[Diagnostic]) -> bool {
+        let is_stale = |problem: &Diagnostic| problem.code == DiagnosticCode::LockStale;
+        let locked = self.startup.catalog.get().config_digest;
+        problems.iter().all(is_stale)
+            && !self
+                .startup
+                .settings()
+                .is_ok_and(|settings| settings.config.digest().as_str() == locked)
+    }
+
+    /// Serves another catalog with the config beside it.
+    async fn replace(&self, read: ServedCatalog) -> Result<Replacement, Failure> {
+        let startup = &self.startup;
+        read.warnings.iter().for_each(warn);
+        let settings = startup.settings_for(read.catalog)?;
+        settings.warnings.iter().for_each(warn);
+        let mut problems = Vec::new();
+        let for_surface = startup.for_surface(&settings, &mut problems);
+        unless_refused(Ok(()), problems)?;
+        let partial = PartialStart {
+            stale: read.stale,
+            ..startup.partial.clone()
+        };
+        let builder = startup.builder(read.catalog, &settings, partial);
+        self.surface.end_rights(&for_surface.callers);
+        // Before any source is started with these secrets.
+        let mask = |redactor: &Redactor| startup.output.mask(redactor);
+        let replaced = self.core.replace(builder, &mask).await;
+        let replacement = replaced.map_err(|error| self.replace_failure(error))?;
+        startup.catalog.set(read.catalog);
+        self.surface.apply(for_surface);
+        Ok(replacement)
+    }
+
+    fn replace_failure(&self, error: ReplaceError) -> Failure {
+        match error {
+            ReplaceError::Unusable(problems) => Failure::Diagnostics(problems),
+            ReplaceError::Refused(outcome) => {
+                let report = outcome.report;
+                let output = self.startup.output;
+                output.report(&text!("{}", report.text()), &report.to_json());
+                let message = "the sources do not match the new lock, or cannot be reached";
+                let problem = Diagnostic::error(DiagnosticCode::SourceFailed, message);
+                Failure::Diagnostics(vec![
+                    problem.help("Read the report above; correct the sources or the lock."),
+                ])
+            }
+            ReplaceError::Busy => {
+                let message = "calls of earlier locks are still running";
+                let problem = Diagnostic::error(DiagnosticCode::SourceFailed, message);
+                Failure::Diagnostics(vec![problem.help("Send SIGHUP when they have ended.")])
+            }
+            ReplaceError::NotRunning => Failure::Internal("the broker is not running".to_owned()),
+        }
+    }
+
+    async fn reload_config(&self) -> Result<ReloadSummary, Failure> {
         let settings = self.startup.settings()?;
         settings.warnings.iter().for_each(warn);
         let mut problems = Vec::new();
@@ -114,56 +206,6 @@ pub(super) fn check(cli: &Cli) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A file, and its content when it was last applied.
-#[derive(Debug)]
-struct Watch {
-    file: PathBuf,
-    known: Option<Vec<u8>>,
-    /// The different content that the last check found.
-    other: Option<Vec<u8>>,
-}
-
-impl Watch {
-    fn new(file: &Path) -> Self {
-        Self {
-            known: broker_files::read(file, MAX_BYTES).ok(),
-            file: file.to_owned(),
-            other: None,
-        }
-    }
-
-    /// Checks the file once. Returns whether its content is new and complete. A file that cannot be
-    /// read or is too large counts as being replaced.
-    fn look(&mut self) -> bool {
-        let Ok(now) = broker_files::read(&self.file, MAX_BYTES) else {
-            return false;
-        };
-        if self.known.as_ref() == Some(&now) {
-            self.other = None;
-            return false;
-        }
-        if self.other.as_ref() == Some(&now) {
-            self.known = self.other.take();
-            return true;
-        }
-        self.other = Some(now);
-        false
-    }
-}
-
-/// Waits until a watched file changed.
-async fn changed(watch: &mut Option<Watch>) {
-    let Some(watch) = watch else {
-        return std::future::pending().await;
-    };
-    loop {
-        tokio::time::sleep(WATCH_INTERVAL).await;
-        if watch.look() {
-            return;
-        }
-    }
-}
-
 impl From<ReloadError> for Failure {
     fn from(error: ReloadError) -> Self {
         match error {
@@ -180,29 +222,5 @@ impl From<ReloadError> for Failure {
             }
             ReloadError::NotRunning => Self::Internal(error.to_string()),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn config_watch_reports_a_complete_change_once() {
-        let folder = tempfile::TempDir::new().unwrap();
-        let file = folder.path().join("c.json");
-        std::fs::write(&file, "1").unwrap();
-        let mut watch = Watch::new(&file);
-        assert!(!watch.look() && !watch.look(), "as it was");
-        std::fs::write(&file, "2").unwrap();
-        assert!(!watch.look(), "it may still be written to");
-        std::fs::write(&file, "22").unwrap();
-        assert!(!watch.look(), "it was");
-        assert!(watch.look());
-        assert!(!watch.look(), "reported once");
-        std::fs::remove_file(&file).unwrap();
-        assert!(!watch.look() && !watch.look(), "not there for a moment");
-        std::fs::write(&file, "22").unwrap();
-        assert!(!watch.look() && !watch.look(), "back as it was");
     }
 }

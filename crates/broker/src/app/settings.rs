@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use broker_files::ReadError;
 use broker_mcp::Environment;
 use broker_model::config::narrow::{self, KnownTools};
-use broker_model::config::{Config, MAX_BYTES, Parsed, Template};
+use broker_model::config::{Config, MAX_BYTES, Machine, Parsed, Template};
 use broker_model::lock::LockedSource;
 use broker_model::{Diagnostic, DiagnosticCode, NodePath};
 
@@ -45,14 +45,21 @@ impl LoadedConfig {
             let unreadable = Diagnostic::error(code, format!("cannot read the config: {error}"));
             Failure::Diagnostics(vec![unreadable.in_file(name.as_str())])
         })?;
-        let Parsed { config, warnings } =
-            Config::parse(&name, &bytes).map_err(Failure::Diagnostics)?;
+        let parsed = Config::parse(&name, &bytes).map_err(Failure::Diagnostics)?;
+        let base = parsed.config.base(file);
+        let Parsed { config, warnings } = parsed.without_own_broker(Machine {
+            base: &std::path::absolute(&base).unwrap_or_else(|_| base.clone()),
+            program: &broker_files::program_name,
+            is_config: &|other| broker_files::is_same_file(other, file),
+            exists: &|other| other.exists(),
+            variable: &|name| std::env::var(name).ok(),
+        });
         // Usually the file is the one that the build read; then there is nothing to compare.
         if config.compiled_text() != catalog.config {
             fits(catalog, &compiled()?.config, &config)?;
         }
         Ok(Self {
-            base: config.base(file),
+            base,
             config,
             warnings,
         })

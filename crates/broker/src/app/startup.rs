@@ -1,16 +1,18 @@
 //! The common part of both kinds of start: creates the core from the settings, then serves, reloads and
 //! stops, the same for every surface.
 
-use std::path::Path;
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use broker_mcp::Environment;
 use broker_model::Diagnostic;
-use broker_model::config::Unreachable;
+use broker_model::config::{StartDefaults, StartDrift, Unreachable};
 use broker_model::exit::Exit;
 use broker_process::guard::{ReloadSignals, Signals};
 
+use super::ReadCatalog;
 use super::callers;
 use super::failure::{Failure, unless_refused};
 use super::lifecycle::Running;
@@ -21,7 +23,7 @@ use super::reload::Reloader;
 use super::settings::LoadedConfig;
 use crate::catalog::Catalog;
 use crate::cli::Cli;
-use crate::core::{Core, StartMode};
+use crate::core::{Core, CoreBuilder, PartialStart, StartMode};
 use crate::list_changed_exec::ListChangedExec;
 use crate::logging::LogOutput;
 use crate::surface::http::HostPolicy;
@@ -38,7 +40,14 @@ pub(super) enum CatalogOrigin {
 
 /// The inputs of a start.
 pub(super) struct Startup<'a> {
-    pub(super) catalog: &'static Catalog,
+    /// The catalog in force. A start with a lock replaces it when the lock changes.
+    pub(super) catalog: Cell<&'static Catalog>,
+    /// The files that the catalog was made of.
+    pub(super) files: Vec<PathBuf>,
+    /// Reads the catalog again.
+    pub(super) reread: ReadCatalog<'a>,
+    /// The sources that the start may leave out.
+    pub(super) partial: PartialStart,
     pub(super) origin: CatalogOrigin,
     pub(super) cli: &'a Cli,
     /// The variables for MCP clients.
@@ -62,7 +71,7 @@ impl<'a> Startup<'a> {
         if self.origin == CatalogOrigin::Lock {
             let config = self.cli.config.as_deref().unwrap_or(Path::new(""));
             tracing::info!(
-                catalog = %self.catalog.catalog_digest,
+                catalog = %self.catalog.get().catalog_digest,
                 config = %config.display(),
                 "reads the lock at start: a process that can write the file decides which tools are served"
             );
@@ -71,7 +80,12 @@ impl<'a> Startup<'a> {
 
     /// The config of the command line, or the compiled-in one.
     pub(super) fn settings(&self) -> Result<LoadedConfig, Failure> {
-        let loaded = LoadedConfig::load(self.catalog, self.cli.config.as_deref());
+        self.settings_for(self.catalog.get())
+    }
+
+    /// The same beside another catalog.
+    pub(super) fn settings_for(&self, catalog: &Catalog) -> Result<LoadedConfig, Failure> {
+        let loaded = LoadedConfig::load(catalog, self.cli.config.as_deref());
         loaded.map_err(|failure| match self.origin {
             CatalogOrigin::Compiled => failure,
             CatalogOrigin::Lock => failure.without_build(),
@@ -131,20 +145,35 @@ impl<'a> Startup<'a> {
         settings: &LoadedConfig,
         problems: Vec<Diagnostic>,
     ) -> Result<Core, Failure> {
+        let builder = self.builder(self.catalog.get(), settings, self.partial.clone());
+        let core = builder.build();
+        let core = unless_refused(core, problems)?;
+        self.output.mask(&core.redactor());
+        Ok(core)
+    }
+
+    /// The parts of a core with this catalog and config.
+    pub(super) fn builder<'b>(
+        &'b self,
+        catalog: &'static Catalog,
+        settings: &'b LoadedConfig,
+        partial: PartialStart,
+    ) -> CoreBuilder<'b> {
         let mode = match self.cli.options.ignore_broken_tool {
             true => StartMode::Tolerant,
             false => StartMode::Plain,
         };
-        let core = Core::builder(self.catalog)
+        Core::builder(catalog)
             .config(&settings.config, &settings.base)
             .environment(&self.environment)
             .mode(mode)
-            .unreachable(unreachable_default(self.cli.is_stdio()))
+            .partial(partial)
+            .start_defaults(start_defaults(
+                self.cli.is_stdio(),
+                self.origin,
+                settings.config.audits_required,
+            ))
             .embedder(self.view.embedder)
-            .build();
-        let core = unless_refused(core, problems)?;
-        self.output.mask(&core.redactor());
-        Ok(core)
     }
 
     /// Serves until the end of the broker. Calls in flight get `drain_timeout` to end.
@@ -170,12 +199,70 @@ impl<'a> Startup<'a> {
     }
 }
 
-/// The `on_unreachable` of a start whose config sets none. The client that starts a broker over stdio shows
-/// its user no report of a refused start; elsewhere an operator watches the start.
-pub(super) const fn unreachable_default(is_stdio: bool) -> Unreachable {
-    if is_stdio {
-        Unreachable::Serve
-    } else {
-        Unreachable::Refuse
+/// Maximum time that a call over stdio waits for its source to start: less than the timeouts of clients, whose
+/// first call follows the start of the broker at once.
+const STDIO_START_WAIT: Duration = Duration::from_secs(45);
+
+/// The settings of a start that the config leaves out. The person who starts a broker over stdio or with
+/// `broker-gen serve` works with it, so it serves what matches the lock; a config that requires audits refuses
+/// drift. Over stdio, no report of a refused start is shown to a user; an operator watches other starts.
+fn start_defaults(is_stdio: bool, origin: CatalogOrigin, audits_required: bool) -> StartDefaults {
+    let is_local = match origin {
+        CatalogOrigin::Lock => true,
+        CatalogOrigin::Compiled => is_stdio,
+    };
+    let withdraws = is_local && !audits_required;
+    let other = StartDefaults::default();
+    StartDefaults {
+        drift: if withdraws {
+            StartDrift::Withdraw
+        } else {
+            other.drift
+        },
+        unreachable: if withdraws || is_stdio {
+            Unreachable::Serve
+        } else {
+            other.unreachable
+        },
+        wait: if is_stdio {
+            STDIO_START_WAIT
+        } else {
+            other.wait
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn start_defaults_withdraw_for_a_local_user_without_audits() {
+        use CatalogOrigin::{Compiled, Lock};
+        let of = |is_stdio, origin, audits| {
+            let defaults = start_defaults(is_stdio, origin, audits);
+            (
+                defaults.drift,
+                defaults.unreachable,
+                defaults.wait.as_secs(),
+            )
+        };
+        let (refuse, withdraw) = (StartDrift::Refuse, StartDrift::Withdraw);
+        for (is_stdio, origin, audits, expected) in [
+            (false, Compiled, false, (refuse, Unreachable::Refuse, 10)),
+            (false, Compiled, true, (refuse, Unreachable::Refuse, 10)),
+            (false, Lock, false, (withdraw, Unreachable::Serve, 10)),
+            (false, Lock, true, (refuse, Unreachable::Refuse, 10)),
+            (true, Compiled, false, (withdraw, Unreachable::Serve, 45)),
+            (true, Compiled, true, (refuse, Unreachable::Serve, 45)),
+            (true, Lock, false, (withdraw, Unreachable::Serve, 45)),
+            (true, Lock, true, (refuse, Unreachable::Serve, 45)),
+        ] {
+            assert_eq!(
+                of(is_stdio, origin, audits),
+                expected,
+                "{is_stdio} {origin:?} {audits}"
+            );
+        }
     }
 }

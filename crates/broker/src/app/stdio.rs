@@ -1,17 +1,26 @@
 //! The start of a broker for the client that started it. There is no listener, and the shutdown is
 //! quick, because the program that closes the input waits for it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use broker_model::exit::Exit;
 use broker_model::redact::Redactor;
 
 use super::failure::Failure;
+use super::lifecycle::Running;
+use super::mcp::McpVariables;
+use super::settings::LoadedConfig;
 use super::startup::{SignalReceivers, Startup};
 use super::warn;
-use crate::core::Identity;
+use crate::catalog;
+use crate::cli::Cli;
+use crate::core::{Core, Identity};
+use crate::logging::LogOutput;
 use crate::secret;
+use crate::surface::http::HostPolicy;
 use crate::surface::mcp::stdio::StdioSurface;
+use crate::surface::{CallerSettings, ClientView, SurfaceSettings};
 
 /// Maximum time of calls after the client closed the input. Clients kill a server that has not ended
 /// 2 s after that.
@@ -19,18 +28,36 @@ const DRAIN_TIMEOUT: Duration = Duration::from_millis(900);
 /// Maximum time for a source to end by itself, and again after SIGTERM.
 const SOURCE_STOP_TIMEOUT: Duration = Duration::from_millis(400);
 
-/// Serves until the end of input, a signal, or a refused start.
-pub(super) async fn start(
-    startup: Startup<'_>,
-    signal_receivers: SignalReceivers,
-) -> Result<Exit, Failure> {
-    if let [first, rest @ ..] = &startup.cli.only_for_listeners()[..] {
+/// Refuses arguments that only a listener uses.
+pub(super) fn check(cli: &Cli) -> Result<(), Failure> {
+    if let [first, rest @ ..] = &cli.only_for_listeners()[..] {
         let names = rest
             .iter()
             .fold((*first).to_owned(), |all, name| format!("{all}, {name}"));
         let message = format!("`stdio` serves only the client that starts it: remove {names}");
         return Err(Failure::Usage(message));
     }
+    Ok(())
+}
+
+/// Serves until the end of input, a signal, or a refused start.
+pub(super) async fn start(
+    startup: Startup<'_>,
+    signal_receivers: SignalReceivers,
+) -> Result<Exit, Failure> {
+    match prepare(&startup) {
+        Ok((core, surface)) => {
+            tracing::info!("serving MCP on standard input and output");
+            startup
+                .run(core, surface, (), DRAIN_TIMEOUT, signal_receivers)
+                .await
+        }
+        Err(failure) => explain(failure, startup.output, signal_receivers).await,
+    }
+}
+
+/// The core and the surface of a start.
+fn prepare(startup: &Startup<'_>) -> Result<(Core, StdioSurface), Failure> {
     let settings = startup.settings()?;
     settings.warnings.iter().for_each(warn);
     // Not needed here, but it may be set for another broker, and must not be shown.
@@ -47,10 +74,37 @@ pub(super) async fn start(
             .map_err(|error| Failure::Usage(format!("`--under`: {}", error.message)))?,
     };
     core.shorten_stop(SOURCE_STOP_TIMEOUT);
-    tracing::info!("serving MCP on standard input and output");
     let surface = StdioSurface::new(core.clone(), identity, for_surface);
-    startup
-        .run(core, surface, (), DRAIN_TIMEOUT, signal_receivers)
+    Ok((core, surface))
+}
+
+/// Reports a failed start, and answers every call of the client with the reason until it leaves: a client shows its
+/// user nothing of a server that ends before the handshake. Returns the exit of the failure.
+pub(super) async fn explain(
+    failure: Failure,
+    output: &LogOutput,
+    signal_receivers: SignalReceivers,
+) -> Result<Exit, Failure> {
+    let Some(error) = failure.for_client() else {
+        return Err(failure);
+    };
+    failure.report(output);
+    let config = LoadedConfig::load(&catalog::NONE, None)?.config;
+    let core = Core::builder(&catalog::NONE)
+        .failure(error)
+        .build()
+        .map_err(Failure::Diagnostics)?;
+    // In the mode `meta` the client lists tools, whose calls show the reason.
+    let settings = SurfaceSettings {
+        hosts: HostPolicy::default(),
+        body_bytes: config.limits.body_bytes,
+        mcp: McpVariables::default().settings(&config, ClientView::default(), None),
+        callers: CallerSettings::default(),
+    };
+    let surface = Arc::new(StdioSurface::new(core.clone(), Identity::local(), settings));
+    tracing::info!("calls get `start_refused` until the client leaves");
+    Running::start(core, surface, (), DRAIN_TIMEOUT)
+        .until_refused_client_leaves(signal_receivers.signals, failure.exit(), output)
         .await
 }
 

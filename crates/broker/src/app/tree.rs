@@ -173,6 +173,7 @@ mod tests {
             list_head: NONE,
             header_params: &[],
             idempotent: false,
+            unvalidated: false,
             allow: u64::MAX,
             narrowed: &[],
             deny: &[],

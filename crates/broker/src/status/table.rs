@@ -106,7 +106,8 @@ fn line(out: &mut Text, cells: &[String; 8], widths: &[usize; 8]) {
     out.push(text!("{}\n", line.trim_end()));
 }
 
-/// Why a source is down, when it is tried again, and how many of its processes are up.
+/// Says why a source is down, which parts of it are not served, when it is tried again, and how many of its
+/// processes are up.
 fn below(out: &mut Text, source: &Value, now: SystemTime) {
     if let Some(code) = source["cause"].as_str() {
         let known = SourceCause::ALL.iter().find(|known| known.as_str() == code);
@@ -119,9 +120,9 @@ fn below(out: &mut Text, source: &Value, now: SystemTime) {
             &format!("{}{meaning}", shown(&source["cause"], 60)),
         );
     }
-    let instances = source["instances"]
-        .as_array()
-        .map_or(&[][..], Vec::as_slice);
+    withdrawn_tools(out, source);
+    listing_notes(out, source);
+    let instances = members(source, "instances");
     // A ready process has one only during a pause.
     let is_ready = source["state"] == "ready";
     let next = instances
@@ -143,6 +144,61 @@ fn below(out: &mut Text, source: &Value, now: SystemTime) {
             .count();
         let text = format!("{ready} of {} ready", instances.len());
         out.wrap("  processes: ", "    ", &text);
+    }
+}
+
+/// Names the withdrawn tools with their class and rules.
+fn withdrawn_tools(out: &mut Text, source: &Value) {
+    let tools = members(source, "withdrawn_tools");
+    for tool in tools {
+        let rules = members(tool, "rules").iter().map(|rule| shown(rule, 60));
+        let rules = rules.collect::<Vec<_>>().join(", ");
+        let text = format!(
+            "`{}`: {} ({rules})",
+            shown(&tool["path"], 512),
+            shown(&tool["class"], 20)
+        );
+        out.wrap("  withdrawn: ", "    ", &text);
+    }
+    // A broker of an older version counts its withdrawn tools only.
+    if !tools.is_empty() {
+        count_more(out, "  withdrawn: ", &source["withdrawn"], tools);
+    }
+}
+
+/// Says how many of `all` parts are not among the `named`.
+fn count_more(out: &mut Text, name: &'static str, all: &Value, named: &[Value]) {
+    let all = all.as_u64().unwrap_or_default();
+    if let Some(more @ 1..) = all.checked_sub(named.len() as u64) {
+        out.wrap(name, "    ", &format!("{more} more"));
+    }
+}
+
+fn members<'a>(value: &'a Value, name: &str) -> &'a [Value] {
+    value[name].as_array().map_or(&[], Vec::as_slice)
+}
+
+/// Shows the parts of the latest listing that are not used, and its warnings.
+fn listing_notes(out: &mut Text, source: &Value) {
+    let parts = members(source, "left_out");
+    for part in parts {
+        let kind = shown(&part["kind"], 20);
+        let name = match part["name"].is_string() {
+            true => format!("`{}`", shown(&part["name"], 120)),
+            false => "without a name".to_owned(),
+        };
+        let place = match part["place"].is_string() {
+            true => format!(" at `{}`", shown(&part["place"], 120)),
+            false => String::new(),
+        };
+        let [reason, code, remedy] =
+            ["reason", "code", "remedy"].map(|member| shown(&part[member], 300));
+        let text = format!("{kind} {name}{place}: {reason} ({code}); {remedy}");
+        out.wrap("  left out: ", "    ", &text);
+    }
+    count_more(out, "  left out: ", &source["left_out_count"], parts);
+    for warning in members(source, "warnings") {
+        out.wrap("  warning: ", "    ", &shown(warning, 300));
     }
 }
 
@@ -187,6 +243,22 @@ mod tests {
         ] {
             assert!(table.contains(part), "{part:?} in\n{table}");
         }
+    }
+
+    #[test]
+    fn status_names_the_withdrawn_tools_and_counts_the_rest() {
+        let mut degraded = source("/a", "ready", None, 1);
+        degraded["withdrawn"] = json!(3);
+        degraded["withdrawn_tools"] = json!([{"path": "/a/b\u{1b}", "class": "breaking", "rules": ["type-narrowed", "gone"]}]);
+        let table = render(&[degraded], UNIX_EPOCH);
+        let lines: Vec<_> = table.as_str().lines().skip(2).take(2).collect();
+        assert_eq!(
+            lines,
+            [
+                "  withdrawn: `/a/b\\u{1b}`: breaking (type-narrowed, gone)",
+                "  withdrawn: 2 more"
+            ]
+        );
     }
 
     #[test]

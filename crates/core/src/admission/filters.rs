@@ -38,10 +38,10 @@ impl<F: Fn(&str, State) -> bool + Send + Sync> HealthView for F {
 }
 
 /// The filters of a core; none by default.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Filters {
-    pub(crate) admission: Option<Box<dyn Admission>>,
-    pub(crate) health: Option<Box<dyn HealthView>>,
+    pub(crate) admission: Option<Arc<dyn Admission>>,
+    pub(crate) health: Option<Arc<dyn HealthView>>,
 }
 
 /// Tools that filters exclude: one bit for each tool of the catalog.

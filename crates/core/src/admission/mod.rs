@@ -57,7 +57,7 @@ impl Caller {
         let policy = core.policy.load_full();
         Self {
             class: policy.class_of(identity),
-            subtree: identity.subtree(),
+            subtree: identity.subtree(core.catalog),
             nodes: OnceCell::new(),
             policy,
         }

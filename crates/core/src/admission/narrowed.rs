@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use broker_model::CallCode;
 use broker_model::access::{claim_names, fill_claims};
+use broker_model::json::{parse, to_text};
 use broker_schema::{Budget, Validator, Verdict};
 use serde_json::{Value, json};
 
@@ -136,7 +137,7 @@ impl NarrowedArgs {
 
     /// The schema of a tool as the caller must match it.
     pub(crate) fn apply(&self, args_schema: &str) -> String {
-        let own = match serde_json::from_str(args_schema) {
+        let own = match parse(args_schema) {
             Ok(Value::Object(members)) => members,
             // `false`, which no arguments match, and `true`.
             Ok(other) => [("allOf".to_owned(), json!([other]))].into_iter().collect(),
@@ -149,7 +150,7 @@ impl NarrowedArgs {
                 json!({"anyOf": schemas.collect::<Vec<_>>()})
             }
         };
-        Value::Object(with_condition(own, narrowing)).to_string()
+        to_text(&with_condition(own, narrowing))
     }
 }
 

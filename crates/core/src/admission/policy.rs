@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use broker_model::access::{
     Access, Decision, Denied, GroupSet, Hints, Matrix, Narrowing, Row, RowRef, ToolFacts,
 };
+use broker_model::alias::readable_path;
 use broker_model::config::Config;
 use broker_model::{Diagnostic, DiagnosticCode};
 use serde_json::Value;
@@ -286,15 +287,17 @@ impl Rows {
 
 /// The text of the catalog was made from a value.
 fn read(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or_default()
+    broker_model::json::parse(text).unwrap_or_default()
 }
 
 /// The path and the reviewed hints of a tool, by which rules select it.
 fn facts(catalog: &'static Catalog, tool: &crate::catalog::Tool) -> ToolFacts<'static> {
     // Reviewed annotations are a member of the entry of `tools/list`.
     let head: Value = read(&format!("{{{}}}", catalog.text(tool.list_head)));
+    let path = catalog.entry(tool.entry).path;
     ToolFacts {
-        path: catalog.entry(tool.entry).path,
+        path,
+        readable: readable_path(path, tool.name),
         hints: Hints::of(head.get("annotations")),
     }
 }

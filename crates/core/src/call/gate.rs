@@ -1,38 +1,42 @@
-//! Step 3: a source takes no call before it was compared with the lock, none after a refused start, and
-//! none for a withdrawn tool.
+//! Step 4: a source takes no call before it was compared with the lock, none after a refused start, and
+//! none for a withdrawn tool. Where drift only withdraws tools, a call waits for its source.
 
 use std::time::Duration;
 
+use broker_memory::Account;
 use broker_model::CallCode;
+use serde_json::json;
+use tokio::time::{Instant, sleep};
 
+use super::context::CallContext;
+use super::limit::Limits;
 use super::resolve::{Target, out_of_service};
+use super::revoked;
+use super::right::Unsent;
+use super::waiting::MAX_STARTING_CALLS;
 use crate::Inner;
 use crate::errors::error::CoreError;
-use crate::errors::failure::{self, SHORT_RETRY_DELAY};
+use crate::errors::failure::{self, SHORT_RETRY_DELAY, shutting_down};
 use crate::identity::Identity;
 use crate::sources::slot::SourceSlot;
 use crate::sources::startup_gate::GateState;
 
+/// The part of its time that a call keeps after the wait for its source, to be made or to report the wait.
+const CALL_RESERVE: Duration = Duration::from_secs(1);
+/// The retry delay of a call that waited for its source in vain.
+const STARTING_RETRY_DELAY: Duration = Duration::from_secs(5);
+
 impl Inner {
     /// The slot of the tool's source, if calls of the tool may be sent to it. Before the end of a plain
-    /// start a withdrawal is not an answer yet: the start will be refused.
+    /// start a withdrawal is not an answer yet: the start will be refused. After a wait, `limits` has the
+    /// settings that a reload may have changed.
     pub(super) async fn pass_gate(
         &self,
         identity: &Identity,
         target: &Target,
-    ) -> Result<&SourceSlot, Box<CoreError>> {
-        let slot = self.pass_source(identity, target).await?;
-        match self.drift_state.view.load().withdrawn(target.at) {
-            Some(withdrawn) => Err(out_of_service(target, withdrawn)),
-            None => Ok(slot),
-        }
-    }
-
-    /// The slot of the tool's source, if it was compared with the lock.
-    async fn pass_source(
-        &self,
-        identity: &Identity,
-        target: &Target,
+        args: (&[u8], &Account),
+        limits: &mut Limits,
+        context: &CallContext<'_>,
     ) -> Result<&SourceSlot, Box<CoreError>> {
         let source = target.tool.source as usize;
         let Some(slots) = self.slots.get() else {
@@ -40,17 +44,86 @@ impl Inner {
         };
         let slot = &slots[source];
         match self.drift_state.gate.state(source) {
-            GateState::Open => Ok(slot),
-            GateState::Closed => match self.start_refusal(identity) {
-                Some(refusal) => Err(Box::new(refusal.path(target.path))),
-                None => Err(Box::new(starting(target))),
-            },
+            GateState::Open => {}
+            GateState::Awaited => {
+                // Boxed, so that other calls do not carry its size.
+                Box::pin(self.await_source(identity, target, args, limits)).await?;
+                *limits = self.limits(target, Some(limits.began()), context.deadline);
+            }
+            GateState::Closed => {
+                let refusal = self.start_refusal(identity);
+                return Err(refusal.map_or_else(
+                    || Box::new(starting(target)),
+                    |refusal| Box::new(refusal.path(target.path)),
+                ));
+            }
             // The start did not wait for it, so a call does not either.
             GateState::Unreached => {
                 let running = slot.load_full();
-                match running.upstream.session(Duration::ZERO).await {
-                    Ok(_compared) => Ok(slot),
-                    Err(failure) => Err(failure::from_call(failure, target.path, target.source)),
+                let session = running.upstream.session(Duration::ZERO).await;
+                session
+                    .map_err(|failure| failure::from_call(failure, target.path, target.source))?;
+            }
+        }
+        match self.drift_state.view.load().withdrawn(target.at) {
+            Some(withdrawn) => Err(out_of_service(target, withdrawn)),
+            None => Ok(slot),
+        }
+    }
+
+    /// Waits until the source of a call was checked or failed, at most `start_wait` and no longer than the
+    /// time of the call allows. A call whose caller may not make it any longer ends at once.
+    async fn await_source(
+        &self,
+        identity: &Identity,
+        target: &Target,
+        args: (&[u8], &Account),
+        limits: &Limits,
+    ) -> Result<(), Box<CoreError>> {
+        let (source, gate) = (target.tool.source as usize, &self.drift_state.gate);
+        let Some(_place) = self.waiting.enter(source, identity.subject()) else {
+            return Err(Box::new(too_many(target)));
+        };
+        let unsent = Unsent::new(self, identity, target, args);
+        let (mut outcomes, mut rules) = (gate.changes(), self.drift_state.tool_changes());
+        let draining = self.drain.draining();
+        let revoked = async {
+            match identity.revocation() {
+                Some(revocation) => revocation.revoked.cancelled().await,
+                None => std::future::pending().await,
+            }
+        };
+        let began = Instant::now();
+        let time = limits
+            .settings
+            .start_wait
+            .min(limits.left().saturating_sub(CALL_RESERVE));
+        let (mut revoked, mut end) = (std::pin::pin!(revoked), std::pin::pin!(sleep(time)));
+        loop {
+            if gate.state(source) == GateState::Open {
+                return Ok(());
+            }
+            if let Some(refusal) = self.start_refusal(identity) {
+                return Err(Box::new(refusal.path(target.path)));
+            }
+            tokio::select! {
+                // In this order: an outcome at the end of the wait counts.
+                biased;
+                () = &mut revoked => return Err(revoked::error(false)),
+                () = draining.cancelled() => {
+                    return Err(Box::new(shutting_down().path(target.path).maybe_executed(false)));
+                }
+                // The senders live as long as the core.
+                _ = outcomes.changed() => {}
+                _ = rules.changed() => {
+                    if let Some(refusal) = unsent.refusal() {
+                        return Err(refusal);
+                    }
+                }
+                () = &mut end => {
+                    return Err(unsent
+                        .refusal()
+                        .unwrap_or_else(|| Box::new(still_starting(target, began.elapsed()))));
                 }
             }
         }
@@ -65,6 +138,39 @@ fn starting(target: &Target) -> CoreError {
     );
     CoreError::new(CallCode::Starting, message)
         .path(target.path)
+        .details(json!({"retry_after_s": SHORT_RETRY_DELAY.as_secs()}))
         .retry_after(SHORT_RETRY_DELAY)
+        .maybe_executed(false)
+}
+
+/// The error of a call whose source did not start within the wait.
+fn still_starting(target: &Target, waited: Duration) -> CoreError {
+    // Tenths of a second.
+    let waited_s = (waited.as_millis() / 100) as f64 / 10.0;
+    let message = format!(
+        "`{}` is still starting; the call waited {waited_s} s for it",
+        target.source
+    );
+    CoreError::new(CallCode::Starting, message)
+        .path(target.path)
+        .details(json!({
+            "waited_s": waited_s,
+            "retry_after_s": STARTING_RETRY_DELAY.as_secs(),
+        }))
+        .waited()
+        .retry_after(STARTING_RETRY_DELAY)
+        .maybe_executed(false)
+}
+
+/// The error of a call for which there is no place to wait.
+fn too_many(target: &Target) -> CoreError {
+    let message = format!(
+        "`{}` is still starting, and too many calls wait for it",
+        target.source
+    );
+    CoreError::new(CallCode::Overloaded, message)
+        .path(target.path)
+        .details(json!({"limit": MAX_STARTING_CALLS}))
+        .retry_after(STARTING_RETRY_DELAY)
         .maybe_executed(false)
 }

@@ -1,4 +1,4 @@
-//! Step 4: the time that the call may take, from its arrival to its result.
+//! Step 3: the time that the call may take, from its arrival to its result.
 
 use std::time::Duration;
 
@@ -39,6 +39,11 @@ impl Inner {
 }
 
 impl Limits {
+    /// When the call arrived.
+    pub(super) const fn began(&self) -> Instant {
+        self.began
+    }
+
     /// The remaining time.
     pub(super) fn left(&self) -> Duration {
         self.time.saturating_sub(self.began.elapsed())

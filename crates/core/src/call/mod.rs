@@ -1,4 +1,4 @@
-//! One call, as a list of steps. Each step has its file: `drain`, `resolve`, `gate`, `limit`,
+//! One call, as a list of steps. Each step has its file: `drain`, `resolve`, `limit`, `gate`,
 //! `validate`, `dispatch`, `shape`, `record`; the other files are what the steps use. Nothing is sent before
 //! all checks have passed, and a result is not parsed beyond its form.
 
@@ -19,6 +19,7 @@ mod right;
 mod shape;
 mod validate;
 pub(crate) mod validator;
+pub(crate) mod waiting;
 pub(crate) mod work;
 
 use std::pin::pin;
@@ -66,8 +67,10 @@ impl Inner {
         let text = args.text();
         let _in_flight = self.enter()?;
         let target = self.resolve(identity, path, record)?;
-        let slot = self.pass_gate(identity, &target).await?;
-        let limits = self.limits(&target, received, context.deadline);
+        let mut limits = self.limits(&target, received, context.deadline);
+        let slot = self
+            .pass_gate(identity, &target, (text, account), &mut limits, context)
+            .await?;
         if subject.is_none() {
             self.validate(&target, args, account, &limits).await?;
         }

@@ -5,10 +5,14 @@ use crate::Inner;
 use crate::admission::NarrowedArgs;
 use crate::catalog::{EntryKind, Tool};
 use crate::errors::error::CoreError;
+use crate::errors::failure;
 use crate::identity::Identity;
 use crate::listing::lookup;
+use crate::listing::scope::Scope;
 use crate::listing::view::Withdrawal;
-use broker_model::CallCode;
+use broker_mcp::CallFailure;
+use broker_model::path;
+use broker_model::{CallCode, SourceCause};
 
 /// The tool that a call names.
 #[derive(Clone)]
@@ -34,7 +38,10 @@ impl Inner {
     ) -> Result<Target, Box<CoreError>> {
         let (view, caller) = (self.drift_state.view.load(), self.caller(identity));
         let scope = self.scope(&view, &caller);
-        let found = lookup::resolve(scope, path)?;
+        let found = match lookup::resolve(scope, path) {
+            Ok(found) => found,
+            Err(error) => return Err(self.stale_source_above(scope, path).unwrap_or(error)),
+        };
         let entry = self.catalog.entry(found);
         let EntryKind::Tool(at) = entry.kind else {
             return Err(lookup::is_node(scope, found));
@@ -50,6 +57,30 @@ impl Inner {
         };
         record.resolved(&target);
         Ok(target)
+    }
+
+    /// The error for a path that the lock does not have, below a source whose part of the lock is stale: the next lock
+    /// may have it.
+    fn stale_source_above(&self, scope: Scope<'_>, path: &str) -> Option<Box<CoreError>> {
+        path::check(path).ok()?;
+        let is_above = |node: &str| {
+            path.strip_prefix(node)
+                .is_some_and(|rest| rest.starts_with('/'))
+        };
+        let sources = self.catalog.sources.iter().enumerate();
+        let (at, source) = sources
+            .filter(|(_, source)| is_above(source.path))
+            .max_by_key(|(_, source)| source.path.len())?;
+        if !scope.admits(self.catalog.find(source.path)?) {
+            return None;
+        }
+        let failure = self.source_failure(at)?;
+        let is_stale = failure.cause == SourceCause::LockStale;
+        let unavailable = CallFailure::Unavailable {
+            failure,
+            retry_after: None,
+        };
+        is_stale.then(|| failure::from_call(unavailable, path, source.path))
     }
 }
 

@@ -4,7 +4,7 @@
 use std::sync::OnceLock;
 
 use broker_model::CallCode;
-use broker_model::json::MAX_VALUES;
+use broker_model::json::{self, MAX_VALUES};
 use broker_model::redact::is_secret_name;
 use broker_model::text::shown_line;
 use broker_schema::{Budget, SchemaError, Validator, Verdict, count_values};
@@ -115,8 +115,12 @@ fn args_invalid(path: &str, message: String, details: Value) -> Box<CoreError> {
 
 fn compile(catalog: &Catalog, tool: &Tool) -> Option<Validator> {
     let text = catalog.text(tool.args_schema);
-    let problem = match serde_json::from_str::<Value>(text) {
-        Ok(schema) => match broker_schema::compile(&schema) {
+    let compile = match tool.unvalidated {
+        true => broker_schema::compile_as_is,
+        false => broker_schema::compile,
+    };
+    let problem = match json::parse(text) {
+        Ok(schema) => match compile(&schema) {
             Ok(validator) => return Some(validator),
             Err(problem) => problem.message,
         },
@@ -138,7 +142,7 @@ fn refused(
     budget: &Budget<'_>,
 ) -> Refusal {
     // The schema compiled, so it parses.
-    let tree = serde_json::from_str(schema).unwrap_or(Value::Null);
+    let tree = json::parse(schema).unwrap_or(Value::Null);
     let explanation = validator.explain(&tree, args, MAX_ERRORS, budget);
     let errors = explanation.places;
     let mut details = Map::new();
@@ -198,6 +202,7 @@ fn type_of(value: &Value) -> &'static str {
         Value::Null => "null",
         Value::Bool(_) => "boolean",
         Value::Number(_) => "number",
+        Value::String(_) if json::exact_number(value).is_some() => "number",
         Value::String(_) => "string",
         Value::Array(_) => "array",
         Value::Object(_) => "object",
@@ -224,7 +229,7 @@ fn failing_parts(schema: &Value, errors: &[SchemaError], mut room: usize) -> Val
             if parts.contains_key(&pointer) {
                 break;
             }
-            let cost = pointer.len() + value.to_string().len();
+            let cost = pointer.len() + json::to_text(&value).len();
             if cost <= room {
                 room -= cost;
                 parts.insert(pointer, value);

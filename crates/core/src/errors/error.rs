@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use broker_model::CallCode;
+use broker_model::json::serialize_exactly;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -34,6 +35,8 @@ pub struct CoreError {
     pub maybe_executed: Option<bool>,
     /// When to retry.
     pub retry_after: Option<Duration>,
+    /// Whether the call has waited for its source to start, so that a surface does not wait again.
+    pub has_waited: bool,
 }
 
 impl CoreError {
@@ -51,7 +54,15 @@ impl CoreError {
             retryable: false,
             maybe_executed: None,
             retry_after: None,
+            has_waited: false,
         }
+    }
+
+    /// Marks the error of a call that has waited for its source to start.
+    #[must_use]
+    pub const fn waited(mut self) -> Self {
+        self.has_waited = true;
+        self
     }
 
     /// Replaces the hint.
@@ -115,7 +126,10 @@ impl CoreError {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum Details<'a> {
-    Rpc { rpc: &'a RawValue },
+    Rpc {
+        rpc: &'a RawValue,
+    },
+    #[serde(serialize_with = "serialize_exactly")]
     Other(&'a Value),
 }
 

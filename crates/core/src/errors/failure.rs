@@ -1,6 +1,6 @@
 //! Errors for calls that a source failed to serve: the code, the cause, a message of the broker and the
-//! exit of the process. Output of a server and missing environment variables are for the log and for
-//! `doctor` only; the one exception is a JSON-RPC error of the call itself, in `details.rpc`.
+//! exit of the process. Output of a server is for the log and for `doctor` only; the one exception is a JSON-RPC error of
+//! the call itself, in `details.rpc`. Missing environment variables are named to clients over stdio, and to no others.
 
 use std::time::Duration;
 
@@ -98,8 +98,15 @@ pub(crate) fn from_call(failure: CallFailure, path: &str, source: &str) -> Box<C
             failure,
             retry_after,
         } => {
-            let hint = failure.cause.hint();
-            let error = CoreError::new(CallCode::SourceUnavailable, public_reason(&failure))
+            let hint = match retry_after {
+                Some(_) => failure.cause.restart_hint(),
+                None => failure.cause.hint(),
+            };
+            let code = match failure.cause {
+                SourceCause::LockStale => CallCode::LockStale,
+                _ => CallCode::SourceUnavailable,
+            };
+            let error = CoreError::new(code, public_reason(&failure))
                 .hint(hint)
                 .details(details_of(&failure))
                 .maybe_executed(false);
@@ -131,7 +138,7 @@ fn public_reason(failure: &SourceFailure) -> String {
         return format!("the server {exit}");
     }
     // A verdict names the rule and reviewed places: see `Reason::public`.
-    if failure.cause == SourceCause::DriftSource {
+    if failure.is_public || failure.cause == SourceCause::DriftSource {
         return failure.message.clone();
     }
     let sentence = failure.cause.cause();
@@ -290,5 +297,25 @@ mod tests {
             retry_after: None,
         });
         assert!(!error.retryable && error.retry_after.is_none());
+        assert_eq!(error.hint.as_deref(), Some(SourceCause::NeedsAuth.hint()));
+    }
+
+    #[test]
+    fn source_that_starts_again_by_itself_needs_no_operator() {
+        for cause in SourceCause::ALL.iter().copied() {
+            let hint = |retry_after| {
+                let failure = SourceFailure::new(cause, "no");
+                let error = map(CallFailure::Unavailable {
+                    failure,
+                    retry_after,
+                });
+                error.hint.unwrap()
+            };
+            let again = hint(Some(Duration::from_secs(1)));
+            assert!(!again.contains("Only the operator"), "{cause}: {again}");
+            assert_eq!(hint(None), cause.hint());
+        }
+        let starting = SourceCause::StartupTimeout.hint();
+        assert!(!starting.contains("operator"), "{starting}");
     }
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use broker_model::CallCode;
+use broker_model::json::{parse, to_text};
 use broker_model::text::shown_line;
 use broker_model::tool_names;
 use bytes::Bytes;
@@ -113,7 +114,7 @@ impl<B: BrokerInterface> Restrict<B> {
     fn pruned(&self, identity: &Identity, paths: &[&str], reply: &Reply) -> Reply {
         let inner = self.inner.list_tools(identity).into_iter();
         let inner: Vec<&str> = inner.map(|tool| tool.path).collect();
-        let mut value: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
+        let mut value: Value = read_reply(&reply.body);
         Self::prune(paths, &inner, &mut value);
         if let Some(nodes) = value.get_mut("nodes") {
             retain(nodes, |node| {
@@ -129,7 +130,7 @@ impl<B: BrokerInterface> Restrict<B> {
             }
         }
         Reply {
-            body: Bytes::from(value.to_string()),
+            body: Bytes::from(to_text(&value)),
             etag: None,
         }
     }
@@ -268,7 +269,7 @@ impl<B: BrokerInterface> BrokerInterface for Restrict<B> {
             Ok(_) if !Self::exists(&paths, place) => Err(not_found(place)),
             Ok(reply) => {
                 let reply = self.pruned(identity, &paths, &reply);
-                let mut answer: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
+                let mut answer: Value = read_reply(&reply.body);
                 if let Value::Array(hits) = &mut answer["children"] {
                     hits.truncate(limit);
                 }
@@ -295,7 +296,7 @@ impl<B: BrokerInterface> BrokerInterface for Restrict<B> {
             Describe::Many(names) => {
                 let reply = self.inner.describe(identity, what)?;
                 let reply = self.pruned(identity, &paths, &reply);
-                let mut value: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
+                let mut value: Value = read_reply(&reply.body);
                 let entries = value["entries"].as_array_mut().into_iter().flatten();
                 for (entry, name) in entries.zip(names) {
                     if !Self::exists(&paths, name) {
@@ -304,7 +305,7 @@ impl<B: BrokerInterface> BrokerInterface for Restrict<B> {
                     }
                 }
                 Ok(Reply {
-                    body: Bytes::from(value.to_string()),
+                    body: Bytes::from(to_text(&value)),
                     etag: None,
                 })
             }
@@ -336,4 +337,9 @@ impl<B: BrokerInterface> BrokerInterface for Restrict<B> {
     async fn close(&self, identity: &Identity) -> Result<(), Box<CoreError>> {
         self.inner.close(identity).await
     }
+}
+/// A reply of the inner broker, with its exact numbers.
+fn read_reply(body: &[u8]) -> Value {
+    let text = std::str::from_utf8(body).unwrap_or_default();
+    parse(text).unwrap_or_default()
 }

@@ -4,7 +4,9 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
+use crate::Core;
 use crate::catalog::EntryKind;
+use crate::identity::Identity;
 use crate::listing::scope::Scope;
 use crate::types::AreaRef;
 
@@ -12,6 +14,27 @@ use crate::types::AreaRef;
 #[derive(Deserialize)]
 struct Head {
     summary: String,
+}
+
+impl Core {
+    /// The paths of at most `max` withdrawn tools that exist for the caller, in the order of the catalog, and the
+    /// number of all.
+    pub fn withdrawn_paths(&self, identity: &Identity, max: usize) -> (Vec<&'static str>, usize) {
+        let inner = self.inner();
+        let (view, caller) = (inner.drift_state.view.load(), inner.caller(identity));
+        let scope = inner.scope(&view, &caller);
+        let tools = (0u32..).zip(scope.catalog.tools.iter());
+        let withdrawn =
+            tools.filter(|(at, tool)| view.withdrawn(*at).is_some() && scope.admits(tool.entry));
+        let (mut paths, mut count) = (Vec::new(), 0);
+        for (_, tool) in withdrawn {
+            if count < max {
+                paths.push(scope.catalog.entry(tool.entry).path);
+            }
+            count += 1;
+        }
+        (paths, count)
+    }
 }
 
 /// The areas of a caller, in the order of a listing.
@@ -32,8 +55,11 @@ pub(crate) fn areas(scope: Scope<'_>) -> Vec<AreaRef> {
             })
             .collect();
     };
-    let own = [subtree.root];
-    let entries: &[u32] = match catalog.entry(subtree.root).kind {
+    let Some(root) = subtree.entry() else {
+        return Vec::new();
+    };
+    let own = [root];
+    let entries: &[u32] = match catalog.entry(root).kind {
         EntryKind::Node { children, .. } => children,
         EntryKind::Tool(_) => &own,
     };

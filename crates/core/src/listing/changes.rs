@@ -62,7 +62,7 @@ fn own_list(core: &Core, identity: &Identity) -> Option<u64> {
 
 /// A hash of the tools that a caller sees, and of what a change of the config changes of them.
 fn hash_of(core: &Core, identity: &Identity) -> u64 {
-    let inner = &core.0;
+    let inner = core.inner();
     let (view, settings) = (inner.drift_state.view.load(), inner.settings.load());
     let caller = inner.caller(identity);
     let scope = inner.scope(&view, &caller);

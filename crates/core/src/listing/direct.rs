@@ -58,21 +58,24 @@ pub struct ToolPage {
 impl Core {
     /// The tool at this path, if it exists for the caller.
     pub fn find_tool(&self, identity: &Identity, path: &str) -> Option<FlatTool> {
-        let (view, caller) = (self.0.drift_state.view.load(), self.0.caller(identity));
-        at_path(self.0.scope(&view, &caller), path)
+        let inner = self.inner();
+        let (view, caller) = (inner.drift_state.view.load(), inner.caller(identity));
+        at_path(inner.scope(&view, &caller), path)
     }
 
     /// The served tools that exist for the caller, in the order of their paths.
     pub fn callable_tools(&self, identity: &Identity) -> Vec<CallableTool> {
-        let (view, caller) = (self.0.drift_state.view.load(), self.0.caller(identity));
-        all(self.0.scope(&view, &caller))
+        let inner = self.inner();
+        let (view, caller) = (inner.drift_state.view.load(), inner.caller(identity));
+        all(inner.scope(&view, &caller))
     }
 
     /// The entity tag of a text that was made for the caller. Where callers may see different entries, callers of other
     /// admission classes get other tags for the same text.
     pub fn entity_tag(&self, identity: &Identity, text: &[u8]) -> String {
-        let (view, caller) = (self.0.drift_state.view.load(), self.0.caller(identity));
-        self.0.scope(&view, &caller).etag_of(etag(text))
+        let inner = self.inner();
+        let (view, caller) = (inner.drift_state.view.load(), inner.caller(identity));
+        inner.scope(&view, &caller).etag_of(etag(text))
     }
 
     /// The served tools of these flat names that exist for the caller, as entries of `tools/list`, each with its flat
@@ -82,9 +85,10 @@ impl Core {
         identity: &Identity,
         names: impl Iterator<Item = &'n str>,
     ) -> Vec<(&'static str, String)> {
-        let (view, settings) = (self.0.drift_state.view.load(), self.0.settings.load());
-        let caller = self.0.caller(identity);
-        let scope = self.0.scope(&view, &caller);
+        let inner = self.inner();
+        let (view, settings) = (inner.drift_state.view.load(), inner.settings.load());
+        let caller = inner.caller(identity);
+        let scope = inner.scope(&view, &caller);
         names
             .filter_map(|name| listed(scope, &settings, name))
             .collect()
@@ -93,8 +97,9 @@ impl Core {
     /// The effects that a call of the tool at a path may have, by its reviewed annotations; `None` if the path names no tool that
     /// exists for the caller.
     pub fn call_safety(&self, identity: &Identity, path: &str) -> Option<CallSafety> {
-        let (view, caller) = (self.0.drift_state.view.load(), self.0.caller(identity));
-        let (scope, catalog) = (self.0.scope(&view, &caller), self.0.catalog);
+        let inner = self.inner();
+        let (view, caller) = (inner.drift_state.view.load(), inner.caller(identity));
+        let (scope, catalog) = (inner.scope(&view, &caller), inner.catalog);
         let at = catalog.find(path).filter(|at| scope.admits(*at))?;
         match catalog.entry(at).kind {
             EntryKind::Tool(tool) => Some(safety(catalog, catalog.tool(tool))),
@@ -166,7 +171,11 @@ pub(crate) fn safety(catalog: &Catalog, tool: &'static Tool) -> CallSafety {
 /// The members of a tool's entry besides name and schemas. The build wrote them as JSON.
 fn head(catalog: &Catalog, tool: &'static Tool) -> ListHead {
     let members = catalog.text(tool.list_head);
-    serde_json::from_str(&format!("{{{members}}}")).unwrap_or_default()
+    let text = format!("{{{members}}}");
+    // A number that `serde_json` refuses is in a member that is not read here.
+    let exact = || serde_json::from_value(broker_model::json::parse(&text).ok()?).ok();
+    let head = serde_json::from_str(&text).ok().or_else(exact);
+    head.unwrap_or_default()
 }
 
 /// The entry of a tool in `tools/list`, if the tool is served and exists for the caller.

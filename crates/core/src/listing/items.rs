@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use broker_model::CallCode;
 use broker_model::item::{self, ItemKind};
+use broker_model::json::string_text;
 use broker_model::text::shown_line;
 use broker_model::uri_template::UriTemplate;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::Core;
 use crate::catalog::Tool;
@@ -92,7 +93,8 @@ impl Core {
     /// Whether a source whose resources the caller may read has not been compared yet at this start, so that its
     /// resources are not known.
     pub fn awaits_resources(&self, identity: &Identity) -> bool {
-        let state = &self.0.drift_state;
+        let inner = self.inner();
+        let state = &inner.drift_state;
         let is_awaited =
             |tool: &Tool| item::is_live(tool.name) && !state.gate.is_settled(tool.source as usize);
         self.find_item(identity, is_awaited).is_some()
@@ -113,15 +115,16 @@ impl Core {
     /// The entry that serves a URI, if one exists for the caller: the locked resource, else a source that lists the URI
     /// now, else a template that covers it. Contacts no server.
     pub fn lookup_resource(&self, identity: &Identity, uri: &str) -> Option<ReadableUri> {
+        let inner = self.inner();
         let key = ItemKind::Resource.key(uri);
         let is_resource = |tool: &Tool| tool.name == key && !item::is_live(&key);
         let is_listed = |tool: &Tool| {
             let source = tool.source as usize;
-            let list = item::is_live(tool.name).then(|| self.0.drift_state.live.of(source));
+            let list = item::is_live(tool.name).then(|| inner.drift_state.live.of(source));
             list.flatten().is_some_and(|list| list.has(uri))
         };
         let covers = |tool: &Tool| {
-            covers(tool, uri) && self.0.drift_state.admits_uri(tool.source as usize, uri)
+            covers(tool, uri) && inner.drift_state.admits_uri(tool.source as usize, uri)
         };
         let found = |path: Option<_>, form| path.map(|path| ReadableUri { path, form });
         found(self.find_item(identity, is_resource), ReadForm::Resource)
@@ -130,13 +133,14 @@ impl Core {
     }
 
     fn list_items(&self, identity: &Identity, kind: ItemKind) -> Vec<ListedItem> {
-        let (view, caller) = (self.0.drift_state.view.load(), self.0.caller(identity));
-        let scope = self.0.scope(&view, &caller);
+        let inner = self.inner();
+        let (view, caller) = (inner.drift_state.view.load(), inner.caller(identity));
+        let scope = inner.scope(&view, &caller);
         let mut items = Vec::new();
         for tool in listed(scope).filter(|tool| tool.kind() == kind) {
             let path = scope.catalog.entry(tool.entry).path;
             if item::is_live(tool.name) {
-                let list = self.0.drift_state.live.of(tool.source as usize);
+                let list = inner.drift_state.live.of(tool.source as usize);
                 let listed = list.iter().flat_map(|list| list.iter());
                 items.extend(listed.map(|(uri, json)| ListedItem {
                     path,
@@ -160,8 +164,9 @@ impl Core {
         identity: &Identity,
         is_it: impl Fn(&Tool) -> bool,
     ) -> Option<&'static str> {
-        let (view, caller) = (self.0.drift_state.view.load(), self.0.caller(identity));
-        let scope = self.0.scope(&view, &caller);
+        let inner = self.inner();
+        let (view, caller) = (inner.drift_state.view.load(), inner.caller(identity));
+        let scope = inner.scope(&view, &caller);
         // Withdrawn ones are found: a call says why they are not served.
         let mut tools = scope.catalog.tools.iter();
         let found = tools.find(|tool| is_it(tool) && scope.admits(tool.entry))?;
@@ -213,15 +218,16 @@ impl Scope<'_> {
 
 /// The members of a resource for a description, with short texts.
 fn shown_resource(json: &str) -> Value {
-    let members: Map<String, Value> = serde_json::from_str(json).unwrap_or_default();
-    let shown = members.into_iter().filter_map(|(name, value)| {
-        let is_shown = SHOWN_MEMBERS.contains(&&*name);
-        let text = value.as_str().filter(|_| is_shown)?;
+    let resource = broker_model::json::parse(json).unwrap_or_default();
+    let members = resource.as_object().into_iter().flatten();
+    let shown = members.filter_map(|(name, value)| {
+        let is_shown = SHOWN_MEMBERS.contains(&name.as_str());
+        let text = string_text(value).filter(|_| is_shown)?;
         let text = match name.as_str() {
             "uri" => text.to_owned(),
             _ => text.chars().take(MAX_TEXT_CHARS).collect(),
         };
-        Some((name, Value::String(text)))
+        Some((name.clone(), Value::String(text)))
     });
     Value::Object(shown.collect())
 }

@@ -1,7 +1,8 @@
 //! Finds the entry at a path, or returns an error with similar paths and the entries of the nearest node.
 
 use broker_model::CallCode;
-use broker_model::path::{self, MAX_PATH_BYTES};
+use broker_model::look::nfkc;
+use broker_model::path::{self, MAX_PATH_BYTES, is_segment_char};
 use broker_model::text::shown_line;
 use serde_json::{Value, json};
 
@@ -110,7 +111,7 @@ fn with_candidates(
 
 /// The path of the entry that a caller is restricted to, if `path` is above it.
 fn root_below(scope: Scope<'_>, path: &str) -> Option<&'static str> {
-    let root = scope.catalog.entry(scope.caller.subtree()?.root).path;
+    let root = scope.caller.subtree()?.path;
     let rest = root.strip_prefix(path.trim_end_matches('/'))?;
     rest.starts_with('/').then_some(root)
 }
@@ -150,21 +151,22 @@ fn entries_of(scope: Scope<'_>, node: u32) -> Value {
     details
 }
 
-/// The path that a text outside the grammar may stand for: absolute, without empty segments, and with a
+/// The path that a text outside the grammar may stand for: absolute, in the form NFKC, without empty segments, and with a
 /// separator instead of each other character. `None` if nothing can be guessed.
 fn corrected(text: &str) -> Option<String> {
     if text.len() > MAX_PATH_BYTES {
         return None;
     }
-    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
+    let text = nfkc(text.trim());
     let mut path = String::with_capacity(text.len() + 1);
-    for segment in text.trim().split(['/', '\\']) {
+    for segment in text.split(['/', '\\']) {
         let segment = segment.trim_matches('.');
         if segment.is_empty() {
             continue;
         }
         path.push('/');
-        path.extend(segment.chars().map(|c| if allowed(c) { c } else { '_' }));
+        let chars = segment.chars();
+        path.extend(chars.map(|c| if is_segment_char(c) { c } else { '_' }));
     }
     if path.is_empty() {
         path.push('/');
@@ -186,6 +188,8 @@ mod tests {
             (" /a b ", "/a_b"),
             ("a\\b", "/a/b"),
             ("./a/../b", "/a/b"),
+            ("/cafe\u{301}/ｒead", "/café/read"),
+            ("查询/天气 1", "/查询/天气_1"),
         ] {
             assert_eq!(corrected(text).as_deref(), Some(path), "{text}");
         }

@@ -4,6 +4,7 @@
 pub(crate) mod areas;
 pub(crate) mod changes;
 pub(crate) mod direct;
+mod entries;
 pub(crate) mod heads;
 pub(crate) mod items;
 pub(crate) mod lookup;

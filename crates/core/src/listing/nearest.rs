@@ -139,7 +139,7 @@ fn has_words(path: &str, leaf: &str, sought: &[&str]) -> bool {
 
 /// The words of a path: `/repo/getFile_now` has `repo`, `get`, `File` and `now`.
 fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| !c.is_ascii_alphanumeric())
+    text.split(|c: char| !c.is_alphanumeric())
         .flat_map(humps)
         .filter(|word| !word.is_empty())
 }
@@ -186,6 +186,10 @@ mod tests {
     fn path_is_split_into_words_at_separators_and_capitals() {
         let found: Vec<_> = words("/repo-x/getFile_now.2/HTTPGet").collect();
         assert_eq!(found, ["repo", "x", "get", "File", "now", "2", "HTTPGet"]);
+        assert_eq!(
+            words("/天气/查询_file").collect::<Vec<_>>(),
+            ["天气", "查询", "file"]
+        );
         assert_eq!(words("/").count() + words("").count(), 0);
     }
 

@@ -67,9 +67,10 @@ impl Core {
     /// A query has at most 400 characters. If a model gives no vector within `search.timeout`, the answer of the search is
     /// that of words, and says so: `"degraded": "words"`.
     pub async fn query_vector(&self, identity: &Identity, query: &str) -> QueryVector {
-        match &self.0.query_vectors {
+        let inner = self.inner();
+        match &inner.query_vectors {
             Some(vectors) if broker_search::is_query(query) => {
-                let class = self.0.caller(identity).class().clone();
+                let class = inner.caller(identity).class().clone();
                 let redactor = || self.redactor();
                 vectors.get(class, query, redactor).await
             }
@@ -79,15 +80,15 @@ impl Core {
 
     /// Whether searches use a model.
     pub fn has_query_vectors(&self) -> bool {
-        self.0.query_vectors.is_some()
+        let inner = self.inner();
+        inner.query_vectors.is_some()
     }
 
     /// Whether a search with this vector takes longer than a worker of the runtime may be occupied.
     pub fn is_long_search(&self, vector: &QueryVector) -> bool {
+        let inner = self.inner();
         match &vector.0 {
-            State::Vector(_, query) => {
-                query.dimensions() * self.0.catalog.tools.len() > LONG_SEARCH
-            }
+            State::Vector(_, query) => query.dimensions() * inner.catalog.tools.len() > LONG_SEARCH,
             State::NotUsed | State::Failed => false,
         }
     }

@@ -67,13 +67,12 @@ impl Core {
         query: &str,
         options: SearchOptions<'_>,
     ) -> Result<Reply, Box<CoreError>> {
-        let (view, caller) = (self.0.drift_state.view.load(), self.0.caller(identity));
-        let scope = self.0.scope(&view, &caller);
-        let similarity = self.0.similarity(options.vector);
+        let inner = self.inner();
+        let (view, caller) = (inner.drift_state.view.load(), inner.caller(identity));
+        let scope = inner.scope(&view, &caller);
+        let similarity = inner.similarity(options.vector);
         let root = self.root(identity);
-        self.0
-            .search
-            .search(scope, root, query, options, similarity)
+        inner.search.search(scope, root, query, options, similarity)
     }
 }
 
@@ -92,11 +91,12 @@ impl Core {
         max_bytes: usize,
         vector: &QueryVector,
     ) -> Result<FoundTools, Box<CoreError>> {
-        let (view, caller) = (self.0.drift_state.view.load(), self.0.caller(identity));
-        let scope = self.0.scope(&view, &caller);
+        let inner = self.inner();
+        let (view, caller) = (inner.drift_state.view.load(), inner.caller(identity));
+        let scope = inner.scope(&view, &caller);
         check(query, limit)?;
-        let search = &self.0.search;
-        let similarity = self.0.similarity(Some(vector));
+        let search = &inner.search;
+        let similarity = inner.similarity(Some(vector));
         let ranking = search.ranking(scope, self.root(identity), query, similarity);
         let (tools, is_weak) = found_tools(scope, ranking, limit, max_bytes);
         Ok(FoundTools {

@@ -23,6 +23,7 @@ use crate::catalog::{Catalog, EntryKind};
 use crate::clock::Clock;
 use crate::listing::view::{View, Withdrawal};
 use crate::sources::drift_log;
+use crate::sources::listing_notes::{AllListingNotes, ListingNotes};
 use crate::sources::live_resources::{LiveList, LiveResources};
 use crate::sources::reason::{self, Reason};
 use crate::sources::startup_gate::{REACH_TIMEOUT, StartupGate};
@@ -40,6 +41,8 @@ pub(crate) struct DriftState {
     sources: Box<[ArcSwap<CheckSettings>]>,
     /// The resources that sources list now and that are not compared with the lock.
     pub(crate) live: LiveResources,
+    /// What the latest listings have that is not used.
+    pub(crate) notes: AllListingNotes,
     /// The latest report of each source. Locked from the gate's decision on a verdict until the view has
     /// it, so that verdicts are applied one at a time.
     reports: Mutex<Box<[Option<Report>]>>,
@@ -68,6 +71,8 @@ pub(crate) struct Assessment {
     pub(crate) changed_texts: BTreeMap<u32, Arc<Withdrawal>>,
     /// The resources that are not compared.
     pub(crate) live: Arc<LiveList>,
+    /// What the listing has that is not used.
+    pub(crate) notes: Arc<ListingNotes>,
 }
 
 impl Assessment {
@@ -94,6 +99,7 @@ impl DriftState {
         gate: StartupGate,
         sources: Vec<CheckSettings>,
         clock: Arc<dyn Clock>,
+        tool_changes: watch::Sender<u64>,
     ) -> Self {
         Self {
             catalog,
@@ -102,8 +108,9 @@ impl DriftState {
             gate,
             reports: Mutex::new(sources.iter().map(|_| None).collect()),
             live: LiveResources::new(sources.len()),
+            notes: AllListingNotes::new(sources.len()),
             sources: sources.into_iter().map(ArcSwap::from_pointee).collect(),
-            tool_changes: watch::Sender::new(0),
+            tool_changes,
         }
     }
 
@@ -165,6 +172,7 @@ impl DriftState {
                 &snapshot.resources,
                 &check_settings.exposure,
             )),
+            notes: Arc::new(ListingNotes::new(snapshot, &check_settings.exposure)),
         }
     }
 
@@ -172,6 +180,8 @@ impl DriftState {
     pub(crate) fn accept(&self, source: usize, assessment: Assessment) {
         let withdrawn = self.withdrawals(source, &assessment);
         self.live.store(source, assessment.live.clone());
+        let path = self.catalog.sources[source].path;
+        self.notes.store(source, path, assessment.notes.clone());
         let mut reports = self.reports();
         // The gate comes first: it decides whether the report is part of the start's report or is logged
         // here. A call that it admits now reads the view again once it has its session.
@@ -199,6 +209,9 @@ impl DriftState {
         let opened = self.gate.stop_waiting(|source| {
             let check_settings = self.sources[source].load();
             let cause = SourceCause::StartupTimeout;
+            if !self.gate.is_strict(source) {
+                tracing::warn!(source = %check_settings.path, "{message}; calls wait for it");
+            }
             broker_drift::unchecked(&check_settings.path, cause, &message, &[])
         });
         if opened {
@@ -208,7 +221,10 @@ impl DriftState {
 
     /// Logs the differences of a start that was not refused.
     fn log_start(&self) {
-        self.gate.reports().iter().for_each(drift_log::differences);
+        self.gate
+            .strict_reports()
+            .iter()
+            .for_each(drift_log::differences);
     }
 
     /// The tools that must not be served under the current config.
@@ -248,6 +264,11 @@ impl DriftState {
         if !view.hides_exactly(&hidden) {
             self.replace_view(&view, view.with_hidden(self.catalog, hidden));
         }
+    }
+
+    /// The counter itself, for the catalog that replaces this one.
+    pub(crate) fn tool_change_sender(&self) -> watch::Sender<u64> {
+        self.tool_changes.clone()
     }
 
     /// A counter that grows when the set of served tools changes, or what `tools/list` says about one.

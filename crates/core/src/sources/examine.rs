@@ -8,13 +8,16 @@ use std::time::Duration;
 use broker_drift::Report;
 use broker_mcp::{ConcurrencyLimits, ServerExam, SourceSpec};
 use broker_model::redact::Redactor;
+use broker_model::trust::Exposure;
 use broker_model::{Diagnostic, DiagnosticCode, Snapshot};
 use broker_process::StderrTail;
 use broker_wire::Era;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::listing::view::View;
 use crate::sources::drift_state::{CheckSettings, DriftState};
+use crate::sources::listing_notes::ListingNotes;
 use crate::sources::setup::{prepare, tools};
 use crate::sources::startup_gate::StartupGate;
 use crate::{CoreBuilder, StartMode};
@@ -88,6 +91,15 @@ pub struct ToolComparison {
     pub withdrawn: usize,
     /// Everything that differs from the lock.
     pub report: Report,
+    /// What the listing has that is not used.
+    pub notes: Arc<ListingNotes>,
+}
+
+impl ToolComparison {
+    /// The notes on a listing that is compared with no catalog.
+    pub fn notes_on(snapshot: &Snapshot, exposure: &Exposure) -> Arc<ListingNotes> {
+        Arc::new(ListingNotes::new(snapshot, exposure))
+    }
 }
 
 impl SourceExam {
@@ -104,6 +116,7 @@ impl SourceExam {
             config,
             environment,
             base,
+            (&crate::PartialStart::default(), parts.start_defaults),
             (&memory, &concurrency, &broker_mcp::AskedLogLevel::new()),
         ) && !problems.iter().all(is_about_variables)
         {
@@ -134,7 +147,7 @@ impl SourceExam {
                 spec,
             });
         }
-        let (_, hidden) = tools(catalog, &configured);
+        let (_, hidden) = tools(catalog, &configured, |_| Duration::ZERO);
         let gate = StartupGate::new(StartMode::Tolerant, Vec::new());
         let view = View::new(catalog, hidden);
         Ok(Self {
@@ -144,6 +157,7 @@ impl SourceExam {
                 gate,
                 check_settings,
                 parts.clock,
+                watch::Sender::new(0),
             )),
             sources,
         })
@@ -224,6 +238,7 @@ fn tools_of(at: usize, snapshot: &Snapshot, drift_state: &DriftState) -> ToolCom
         hidden: drift_state.hidden_count(at, snapshot),
         withdrawn: withdrawn.len(),
         report: assessment.report,
+        notes: assessment.notes,
     }
 }
 

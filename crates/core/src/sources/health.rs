@@ -1,12 +1,18 @@
 //! The health of a broker: whether it is ready, and the state of every source.
 
-use broker_mcp::{State, Status};
+use std::sync::Arc;
+
+use broker_mcp::{SourceFailure, State, Status};
 use serde::Serialize;
 
 use crate::Inner;
 use crate::catalog::Source;
-use crate::listing::view::View;
+use crate::listing::view::{View, Withdrawal};
+use crate::sources::listing_notes::ListingNotes;
 use crate::sources::time::rfc3339;
+
+/// Maximum number of withdrawn tools of a source that are named; `withdrawn` counts all.
+const MAX_NAMED: usize = 20;
 
 /// The reply of `/readyz`, in the order of its members.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -51,9 +57,15 @@ pub struct SourceHealth {
     pub tools: usize,
     /// The number of them that are withdrawn.
     pub withdrawn: usize,
+    /// The first of them, by the order of the catalog; not part of `/readyz`.
+    #[serde(skip)]
+    pub withdrawn_tools: Vec<WithdrawnTool>,
     /// Counters since the start of the broker; not part of `/readyz`.
     #[serde(skip)]
     pub counters: SourceCounters,
+    /// What its latest listing has that is not used; not part of `/readyz`.
+    #[serde(skip)]
+    pub notes: Arc<ListingNotes>,
     /// Its processes; not part of `/readyz`.
     #[serde(skip)]
     pub instances: Vec<InstanceHealth>,
@@ -62,6 +74,30 @@ pub struct SourceHealth {
 impl SourceHealth {
     fn is_ready(&self) -> bool {
         self.state == State::Ready.as_str()
+    }
+}
+
+/// One withdrawn tool, as `/sources` shows it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct WithdrawnTool {
+    /// The path of the tool.
+    pub path: &'static str,
+    /// The drift class.
+    pub class: &'static str,
+    /// The drift rules.
+    pub rules: Vec<&'static str>,
+    /// Since when, RFC 3339 in UTC.
+    pub since: String,
+}
+
+impl WithdrawnTool {
+    fn new(path: &'static str, withdrawal: &Withdrawal) -> Self {
+        Self {
+            path,
+            class: withdrawal.class.as_str(),
+            rules: withdrawal.rules.clone(),
+            since: withdrawal.since.clone(),
+        }
     }
 }
 
@@ -186,12 +222,28 @@ impl Inner {
             .unwrap_or(State::Starting)
     }
 
+    /// Why a source is not ready, or why it last ended: the failure of one of its processes.
+    pub(crate) fn source_failure(&self, at: usize) -> Option<SourceFailure> {
+        let running = self.slots.get()?[at].load_full();
+        let statuses = running.upstream.statuses();
+        statuses.iter().find_map(|one| one.borrow().failure.clone())
+    }
+
     fn source_health(&self, at: usize, source: &'static Source, view: &View) -> SourceHealth {
         let shown = source.tools.iter().filter(|tool| !view.is_hidden(**tool));
         let (mut tools, mut withdrawn) = (0, 0);
+        let mut withdrawn_tools = Vec::new();
         for tool in shown {
             tools += 1;
-            withdrawn += usize::from(view.withdrawn(*tool).is_some());
+            let Some(withdrawal) = view.withdrawn(*tool) else {
+                continue;
+            };
+            withdrawn += 1;
+            if withdrawn_tools.len() < MAX_NAMED {
+                let entry = self.catalog.tool(*tool).entry;
+                let path = self.catalog.entry(entry).path;
+                withdrawn_tools.push(WithdrawnTool::new(path, withdrawal));
+            }
         }
         let running = self.slots.get().map(|all| all[at].load_full());
         let statuses = running.map_or_else(Vec::new, |running| running.upstream.statuses());
@@ -226,7 +278,9 @@ impl Inner {
             since,
             tools,
             withdrawn,
+            withdrawn_tools,
             counters: SourceCounters::of(&statuses),
+            notes: self.drift_state.notes.of(at),
             instances: statuses.iter().map(InstanceHealth::from).collect(),
         }
     }

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
 use broker_model::item::ItemKind;
+use broker_model::json::{string_text, to_text};
+use broker_model::null_members::remove_nulls;
 use broker_model::snapshot::ListedTool;
 use broker_model::text::{is_invisible, shown_line};
 use broker_model::trust::Exposure;
@@ -94,6 +96,7 @@ fn is_hidden(c: char) -> bool {
 fn entry(uri: &str, resource: &ListedTool) -> String {
     let mut members = resource.read();
     members.remove("inputSchema");
+    remove_nulls(&mut members);
     let left_out = if resource.text().len() > MAX_RESOURCE_BYTES {
         Some("more than 16 KiB")
     } else if has_hidden_text(&Value::Object(members.clone())) {
@@ -116,13 +119,13 @@ fn entry(uri: &str, resource: &ListedTool) -> String {
             members.insert("_meta".to_owned(), Value::Object(marks));
         }
     }
-    Value::Object(members).to_string()
+    to_text(&members)
 }
 
 fn has_hidden_text(value: &Value) -> bool {
     let is_hidden = |c: char| is_hidden(c) && !matches!(c, '\n' | '\r' | '\t');
     match value {
-        Value::String(text) => text.chars().any(is_hidden),
+        Value::String(_) => string_text(value).is_some_and(|text| text.chars().any(is_hidden)),
         Value::Array(items) => items.iter().any(has_hidden_text),
         Value::Object(members) => members
             .iter()

@@ -7,27 +7,31 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use broker_mcp::{AskedLogLevel, ConcurrencyLimits, Environment, SourceSpec};
+use broker_mcp::{AskedLogLevel, ConcurrencyLimits, Environment, SourceFailure, SourceSpec};
 use broker_memory::MemoryBudget;
-use broker_model::config::{self, Config, RenderMode, StartRule, Unreachable};
+use broker_model::config::{self, Config, RenderMode, StartDefaults, StartRule};
 use broker_model::redact::Redactor;
+use broker_model::text::shown_line;
 use broker_model::trust::TrustLevel;
-use broker_model::{Diagnostic, DiagnosticCode};
+use broker_model::{Diagnostic, DiagnosticCode, SourceCause};
+use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
 use crate::admission::Policy;
 use crate::call::validator::LazyValidator;
+use crate::call::waiting::WaitingCalls;
 use crate::call::work::WorkPool;
 use crate::catalog::{Catalog, FORMAT};
 use crate::drain::Drain;
+use crate::generations::Kept;
 use crate::listing::heads::nodes_with_tool_names;
 use crate::listing::query_vector::QueryVectors;
 use crate::listing::scope::heights;
 use crate::listing::search::ToolSearch;
 use crate::listing::view::View;
-use crate::sources::drift_state::{CheckSettings, DriftState};
+use crate::sources::drift_state::{CheckSettings, DriftState, MAX_MESSAGE};
 use crate::sources::startup_gate::StartupGate;
-use crate::{CoreBuilder, Inner};
+use crate::{CoreBuilder, Inner, PartialStart};
 
 /// A config that fits the catalog, resolved and not yet applied.
 #[derive(Debug)]
@@ -54,6 +58,8 @@ pub(crate) struct ToolSettings {
     pub(crate) form: RenderMode,
     /// Whether a call that a server may have executed before it ended is sent once more.
     pub(crate) retry: bool,
+    /// The maximum time that a call waits for the source to start.
+    pub(crate) start_wait: Duration,
     /// Whether the source is `trusted`, so that it gets the baggage of callers.
     pub(crate) is_trusted: bool,
 }
@@ -84,17 +90,30 @@ pub(crate) fn build(parts: CoreBuilder<'_>) -> Result<Inner, Vec<Diagnostic>> {
         vec![Diagnostic::error(DiagnosticCode::LockVersion, message)]
     })?;
     let (config, environment) = (parts.read_config()?, parts.read_environment());
-    let memory = MemoryBudget::new(config.limits.memory_bytes);
-    let concurrency = ConcurrencyLimits::new();
-    let log_level = AskedLogLevel::new();
+    let Kept {
+        memory,
+        concurrency,
+        log_level,
+        drain,
+        tasks,
+        tool_changes,
+    } = parts.kept.unwrap_or_else(|| Kept {
+        memory: MemoryBudget::new(config.limits.memory_bytes),
+        concurrency: ConcurrencyLimits::new(),
+        log_level: AskedLogLevel::new(),
+        drain: Drain::default(),
+        tasks: TaskTracker::new(),
+        tool_changes: watch::Sender::new(0),
+    });
     let prepared = prepare(
         catalog,
         &config,
         &environment,
         parts.base,
+        (&parts.partial, parts.start_defaults),
         (&memory, &concurrency, &log_level),
     )?;
-    let start_rules = start_rules(catalog, &config, parts.unreachable);
+    let start_rules = start_rules(catalog, &config, parts.start_defaults);
     let (specs, check_settings) = prepared.sources.into_iter().unzip();
     let drift_state = DriftState::new(
         catalog,
@@ -102,6 +121,7 @@ pub(crate) fn build(parts: CoreBuilder<'_>) -> Result<Inner, Vec<Diagnostic>> {
         StartupGate::new(parts.mode, start_rules),
         check_settings,
         parts.clock.clone(),
+        tool_changes,
     );
     let query_vectors =
         QueryVectors::open(catalog, parts.embedder, &config, parts.base, &environment)
@@ -122,13 +142,18 @@ pub(crate) fn build(parts: CoreBuilder<'_>) -> Result<Inner, Vec<Diagnostic>> {
         log_level,
         work: WorkPool::new("broker-work"),
         shaping: WorkPool::new("broker-shape"),
-        drain: Drain::default(),
+        drain,
+        start_defaults: parts.start_defaults,
+        waiting: WaitingCalls::new(catalog.sources.len()),
         specs: Mutex::new(specs),
         slots: OnceLock::new(),
         extra_upstreams: Mutex::default(),
         reloading: tokio::sync::Mutex::new(()),
-        tasks: TaskTracker::new(),
+        tasks,
+        active: TaskTracker::new(),
         created: parts.clock.now(),
+        failure: parts.failure,
+        partial: parts.partial,
         filters: parts.filters,
         clock: parts.clock,
     })
@@ -140,6 +165,7 @@ pub(crate) fn prepare(
     config: &Config,
     environment: &Environment,
     base: &Path,
+    (partial, start_defaults): (&PartialStart, StartDefaults),
     (memory, concurrency, log_level): (&MemoryBudget, &ConcurrencyLimits, &AskedLogLevel),
 ) -> Result<PreparedConfig, Vec<Diagnostic>> {
     let configured: BTreeMap<_, _> = config
@@ -156,7 +182,21 @@ pub(crate) fn prepare(
             )));
             continue;
         };
-        match broker_mcp::resolve(given, &config.limits, environment, base, concurrency) {
+        let spec = match stale_failure(partial, source.path) {
+            Some(failure) => Ok(broker_mcp::unavailable(
+                given,
+                &config.limits,
+                concurrency,
+                failure,
+            )),
+            None => broker_mcp::resolve(given, &config.limits, environment, base, concurrency)
+                .or_else(|found| {
+                    let failure = missing_variables(partial, &found).ok_or(found)?;
+                    let limits = &config.limits;
+                    Ok(broker_mcp::unavailable(given, limits, concurrency, failure))
+                }),
+        };
+        match spec {
             Ok(mut spec) => {
                 spec.memory = memory.clone();
                 spec.log_level = log_level.clone();
@@ -168,16 +208,26 @@ pub(crate) fn prepare(
                 };
                 sources.push((spec, check_settings));
             }
-            Err(found) => problems.extend(found.into_iter().map(|one| config.place(one))),
+            Err(found) => {
+                let found: Vec<Diagnostic> = found;
+                problems.extend(found.into_iter().map(|one| config.place(one)));
+            }
         }
     }
-    for path in configured
+    let unknown = configured
         .keys()
-        .filter(|path| !catalog.sources.iter().any(|s| s.path == **path))
-    {
-        problems.push(mismatch(format!(
-            "the config has a source at `{path}`, which was not compiled in"
-        )));
+        .filter(|path| !catalog.sources.iter().any(|s| s.path == **path));
+    let unknown: Vec<_> = unknown.collect();
+    if !unknown.is_empty() {
+        let left_out = compiled_in_sources(catalog);
+        let unknown = unknown
+            .into_iter()
+            .filter(|path| !left_out.contains(**path));
+        problems.extend(unknown.map(|path| {
+            mismatch(format!(
+                "the config has a source at `{path}`, which was not compiled in"
+            ))
+        }));
     }
     let limits = problems_of_limits(catalog, &configured);
     problems.extend(limits.map(|problem| config.place(problem)));
@@ -188,7 +238,8 @@ pub(crate) fn prepare(
             return Err(problems);
         }
     };
-    let (tools, hidden) = tools(catalog, &configured);
+    let wait = |source: &config::Source| config.start_wait(source, start_defaults.wait);
+    let (tools, hidden) = tools(catalog, &configured, wait);
     Ok(PreparedConfig {
         sources,
         tools,
@@ -198,14 +249,42 @@ pub(crate) fn prepare(
     })
 }
 
-/// The requirements of a plain start, by the catalog's sources. `default` applies if the config sets none.
-fn start_rules(catalog: &Catalog, config: &Config, default: Unreachable) -> Vec<StartRule> {
+/// The reason why a source with a stale lock is not started.
+fn stale_failure(partial: &PartialStart, path: &str) -> Option<SourceFailure> {
+    let stale = partial.stale.iter().find(|stale| stale.path == path)?;
+    let message = stale.message.clone();
+    Some(SourceFailure::new(SourceCause::LockStale, message).public())
+}
+
+/// The reason why a source is not started, if nothing but variables is missing and the start goes on without it.
+fn missing_variables(partial: &PartialStart, found: &[Diagnostic]) -> Option<SourceFailure> {
+    let is_missing = |problem: &Diagnostic| problem.code == DiagnosticCode::EnvMissing;
+    if !partial.allows_missing_variables || !found.iter().all(is_missing) {
+        return None;
+    }
+    let mut messages: Vec<_> = found.iter().map(|one| one.message.clone()).collect();
+    messages.extend(
+        partial
+            .doctor
+            .as_ref()
+            .map(|doctor| format!("`{doctor}` has the remedy")),
+    );
+    let message = shown_line(&messages.join("; "), MAX_MESSAGE);
+    let failure = SourceFailure::new(SourceCause::EnvMissing, message);
+    Some(match partial.doctor {
+        Some(_) => failure.public(),
+        None => failure,
+    })
+}
+
+/// The requirements of a plain start, by the catalog's sources. `defaults` apply if the config sets none.
+fn start_rules(catalog: &Catalog, config: &Config, defaults: StartDefaults) -> Vec<StartRule> {
     let sources = catalog.sources.iter().filter_map(|source| {
         let mut given = config.sources();
         given.find(|given| given.path.as_str() == source.path)
     });
     sources
-        .map(|source| config.start_rule(source, default))
+        .map(|source| config.start_rule(source, defaults))
         .collect()
 }
 
@@ -213,6 +292,7 @@ fn start_rules(catalog: &Catalog, config: &Config, default: Unreachable) -> Vec<
 pub(crate) fn tools(
     catalog: &Catalog,
     configured: &BTreeMap<&str, &config::Source>,
+    start_wait: impl Fn(&config::Source) -> Duration,
 ) -> (Box<[ToolSettings]>, BTreeSet<u32>) {
     let mut hidden = BTreeSet::new();
     let settings = catalog.tools.iter().enumerate().map(|(at, tool)| {
@@ -227,6 +307,7 @@ pub(crate) fn tools(
             limit: own.and_then(|own| own.max_output_chars),
             form: own.map(|own| own.render_mode).unwrap_or_default(),
             retry: source.retry_idempotent && tool.idempotent,
+            start_wait: start_wait(source),
             is_trusted: source.exposure.level() == TrustLevel::Trusted,
         }
     });
@@ -251,6 +332,18 @@ fn problems_of_limits(
                 .help(format!("Set at least {least}."))
         })
     })
+}
+
+/// The paths of the sources of the compiled-in config, with those that its lock leaves out.
+fn compiled_in_sources(catalog: &Catalog) -> BTreeSet<String> {
+    let built = Config::parse(catalog.config_name, catalog.config.as_bytes());
+    let sources = built.map(|parsed| {
+        let sources = parsed.config.sources();
+        sources
+            .map(|source| source.path.as_str().to_owned())
+            .collect()
+    });
+    sources.unwrap_or_default()
 }
 
 fn mismatch(message: String) -> Diagnostic {

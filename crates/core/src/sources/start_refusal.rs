@@ -1,7 +1,7 @@
 //! The refusal of a plain start, as callers see it: the sources that caused it, with class and cause,
 //! and no text of a server.
 
-use broker_drift::{Class, Report};
+use broker_drift::{Class, Finding, Report};
 use broker_model::{CallCode, SourceCause};
 use serde_json::{Map, Value, json};
 
@@ -23,12 +23,14 @@ pub(crate) struct StartRefusal {
 }
 
 /// A source that refused the start.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct RefusingSource {
     source: usize,
     class: Class,
     /// Why it could not be compared with the lock, if it could not.
     cause: Option<SourceCause>,
+    /// The variables that are not set, if that is the cause.
+    missing: Option<String>,
 }
 
 impl StartRefusal {
@@ -40,6 +42,7 @@ impl StartRefusal {
                     source,
                     class: report.refusing_class()?,
                     cause: cause_of(report),
+                    missing: missing_variables(report),
                 })
             })
             .collect();
@@ -49,21 +52,34 @@ impl StartRefusal {
     }
 }
 
-/// The cause in the report on a source that could not be compared with the lock.
+/// The finding on a source that could not be compared with the lock.
+fn unchecked(report: &Report) -> Option<&Finding> {
+    let mut sources = report.sources.iter();
+    let unchecked = sources.find(|one| one.class == Class::Unchecked)?;
+    unchecked.findings.first()
+}
+
+/// Why the source could not be compared with the lock.
 fn cause_of(report: &Report) -> Option<SourceCause> {
-    let unchecked = report
-        .sources
-        .iter()
-        .find(|one| one.class == Class::Unchecked)?;
-    let name = unchecked.findings.first()?.new.as_ref()?.get("cause")?;
+    let name = unchecked(report)?.new.as_ref()?.get("cause")?;
     let known = SourceCause::ALL.iter();
     known.copied().find(|cause| *name == cause.as_str())
+}
+
+/// What is said of the variables that are not set, which has no text of a server.
+fn missing_variables(report: &Report) -> Option<String> {
+    let is_cause = cause_of(report) == Some(SourceCause::EnvMissing);
+    let finding = unchecked(report).filter(|_| is_cause)?;
+    Some(finding.message.clone())
 }
 
 impl Inner {
     /// The error of every call after a refused start. Names only sources with an entry that exists for
     /// the caller.
     pub(crate) fn start_refusal(&self, identity: &Identity) -> Option<Box<CoreError>> {
+        if let Some(failure) = &self.failure {
+            return Some(failure.clone());
+        }
         let refusal = self.drift_state.gate.refusal()?;
         let (view, caller) = (self.drift_state.view.load(), self.caller(identity));
         let scope = self.scope(&view, &caller);
@@ -94,10 +110,13 @@ impl Inner {
             None => ("differs from the lock", DRIFT_REMEDY),
         };
         let class = first.class.as_str();
-        let message = format!(
+        let mut message = format!(
             "the start of the broker was refused: `{}` {why} (class `{class}`)",
             path(first)
         );
+        if let Some(missing) = &first.missing {
+            message = format!("{message}: {missing}");
+        }
         let mut details = members(first);
         let all = named.iter().take(MAX_NAMED);
         let all: Vec<Value> = all.map(|one| Value::from(members(one))).collect();

@@ -1,5 +1,6 @@
-//! Decides when calls are admitted: in a plain start once every awaited source was compared with the lock,
-//! otherwise for each source after its own verdict. Decides once whether a plain start is refused.
+//! Decides when calls are admitted: while a plain start may be refused, once every awaited source was
+//! compared with the lock, otherwise for each source after its own verdict. Decides once whether a plain
+//! start is refused.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -29,6 +30,8 @@ pub(crate) struct StartupGate {
     open: AtomicBool,
     progress: Mutex<StartProgress>,
     refusal: OnceLock<StartRefusal>,
+    /// Notified after each outcome of a source and after the decision on the start.
+    changes: watch::Sender<()>,
     outcome: watch::Sender<Option<StartOutcome>>,
 }
 
@@ -46,7 +49,9 @@ pub(crate) enum GateState {
     Closed,
     /// Calls are admitted.
     Open,
-    /// The start went on without the source, which has no outcome yet.
+    /// Calls wait for the outcome of the source, whose drift only withdraws tools.
+    Awaited,
+    /// The start went on without the source, which has no outcome yet; calls do not wait for it.
     Unreached,
 }
 
@@ -63,17 +68,23 @@ pub(crate) struct Settlement {
 
 impl StartupGate {
     pub(crate) fn new(mode: StartMode, rules: Vec<StartRule>) -> Self {
+        // Nothing can refuse the start.
+        let is_open = match mode {
+            StartMode::Tolerant => true,
+            StartMode::Plain => rules.iter().all(|rule| !may_refuse(*rule)),
+        };
         let gate = Self {
             mode,
             settled: rules.iter().map(|_| AtomicBool::new(false)).collect(),
             compared: rules.iter().map(|_| AtomicBool::new(false)).collect(),
             is_late: AtomicBool::new(false),
-            open: AtomicBool::new(mode == StartMode::Tolerant),
+            open: AtomicBool::new(is_open),
             progress: Mutex::new(StartProgress {
                 reports: rules.iter().map(|_| None).collect(),
                 is_decided: false,
             }),
             refusal: OnceLock::new(),
+            changes: watch::Sender::new(()),
             outcome: watch::Sender::new(None),
             rules: rules.into(),
         };
@@ -95,15 +106,18 @@ impl StartupGate {
             && !progress.is_decided
             && match &progress.reports[source] {
                 None => true,
-                Some(known) => rule == StartRule::MatchIfReached && known.has_unchecked(),
+                Some(known) => !must_be_reached(rule) && known.has_unchecked(),
             };
         if counts {
             progress.reports[source] = Some(report.clone());
         }
+        let opened = self.decide_if_complete(&mut progress);
+        drop(progress);
+        self.changes.send_replace(());
         Settlement {
             is_first,
             is_strict,
-            opened: self.decide_if_complete(&mut progress),
+            opened,
         }
     }
 
@@ -116,21 +130,27 @@ impl StartupGate {
             return false;
         }
         for (source, rule) in self.rules.iter().enumerate() {
-            if *rule == StartRule::MatchIfReached {
+            if !must_be_reached(*rule) && *rule != StartRule::Optional {
                 progress.reports[source].get_or_insert_with(|| unreached(source));
             }
         }
-        self.decide_if_complete(&mut progress)
+        let opened = self.decide_if_complete(&mut progress);
+        drop(progress);
+        self.changes.send_replace(());
+        opened
     }
 
     /// Whether the start can go on without some source.
     pub(crate) fn has_time_limit(&self) -> bool {
-        self.rules.iter().any(|rule| *rule != StartRule::Match)
+        self.rules.iter().any(|rule| !must_be_reached(*rule))
     }
 
-    /// The reports that count for the start, as far as they are known.
-    pub(crate) fn reports(&self) -> Vec<Report> {
-        self.progress().reports.iter().flatten().cloned().collect()
+    /// The reports that count for the start and are not logged when they arrive.
+    pub(crate) fn strict_reports(&self) -> Vec<Report> {
+        let progress = self.progress();
+        let reports = self.rules.iter().zip(&progress.reports);
+        let strict = reports.filter(|(rule, _)| must_match(**rule));
+        strict.filter_map(|(_, report)| report.clone()).collect()
     }
 
     /// Whether a source was compared with the lock.
@@ -145,31 +165,41 @@ impl StartupGate {
 
     /// Whether a source is under the rules of a plain start, in which any difference refuses the start.
     pub(crate) fn is_strict(&self, source: usize) -> bool {
-        let is_open = self.open.load(Ordering::Acquire);
-        self.mode == StartMode::Plain && self.rules[source] != StartRule::Optional && !is_open
+        self.mode == StartMode::Plain && must_match(self.rules[source]) && !self.is_open()
     }
 
     /// Whether a failure of a source refuses the start, so that it is not started again.
     pub(crate) fn is_single_attempt(&self, source: usize) -> bool {
-        self.is_strict(source) && self.rules[source] == StartRule::Match
+        self.mode == StartMode::Plain && must_be_reached(self.rules[source]) && !self.is_open()
     }
 
-    /// Whether calls of a source are admitted.
+    /// Whether calls of a source are admitted. While the start may still be refused, none is.
     pub(crate) fn state(&self, source: usize) -> GateState {
-        if !self.open.load(Ordering::Acquire) {
-            GateState::Closed
-        } else if self.is_settled(source) {
+        let (is_open, rule) = (self.is_open(), self.rules[source]);
+        let waits = match rule {
+            StartRule::Withdraw | StartRule::Reach => true,
+            StartRule::Optional => is_open,
+            StartRule::Match | StartRule::MatchIfReached => self.mode == StartMode::Tolerant,
+        };
+        if is_open && self.is_settled(source) {
             GateState::Open
-        } else if self.rules[source] != StartRule::Match && self.is_late.load(Ordering::Acquire) {
+        } else if waits {
+            GateState::Awaited
+        } else if is_open && !must_be_reached(rule) && self.is_late.load(Ordering::Acquire) {
             GateState::Unreached
         } else {
             GateState::Closed
         }
     }
 
+    /// Changes whenever the state of a source may have changed.
+    pub(crate) fn changes(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
+    }
+
     /// Whether the start has succeeded.
     pub(crate) fn is_ready(&self) -> bool {
-        self.open.load(Ordering::Acquire) && self.outcome.borrow().is_some()
+        self.is_open() && self.outcome.borrow().is_some()
     }
 
     /// Why the start was refused, if it was.
@@ -185,6 +215,10 @@ impl StartupGate {
             .ok()
             .and_then(|known| known.clone())
             .expect("the sender lives as long as the gate, and the value was waited for")
+    }
+
+    fn is_open(&self) -> bool {
+        self.open.load(Ordering::Acquire)
     }
 
     fn progress(&self) -> MutexGuard<'_, StartProgress> {
@@ -210,15 +244,14 @@ impl StartupGate {
             let refusing = self.rules.iter().zip(&progress.reports).enumerate();
             let refusing = refusing.filter_map(|(source, (rule, report))| {
                 let report = report.as_ref()?;
-                (*rule == StartRule::Match || report.has_drift()).then_some((source, report))
+                let refuses = (must_be_reached(*rule) && report.has_unchecked())
+                    || (must_match(*rule) && report.has_drift());
+                refuses.then_some((source, report))
             });
             // The gate decides once, so it is empty.
             let _ = self.refusal.set(StartRefusal::new(refusing));
         }
-        let opened = self.mode == StartMode::Plain && refuse.is_none();
-        if opened {
-            self.open.store(true, Ordering::Release);
-        }
+        let opened = refuse.is_none() && !self.open.swap(true, Ordering::AcqRel);
         let mut report = Report::default();
         for one in progress.reports.iter().flatten() {
             report.merge(one.clone());
@@ -233,238 +266,38 @@ impl StartupGate {
     fn refusal_cause(&self, progress: &StartProgress) -> Option<RefusalCause> {
         let reports = || self.rules.iter().zip(&progress.reports);
         let is_unchecked = |(rule, report): (&StartRule, &Option<Report>)| {
-            *rule == StartRule::Match && report.as_ref().is_some_and(Report::has_unchecked)
+            must_be_reached(*rule) && report.as_ref().is_some_and(Report::has_unchecked)
         };
         if reports().any(is_unchecked) {
             return Some(RefusalCause::Unchecked);
         }
-        let mut known = reports().filter_map(|(_, report)| report.as_ref());
-        known.any(Report::has_drift).then_some(RefusalCause::Drift)
+        let has_drift = |(rule, report): (&StartRule, &Option<Report>)| {
+            must_match(*rule) && report.as_ref().is_some_and(Report::has_drift)
+        };
+        reports().any(has_drift).then_some(RefusalCause::Drift)
     }
+}
+
+/// Whether drift of a source with this rule refuses a plain start.
+const fn must_match(rule: StartRule) -> bool {
+    match rule {
+        StartRule::Match | StartRule::MatchIfReached => true,
+        StartRule::Reach | StartRule::Withdraw | StartRule::Optional => false,
+    }
+}
+
+/// Whether a plain start is refused if a source with this rule cannot be reached.
+const fn must_be_reached(rule: StartRule) -> bool {
+    match rule {
+        StartRule::Match | StartRule::Reach => true,
+        StartRule::MatchIfReached | StartRule::Withdraw | StartRule::Optional => false,
+    }
+}
+
+/// Whether a plain start may be refused because of a source with this rule.
+const fn may_refuse(rule: StartRule) -> bool {
+    must_match(rule) || must_be_reached(rule)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use broker_drift::{Class, Finding, FindingSeverity, SourceDrift, ToolDrift, unchecked};
-    use broker_model::{NodePath, SourceCause};
-
-    use StartRule::{Match, MatchIfReached, Optional};
-
-    impl StartupGate {
-        fn admits(&self, source: usize) -> bool {
-            self.state(source) == GateState::Open
-        }
-    }
-
-    fn path() -> NodePath {
-        NodePath::parse("/s").unwrap()
-    }
-
-    fn failed() -> Report {
-        unchecked(&path(), SourceCause::SpawnNotFound, "no such command", &[])
-    }
-
-    fn of_class(class: Class) -> Report {
-        let finding = Finding {
-            rule: "r",
-            class,
-            severity: FindingSeverity::Note,
-            pointer: String::new(),
-            old: None,
-            new: None,
-            witness: None,
-            message: String::new(),
-            remedy: String::new(),
-        };
-        Report {
-            sources: vec![SourceDrift {
-                source: path(),
-                class,
-                findings: vec![finding],
-            }],
-            ..Report::default()
-        }
-    }
-
-    async fn refusal(mode: StartMode, reports: [Report; 2]) -> (Option<RefusalCause>, bool) {
-        let gate = StartupGate::new(mode, vec![Match, Match]);
-        for (source, report) in reports.iter().enumerate() {
-            gate.settle(source, report);
-        }
-        let outcome = gate.outcome().await;
-        assert_eq!(
-            outcome.report.sources.len(),
-            reports.iter().map(|r| r.sources.len()).sum::<usize>()
-        );
-        (outcome.refuse, gate.admits(0))
-    }
-
-    #[tokio::test]
-    async fn plain_start_is_refused_for_drift_and_first_for_unchecked() {
-        use StartMode::Plain;
-        let same = Report::default;
-        assert_eq!(refusal(Plain, [same(), same()]).await, (None, true));
-        assert_eq!(
-            refusal(Plain, [of_class(Class::Same), of_class(Class::Added)]).await,
-            (None, true)
-        );
-        for class in [Class::Equivalent, Class::Text, Class::Unknown, Class::Gone] {
-            assert_eq!(
-                refusal(Plain, [same(), of_class(class)]).await,
-                (Some(RefusalCause::Drift), false),
-                "{class:?}"
-            );
-        }
-        assert_eq!(
-            refusal(Plain, [failed(), of_class(Class::Gone)]).await,
-            (Some(RefusalCause::Unchecked), false)
-        );
-    }
-
-    #[tokio::test]
-    async fn tool_moved_to_another_source_is_named_at_the_start() {
-        let at = |source: &str, class, digest: &str| {
-            let digest = Some(serde_json::json!({"digest": digest}));
-            let (rule, old, new) = match class {
-                Class::Gone => ("tool-gone", digest, None),
-                _ => ("tool-added", None, digest),
-            };
-            let one = &of_class(class).sources[0].findings[0];
-            Report {
-                tools: vec![ToolDrift {
-                    source: NodePath::parse(source).unwrap(),
-                    tool: "t".to_owned(),
-                    path: format!("{source}/t"),
-                    class,
-                    findings: vec![Finding {
-                        rule,
-                        old,
-                        new,
-                        ..one.clone()
-                    }],
-                }],
-                ..Report::default()
-            }
-        };
-        let gate = StartupGate::new(StartMode::Plain, vec![Match, Match]);
-        gate.settle(0, &at("/a", Class::Gone, "sha256/1:0a"));
-        gate.settle(1, &at("/b", Class::Added, "sha256/1:0a"));
-        let outcome = gate.outcome().await;
-        let found = &outcome.report.tools[0].findings[0];
-        assert_eq!(found.rule, "tool-moved");
-        assert!(found.message.contains("`/b/t`"), "{}", found.message);
-        assert_eq!(outcome.refuse, Some(RefusalCause::Drift));
-    }
-
-    #[tokio::test]
-    async fn tolerant_start_is_never_refused() {
-        let outcome = refusal(StartMode::Tolerant, [failed(), of_class(Class::Gone)]).await;
-        assert_eq!(outcome, (None, true));
-    }
-
-    #[test]
-    fn startup_gate_in_plain_mode_waits_for_every_required_source() {
-        let gate = StartupGate::new(StartMode::Plain, vec![Match, Match, Optional]);
-        gate.settle(2, &failed());
-        gate.settle(0, &Report::default());
-        assert!(!gate.admits(0) && !gate.admits(2) && !gate.is_ready());
-        gate.settle(1, &Report::default());
-        assert!(gate.admits(0) && gate.admits(1) && gate.admits(2) && gate.is_ready());
-        let gate = StartupGate::new(StartMode::Plain, vec![Match, Optional]);
-        gate.settle(0, &Report::default());
-        assert!(gate.admits(0) && !gate.admits(1));
-        assert_eq!(gate.state(1), GateState::Closed);
-        gate.stop_waiting(|_| failed());
-        assert_eq!(gate.state(1), GateState::Unreached);
-    }
-
-    #[test]
-    fn startup_gate_in_tolerant_mode_waits_for_the_source_of_a_call() {
-        let gate = StartupGate::new(StartMode::Tolerant, vec![Match, Match]);
-        assert!(!gate.admits(0));
-        gate.settle(0, &failed());
-        assert!(gate.admits(0) && !gate.admits(1) && !gate.is_ready());
-    }
-
-    #[tokio::test]
-    async fn startup_gate_without_required_sources_is_open() {
-        let gate = StartupGate::new(StartMode::Plain, vec![Optional]);
-        assert!(gate.outcome().await.refuse.is_none());
-        assert!(gate.is_ready());
-    }
-
-    /// The end of a start in which no source is awaited any longer: whether it is refused, and the
-    /// state of the gate for each source.
-    fn ended<const N: usize>(gate: &StartupGate) -> (Option<RefusalCause>, [GateState; N]) {
-        let outcome = gate.outcome.borrow().clone().expect("it is decided");
-        assert_eq!(gate.refusal().is_some(), outcome.refuse.is_some());
-        (
-            outcome.refuse,
-            std::array::from_fn(|source| gate.state(source)),
-        )
-    }
-
-    #[test]
-    fn startup_gate_opens_without_sources_that_need_not_be_reached() {
-        use GateState::{Closed, Open, Unreached};
-        let rules = || vec![MatchIfReached, Match, MatchIfReached];
-        let gate = StartupGate::new(StartMode::Plain, rules());
-        gate.settle(0, &failed());
-        gate.settle(1, &Report::default());
-        assert!(!gate.is_ready() && !gate.is_single_attempt(0));
-        assert_eq!(gate.state(1), Closed);
-        assert!(gate.stop_waiting(|_| failed()));
-        assert!(gate.is_ready());
-        assert_eq!(ended(&gate), (None, [Open, Open, Unreached]));
-        // Drift found later opens and refuses nothing.
-        let late = gate.settle(2, &of_class(Class::Gone));
-        assert_eq!((late.is_strict, late.opened), (false, false));
-        assert_eq!(ended(&gate), (None, [Open, Open, Open]));
-
-        // The start still needs the other source after that time.
-        let gate = StartupGate::new(StartMode::Plain, rules());
-        assert!(!gate.stop_waiting(|_| failed()));
-        assert_eq!(gate.state(0), Closed);
-        assert!(gate.settle(1, &Report::default()).opened);
-        assert_eq!(ended(&gate), (None, [Unreached, Open, Unreached]));
-    }
-
-    #[test]
-    fn startup_gate_is_refused_by_drift_that_is_found_before_it_opens() {
-        let start = || StartupGate::new(StartMode::Plain, vec![MatchIfReached, Match]);
-        // After a failure, and after the time for which the gate waits.
-        for before in [
-            |gate: &StartupGate| !gate.settle(0, &failed()).opened,
-            |gate: &StartupGate| !gate.stop_waiting(|_| failed()),
-        ] {
-            let gate = start();
-            assert!(before(&gate));
-            assert!(gate.settle(0, &of_class(Class::Text)).is_strict);
-            gate.settle(1, &Report::default());
-            assert_eq!(ended::<0>(&gate).0, Some(RefusalCause::Drift));
-        }
-        // A failure does not replace a comparison.
-        let gate = start();
-        gate.settle(0, &of_class(Class::Text));
-        gate.settle(0, &failed());
-        gate.settle(1, &Report::default());
-        assert_eq!(ended::<0>(&gate).0, Some(RefusalCause::Drift));
-        // A source that must be reached refuses the start by its failure.
-        let gate = start();
-        gate.settle(0, &failed());
-        gate.settle(1, &failed());
-        assert_eq!(ended::<0>(&gate).0, Some(RefusalCause::Unchecked));
-    }
-
-    #[test]
-    fn startup_gate_in_tolerant_mode_stops_waiting_for_sources_that_need_not_be_reached() {
-        use GateState::{Closed, Unreached};
-        let gate = StartupGate::new(StartMode::Tolerant, vec![MatchIfReached, Match]);
-        assert_eq!(gate.state(0), Closed);
-        gate.stop_waiting(|_| failed());
-        assert_eq!((gate.state(0), gate.state(1)), (Unreached, Closed));
-        gate.settle(1, &Report::default());
-        assert!(gate.is_ready());
-    }
-}
+mod tests;

@@ -150,7 +150,7 @@ async fn call_that_is_refused_never_reaches_the_server() {
     assert!(broker.sources.iter().all(|source| source.seen().is_empty()));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn call_in_a_tolerant_start_waits_for_the_verdict_of_its_source() {
     let broker = fixture(StartMode::Tolerant);
     broker.matches(1);
@@ -165,8 +165,9 @@ async fn call_in_a_tolerant_start_waits_for_the_verdict_of_its_source() {
         .call("/a/echo", json!({"text": ""}))
         .await
         .unwrap_err();
-    assert_eq!(other.code, CallCode::Starting);
-    assert!(!broker.core.health().ready);
+    assert_eq!((other.code, other.has_waited), (CallCode::Starting, true));
+    let details = json!({"waited_s": 10.0, "retry_after_s": 5});
+    assert_eq!(other.details, Some(details));
     // A failure is an outcome, too: from then on a call may wake the source.
     let failure = SourceFailure::new(SourceCause::SpawnNotFound, "`server` was not found");
     broker.sources[0].set(State::Failed, Some(failure.clone()));

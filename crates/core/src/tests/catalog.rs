@@ -98,12 +98,12 @@ async fn path_invalid_or_unknown_is_refused_with_suggestions() {
 #[tokio::test]
 async fn suggestions_of_one_request_share_a_step_budget() {
     let core = fixture(StartMode::Plain).core;
-    let view = core.0.drift_state.view.load();
-    let caller = core.0.caller(&CALLER);
+    let view = core.inner().drift_state.view.load();
+    let caller = core.inner().caller(&CALLER);
     let mut budget = Budget::default();
     budget.names = 4;
     let mut suggested = |path| {
-        lookup::resolve_within(core.0.scope(&view, &caller), path, &mut budget)
+        lookup::resolve_within(core.inner().scope(&view, &caller), path, &mut budget)
             .unwrap_err()
             .did_you_mean
     };

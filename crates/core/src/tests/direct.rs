@@ -152,7 +152,7 @@ async fn tool_changes_grow_only_if_other_tools_are_listed() {
     assert!(!has_grown(), "it is still withdrawn");
     broker.matches(0);
     assert!(has_grown(), "it comes back");
-    let drift_state = &broker.core.0.drift_state;
+    let drift_state = broker.core.inner().drift_state.clone();
     drift_state.hide([1].into());
     assert!(has_grown(), "a reload hides `/a/echo` instead of `/a/twin`");
     drift_state.hide([1].into());
@@ -163,7 +163,7 @@ async fn tool_changes_grow_only_if_other_tools_are_listed() {
 async fn settings_change_the_list_only_through_output_schemas() {
     let core = |echo: Value, twin: Value| {
         let over = json!({"tool_overrides": {"echo": echo, "twin": twin}});
-        setup(StartMode::Plain, over, json!({})).unwrap().0
+        setup(StartMode::Plain, over, json!({})).unwrap().inner()
     };
     let cut = || json!({"max_output_chars": 600});
     let before = core(json!({}), json!({}));

@@ -38,6 +38,8 @@ pub(super) fn snapshot(names: &[&str]) -> Snapshot {
     });
     Snapshot {
         resources: Vec::new(),
+        left_out: Vec::new(),
+        warnings: Vec::new(),
         server_info: json!({"name": "fixture", "version": "1"}),
         protocol_version: "2025-11-25".to_owned(),
         capabilities: json!({"tools": {}}),
@@ -131,6 +133,7 @@ pub(super) fn catalog() -> &'static Catalog {
                     list_head,
                     header_params: &[],
                     idempotent: false,
+                    unvalidated: false,
                     allow: u64::MAX,
                     narrowed: &[],
                     deny: &[],
@@ -312,6 +315,12 @@ pub(super) fn fixture_with(rules: Value) -> Fixture {
     served(setup_of(&config, StartMode::Plain).unwrap())
 }
 
+/// The same with these further members of both sources.
+pub(super) fn fixture_with_members(rules: Value, members: Value) -> Fixture {
+    let config = config_with(members.clone(), members, Some(access(rules)));
+    served(setup_of(&config, StartMode::Plain).unwrap())
+}
+
 /// A broker that shows denials, whose callers may only use `/a/twin`. It hides `/a/echo` and all tools of `/a/deep/b`.
 pub(super) fn fixture_that_shows_denials() -> Fixture {
     let rules = json!([{"allow": ["/a/twin"], "to": ["*"]}]);
@@ -336,7 +345,7 @@ fn served(core: Core) -> Fixture {
         let state = SharedSlotState::new(Phase::Active, 1);
         RunningSource::new(Upstream::Fake(fake.clone()), None, state)
     });
-    core.0.adopt(slots.collect());
+    core.inner().adopt(slots.collect());
     Fixture { core, sources }
 }
 
@@ -352,7 +361,7 @@ impl Fixture {
     }
 
     pub(super) fn lists(&self, source: usize, snapshot: &Snapshot) -> broker_mcp::Verdict {
-        let inner = &self.core.0;
+        let inner = self.core.inner();
         let running = inner.slots.get().expect("it was adopted")[source].load_full();
         let drift_check = SlotDriftCheck {
             drift_state: inner.drift_state.clone(),
@@ -373,7 +382,7 @@ impl Fixture {
             .core
             .prepare(&config, &environment, Path::new("."))
             .unwrap();
-        let inner = &self.core.0;
+        let inner = self.core.inner();
         inner.drift_state.hide(prepared.hidden);
         inner.policy.store(prepared.policy);
         inner.drift_state.count_tool_change();

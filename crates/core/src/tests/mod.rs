@@ -12,5 +12,6 @@ mod interleavings;
 mod restrict;
 mod search;
 mod start;
+mod start_wait;
 mod subtrees;
 mod summaries;

@@ -22,7 +22,7 @@ fn failure() -> SourceFailure {
 }
 
 async fn settled(broker: &Fixture, source: usize) {
-    while !broker.core.0.drift_state.gate.is_settled(source) {
+    while !broker.core.inner().drift_state.gate.is_settled(source) {
         tokio::task::yield_now().await;
     }
 }

@@ -88,6 +88,8 @@ pub struct AccessChange {
 pub struct AccessTool {
     /// The node on which its source is mounted.
     pub source: NodePath,
+    /// Its path without the digits of a derived alias.
+    pub readable: Option<String>,
     /// Its reviewed hints.
     pub hints: Hints,
 }
@@ -173,6 +175,7 @@ impl Side {
             .iter()
             .map(|path| ToolFacts {
                 path,
+                readable: tools.get(*path).and_then(|tool| tool.readable.clone()),
                 hints: tools.get(*path).map_or(Hints::of(None), |tool| tool.hints),
             })
             .collect();
@@ -183,7 +186,7 @@ impl Side {
                 return None;
             }
             let rules = access.rules.iter().enumerate();
-            let rules = rules.filter(|(_, rule)| rule.matches(fact.path, fact.hints));
+            let rules = rules.filter(|(_, rule)| rule.matches(fact));
             Some(rules.map(|(index, _)| index).collect())
         });
         let matched = matched.collect();

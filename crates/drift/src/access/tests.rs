@@ -16,6 +16,7 @@ fn tools(all: &[(&str, Value)]) -> AccessTools {
     let tool = |(path, hints): &(&str, Value)| {
         let tool = AccessTool {
             source: NodePath::root(),
+            readable: None,
             hints: Hints::of(Some(hints)),
         };
         ((*path).to_owned(), tool)

@@ -8,9 +8,12 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 use broker_memory::MemoryBudget;
+use broker_model::LeftOutCode;
 use broker_model::NodePath;
 use broker_model::config::Limits;
+use broker_model::left_out::LeftOut;
 use broker_model::redact::{Redactor, Secret};
+use broker_model::trust::Exposure;
 use broker_model::url::HttpUrl;
 use http::header::{AUTHORIZATION, HeaderMap};
 use serde_json::{Map, Value};
@@ -155,7 +158,7 @@ impl HttpClient {
     /// a server without sessions.
     pub fn session_id(&self) -> Option<String> {
         match &*self.state() {
-            State::Open(session) => session.session_id().map(str::to_owned),
+            State::Open(session) => session.session_id(),
             State::New | State::Closed => None,
         }
     }
@@ -272,6 +275,12 @@ impl HttpClient {
 
     async fn listed(&self, session: &Session) -> Result<Vec<Map<String, Value>>, ClientError> {
         let snapshot = session.snapshot().await?;
+        let is_cut = |part: &&LeftOut| part.code == LeftOutCode::ListCut;
+        if let Some(part) = snapshot.left_out.iter().find(is_cut) {
+            // A part of a list would look like the whole list.
+            let reason = part.reason.clone();
+            return Err(ClientError::new(ClientErrorKind::Protocol, reason));
+        }
         let read = move || snapshot.tools.iter().map(|tool| tool.read()).collect();
         let read = self.spec.concurrency.parse_aside(read).await;
         read.map_err(|error| {
@@ -305,6 +314,7 @@ fn spec_of(http: HttpSpec, token: Option<&str>) -> SourceSpec {
         line_bytes: limits.line_bytes,
         listing_bytes: limits.listing_bytes,
         lists: ItemLists::default(),
+        exposure: Exposure::of_everything(),
         max_in_flight: MAX_IN_FLIGHT,
         instances: 1,
         queue: MAX_QUEUED_CALLS,

@@ -27,7 +27,7 @@ use crate::failure::SourceFailure;
 use crate::masks::Masks;
 use crate::right::CallRight;
 use crate::session::{CallTime, Opening};
-use crate::spec::SourceSpec;
+use crate::spec::{Endpoint, SourceSpec};
 
 use outgoing::Outgoing;
 pub use table::RawResult;
@@ -66,6 +66,8 @@ enum Command {
     /// Cancels a request of which nothing was written.
     CancelUnsent(u64),
     Notify(Bytes),
+    /// The server refused this request, which it did not execute; the end of the connection follows.
+    Refused(u64),
     Close(SourceFailure),
     Exited,
 }
@@ -115,12 +117,16 @@ pub(crate) struct HttpRefusal {
 pub(crate) struct Closer(mpsc::WeakSender<Command>);
 
 impl Closer {
-    /// Ends the connection: pending requests fail with `reason`.
-    pub(crate) async fn close(self, reason: SourceFailure) {
-        if let Some(commands) = self.0.upgrade()
-            && commands.send(Command::Close(reason)).await.is_err()
-        {
-            tracing::trace!("the connection has already ended");
+    /// Ends the connection: pending requests fail with `reason`. The server did not execute the request `refused`.
+    pub(crate) async fn close(self, reason: SourceFailure, refused: Option<u64>) {
+        let Some(commands) = self.0.upgrade() else {
+            return;
+        };
+        let refused = refused.map(Command::Refused);
+        for command in refused.into_iter().chain([Command::Close(reason)]) {
+            if commands.send(command).await.is_err() {
+                tracing::trace!("the connection has already ended");
+            }
         }
     }
 }
@@ -168,6 +174,11 @@ impl Connection {
             tail: opening.tail.clone(),
             masks: Masks::of(spec),
             source: spec.source.as_str().to_owned(),
+            skips_prefix: match spec.endpoint {
+                Endpoint::Process(_) => true,
+                Endpoint::Http(_) | Endpoint::Unavailable(_) => false,
+            },
+            refused: None,
             noise_logged: false,
             repair_logged: false,
         };

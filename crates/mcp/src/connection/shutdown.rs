@@ -122,7 +122,7 @@ impl ConnectionTask {
     fn fail_pending(&mut self) {
         let (waiting, queue) = self.table.clear();
         for (id, waiting) in waiting {
-            let begun = !self.outgoing.withdraw(id);
+            let begun = !self.outgoing.withdraw(id) && self.refused != Some(id);
             self.release(waiting.kind);
             answer(waiting.reply, Reply::Gone { begun });
         }

@@ -15,6 +15,7 @@ use broker_wire::{
     Batch, Frame, Framer, Id, Incoming, Messages, Problem, Raw, cancelled_request, read_server_line,
 };
 use bytes::Bytes;
+use memchr::memchr;
 use tokio::io::AsyncReadExt;
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::{mpsc, watch};
@@ -37,6 +38,8 @@ const MAX_COMMANDS: usize = 64;
 const MAX_TURN_BYTES: usize = 1 << 20;
 /// The minimum number of bytes that a message counts towards `MAX_TURN_BYTES`.
 const MIN_MESSAGE_BYTES: usize = 4 << 10;
+/// The maximum bytes of text that are skipped before the first answer of a process.
+const MAX_PREFIX_BYTES: usize = 1 << 10;
 
 /// The extent to which the bytes that were read have been processed.
 enum TurnOutcome {
@@ -68,6 +71,10 @@ pub(super) struct ConnectionTask {
     pub(super) tail: StderrTail,
     pub(super) masks: Masks,
     pub(super) source: String,
+    /// Whether text before a message is skipped in the answer that comes next: until the first answer of a process.
+    pub(super) skips_prefix: bool,
+    /// The request with whose refusal the server ended the connection.
+    pub(super) refused: Option<u64>,
     pub(super) noise_logged: bool,
     pub(super) repair_logged: bool,
 }
@@ -193,6 +200,7 @@ impl ConnectionTask {
             Command::Cancel(id) => self.cancel(id),
             Command::CancelUnsent(id) => self.cancel_unsent(id),
             Command::Notify(line) => self.outgoing.push(line),
+            Command::Refused(id) => self.refused = Some(id),
             Command::Close(reason) => return Some(End::Closed(Some(reason))),
             Command::Exited => return Some(End::Exited),
         }
@@ -247,6 +255,10 @@ impl ConnectionTask {
     }
 
     pub(super) fn take_line(&mut self, line: Bytes) {
+        let line = match self.skips_prefix {
+            true => self.without_prefix(line),
+            false => line,
+        };
         let parsed = read_server_line(line.clone(), self.framer.account());
         if parsed.repaired {
             self.counters.add_invalid_utf8_line();
@@ -258,6 +270,27 @@ impl ConnectionTask {
             Messages::One(message) => self.take_message(message, &line, parsed.repaired),
             Messages::Many(batch) => self.batch = Some((batch, line, parsed.repaired)),
         }
+    }
+
+    /// The line from its first `{` on, if that is the answer to an opening request. A program may write a text without
+    /// a line end, such as a banner, before its server writes the first answer.
+    fn without_prefix(&mut self, line: Bytes) -> Bytes {
+        let head = &line[..line.len().min(MAX_PREFIX_BYTES)];
+        let Some(at) = memchr(b'{', head).filter(|at| *at > 0) else {
+            return line;
+        };
+        let rest = line.slice(at..);
+        let parsed = read_server_line(rest.clone(), self.framer.account());
+        let answered = match parsed.messages {
+            Messages::One(Incoming::Response { id: Some(id), .. }) => id.number(),
+            Messages::One(_) | Messages::Many(_) => None,
+        };
+        let kind = answered.and_then(|id| self.table.kind(id));
+        if kind != Some(RequestKind::Opening) {
+            return line;
+        }
+        self.log_noise(&line.slice(..at));
+        rest
     }
 
     fn take_message(&mut self, message: Incoming, line: &Bytes, repaired: bool) {
@@ -385,6 +418,7 @@ impl ConnectionTask {
             }
             return;
         };
+        self.skips_prefix = false;
         self.release(waiting.kind);
         answer(waiting.reply, reply);
         self.advance_queue();

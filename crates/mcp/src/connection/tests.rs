@@ -151,6 +151,8 @@ impl ConnectionFixture {
             tail: StderrTail::new(broker_model::redact::Redactor::default()),
             masks: crate::masks::Masks::default(),
             source: "/x".to_owned(),
+            skips_prefix: true,
+            refused: None,
             noise_logged: false,
             repair_logged: false,
         };

@@ -45,6 +45,27 @@ pub(super) struct Client {
     account: Account,
 }
 
+/// What happens when a server refuses the token of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TokenRenewal {
+    /// The token is replaced, and the request is sent again with the next one.
+    Resend,
+    /// The token is replaced for later requests.
+    Replace,
+    /// The token stays.
+    Keep,
+}
+
+/// A request as it is sent to a target.
+#[derive(Clone, Copy)]
+struct Outgoing<'a> {
+    method: &'a Method,
+    headers: &'a HeaderMap,
+    body: Option<&'a Bytes>,
+    /// Whether it may still be sent, once there is a connection for it.
+    may_send: &'a (dyn Fn() -> bool + Sync),
+}
+
 /// Why a request has no answer.
 #[derive(Debug)]
 pub(super) struct SendError {
@@ -95,6 +116,11 @@ impl Client {
         self.target.url()
     }
 
+    /// The account to which answers are charged.
+    pub(super) const fn account(&self) -> &Account {
+        &self.account
+    }
+
     /// The URL without its query and without secrets, for messages.
     pub(super) fn shown_url(&self) -> &str {
         &self.shown_url
@@ -112,20 +138,32 @@ impl Client {
         headers: &HeaderMap,
         body: Option<&Bytes>,
     ) -> Result<Response, SendError> {
-        self.send_to_target(&self.target, method, headers, body, &|| true)
-            .await
+        let request = Outgoing {
+            method,
+            headers,
+            body,
+            may_send: &|| true,
+        };
+        let sent = self.send_to_target(&self.target, request, TokenRenewal::Resend);
+        sent.await.map(|(answer, _)| answer)
     }
 
-    /// Sends a call to the URL of the server, unless the `right` to it ends before it could be sent.
-    pub(super) async fn send_call(
+    /// Sends a message to the URL of the server, unless the `right` to it ends before it could be sent. Returns also
+    /// whether the token of the source was replaced.
+    pub(super) async fn send_message(
         &self,
         headers: &HeaderMap,
         body: &Bytes,
         right: Option<&CallRight<'_>>,
-    ) -> Result<Response, SendError> {
-        let may_send = || !right.is_some_and(CallRight::has_ended);
-        self.send_to_target(&self.target, &Method::POST, headers, Some(body), &may_send)
-            .await
+        renewal: TokenRenewal,
+    ) -> Result<(Response, bool), SendError> {
+        let request = Outgoing {
+            method: &Method::POST,
+            headers,
+            body: Some(body),
+            may_send: &|| !right.is_some_and(CallRight::has_ended),
+        };
+        self.send_to_target(&self.target, request, renewal).await
     }
 
     /// A public document of the server, if it has at most `max_bytes`. Sends neither credentials nor other headers of
@@ -150,49 +188,59 @@ impl Client {
         body: Option<&Bytes>,
     ) -> Result<Response, SendError> {
         let target = self.target(url).map_err(SendError::unsent)?;
-        self.send_to_target(&target, method, headers, body, &|| true)
-            .await
+        let request = Outgoing {
+            method,
+            headers,
+            body,
+            may_send: &|| true,
+        };
+        let sent = self.send_to_target(&target, request, TokenRenewal::Resend);
+        sent.await.map(|(answer, _)| answer)
     }
 
-    /// Sends a request. A token that the server refuses is replaced once, if there is another one.
+    /// Sends a request. A token that the server refuses is replaced at most once, if there is another one; returns
+    /// also whether it was.
     async fn send_to_target(
         &self,
         target: &Target,
-        method: &Method,
-        headers: &HeaderMap,
-        body: Option<&Bytes>,
-        may_send: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Response, SendError> {
+        request: Outgoing<'_>,
+        renewal: TokenRenewal,
+    ) -> Result<(Response, bool), SendError> {
         let Some(source) = &self.token else {
-            return self
-                .follow(target, method, headers, (body, may_send), None)
-                .await;
+            let answer = self.follow(target, request, None).await?;
+            return Ok((answer, false));
         };
         let token = source.token(None).await.map_err(SendError::unsent)?;
-        let answer = self
-            .follow(target, method, headers, (body, may_send), Some(&token))
-            .await?;
-        if !is_token_refused(&answer) {
-            return Ok(answer);
+        let answer = self.follow(target, request, Some(&token)).await?;
+        if renewal == TokenRenewal::Keep || !is_token_refused(&answer) {
+            return Ok((answer, false));
         }
         let other = source.token(Some(&token)).await;
         let other = other.map_err(SendError::unsent)?;
-        if other == token {
-            return Ok(answer);
+        match renewal {
+            TokenRenewal::Resend if other != token => {
+                let answer = self.follow(target, request, Some(&other)).await?;
+                Ok((answer, true))
+            }
+            TokenRenewal::Resend | TokenRenewal::Replace | TokenRenewal::Keep => {
+                Ok((answer, other != token))
+            }
         }
-        self.follow(target, method, headers, (body, may_send), Some(&other))
-            .await
     }
 
     /// Sends a request, and again to where 307 and 308 lead within the origin.
     async fn follow(
         &self,
         target: &Target,
-        method: &Method,
-        headers: &HeaderMap,
-        (body, may_send): (Option<&Bytes>, &(dyn Fn() -> bool + Sync)),
+        request: Outgoing<'_>,
         token: Option<&Token>,
     ) -> Result<Response, SendError> {
+        let Outgoing {
+            method,
+            headers,
+            body,
+            may_send,
+        } = request;
         let (mut begun, mut last_status) = (false, None);
         let mut redirected = None;
         for _ in 0..=MAX_REDIRECTS {

@@ -70,6 +70,12 @@ impl LinkState {
         self.finish(SourceFailure::new(SourceCause::SessionEnded, message));
     }
 
+    /// Ends the link because an error of the server says that it does not know the session.
+    pub(super) fn session_lost(&self) {
+        let message = "an error of the server says that it does not know the session";
+        self.finish(SourceFailure::new(SourceCause::SessionEnded, message));
+    }
+
     /// Returns when requests under way are to end without an answer. If the server ended the session, or failed other
     /// requests, it may still answer these: each of them then reports its own outcome.
     pub(super) async fn abandoned(&self) {

@@ -10,7 +10,8 @@ use broker_model::SourceCause;
 use broker_model::text::shown_line;
 use broker_wire::SseDecoder;
 use bytes::{Bytes, BytesMut};
-use http::{Method, StatusCode};
+use http::Method;
+use serde::Deserialize;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::watch;
@@ -18,10 +19,11 @@ use tokio::time::timeout;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use url::Url;
 
-use super::auth::is_refusal;
+use super::auth::{Challenge, is_refusal};
 use super::client::Client;
 use super::exchange::without_newline;
 use super::headers::{self, EVENT_STREAM};
+use super::lost_session::LostSession;
 use super::pause;
 use super::spec::HttpSpec;
 use crate::connection::{Connection, pipes};
@@ -75,12 +77,12 @@ impl EventLink {
         let outgoing = post_lines(client, endpoint, pipes.input);
         let until = stopped.clone();
         opening.tasks.spawn(async move {
-            let failure = tokio::select! {
+            let (failure, refused) = tokio::select! {
                 () = until.cancelled() => return,
-                failure = incoming => failure,
-                failure = outgoing => failure,
+                failure = incoming => (failure, None),
+                failed = outgoing => failed,
             };
-            closer.close(failure).await;
+            closer.close(failure, refused).await;
         });
         Ok(Self {
             connection,
@@ -105,7 +107,8 @@ async fn open_stream(
     let sent = client.send(&Method::GET, &headers::of_stream(), None).await;
     let mut answer = sent.map_err(|error| error.failure)?;
     if is_refusal(answer.status()) {
-        return Err(client.refusal(answer).await);
+        let challenge = Challenge::of(answer.headers());
+        return Err(client.refusal(answer.status(), &challenge).await);
     }
     if !answer.status().is_success() || !headers::is_media(answer.headers(), EVENT_STREAM) {
         let status = answer.status().as_u16();
@@ -193,46 +196,69 @@ fn one_line(data: Bytes) -> BytesMut {
     line
 }
 
-/// Posts each line, in order.
-async fn post_lines(client: Arc<Client>, endpoint: Url, input: ChildStdout) -> SourceFailure {
+/// Posts each line, in order. Returns why that ended, and the id of the request that the server refused with its
+/// session, without executing it.
+async fn post_lines(
+    client: Arc<Client>,
+    endpoint: Url,
+    input: ChildStdout,
+) -> (SourceFailure, Option<u64>) {
     let mut input = BufReader::new(input);
     let headers = headers::of_post();
     loop {
         let mut line = Vec::new();
         match input.read_until(b'\n', &mut line).await {
-            Ok(0) | Err(_) => return ended(),
+            Ok(0) | Err(_) => return (ended(), None),
             Ok(_) => {}
         }
         let body = without_newline(line.into());
         let sent = client.send_to(endpoint.clone(), &Method::POST, &headers, Some(&body));
         match timeout(POST_TIMEOUT, sent).await {
             Ok(Ok(answer)) if answer.status().is_success() => {}
-            Ok(Ok(answer)) if is_refusal(answer.status()) => return client.refusal(answer).await,
-            Ok(Ok(answer)) => return refused(&answer),
-            Ok(Err(error)) => return error.failure,
+            Ok(Ok(answer)) => return refused(&client, answer, &body).await,
+            Ok(Err(error)) => return (error.failure, None),
             Err(_) => {
                 let seconds = POST_TIMEOUT.as_secs();
                 let message = format!("the server took no message within {seconds} s");
-                return SourceFailure::new(SourceCause::Unreachable, message);
+                let failure = SourceFailure::new(SourceCause::Unreachable, message);
+                return (failure, None);
             }
         }
     }
 }
 
-fn refused(answer: &Response) -> SourceFailure {
-    let status = answer.status();
-    let cause = match status {
-        StatusCode::NOT_FOUND => SourceCause::SessionEnded,
-        _ => SourceCause::Unreachable,
+/// The end of the link after a message that the server refused, and the id of the request in it if the server does not
+/// know the session, which the URL for messages names.
+async fn refused(client: &Client, answer: Response, body: &[u8]) -> (SourceFailure, Option<u64>) {
+    let (status, challenge) = (answer.status(), Challenge::of(answer.headers()));
+    let retry_after = pause::asked_wait(&answer, SystemTime::now());
+    let lost = client.lost_session(answer).await;
+    if is_refusal(status) && lost.is_none() {
+        return (client.refusal(status, &challenge).await, None);
+    }
+    let request = match lost {
+        Some(LostSession::Refused) => serde_json::from_slice::<PostedId>(body).ok(),
+        Some(LostSession::Error) | None => None,
+    };
+    let cause = match lost {
+        Some(_) => SourceCause::SessionEnded,
+        None => SourceCause::Unreachable,
     };
     let message = format!(
         "the server refused a message with HTTP status {}",
         status.as_u16()
     );
-    SourceFailure {
-        retry_after: pause::asked_wait(answer, SystemTime::now()),
+    let failure = SourceFailure {
+        retry_after,
         ..SourceFailure::new(cause, message)
-    }
+    };
+    (failure, request.and_then(|request| request.id))
+}
+
+/// The id of a request of the broker.
+#[derive(Deserialize)]
+struct PostedId {
+    id: Option<u64>,
 }
 
 fn ended() -> SourceFailure {

@@ -18,10 +18,11 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 use super::LinkState;
-use super::auth::is_refusal;
+use super::auth::{Challenge, is_refusal};
 use super::body::{self, BodyError};
-use super::client::SendError;
+use super::client::{SendError, TokenRenewal};
 use super::headers::{self, EVENT_STREAM, JSON, LAST_EVENT_ID};
+use super::lost_session::is_error_of_session;
 use crate::connection::{HttpRefusal, RawResult, RequestError, RequestKind, wait_extended};
 use crate::events::RequestEvents;
 use crate::failure::SourceFailure;
@@ -139,32 +140,66 @@ impl<'a> Exchange<'a> {
             })));
         }
         self.begun.store(true, Ordering::Relaxed);
-        let sent = state
-            .client
-            .send_call(&self.headers, &self.body, self.right)
-            .await;
-        let answer = sent.map_err(|error| self.unsent(error))?;
+        let answer = self.send(kind).await?;
         let status = answer.status();
         if !status.is_success() {
             return Err(self.refused(kind, answer).await);
         }
         let is_opening =
             state.era().is_none() && !self.headers.contains_key(headers::PROTOCOL_VERSION);
-        state.check_headers(answer.headers(), is_opening)?;
-        if headers::is_media(answer.headers(), JSON) {
+        let other_session = state.check_headers(answer.headers(), is_opening)?;
+        let outcome = if headers::is_media(answer.headers(), JSON) {
             let body = self.read(answer).await?;
-            return self.take_body(body);
+            self.take_body(body)
+        } else if headers::is_media(answer.headers(), EVENT_STREAM) {
+            self.take_stream(answer).await
+        } else {
+            Err(RequestError::Broken(
+                format!(
+                    "the server answered with HTTP status {} and neither JSON nor a stream of events",
+                    status.as_u16()
+                )
+                .into(),
+            ))
+        };
+        let sent_session = self.headers.get(headers::SESSION_ID);
+        match (&outcome, sent_session) {
+            (Err(RequestError::Error(error)), Some(_)) if is_error_of_session(error) => {
+                state.session_lost();
+                return Err(state.gone(true));
+            }
+            (Ok(_) | Err(RequestError::Error(_)), Some(sent)) => {
+                if let Some(named) = other_session {
+                    state.session.rotate(sent, named);
+                }
+            }
+            _ => {}
         }
-        if headers::is_media(answer.headers(), EVENT_STREAM) {
-            return self.take_stream(answer).await;
+        outcome
+    }
+
+    /// Sends the request. Opening requests have at most two credentials that are refused.
+    async fn send(&self, kind: RequestKind) -> Result<Response, RequestError> {
+        let (state, opening) = (self.state, &self.state.opening);
+        let renewal = match kind {
+            RequestKind::Opening if opening.is_refused.load(Ordering::Relaxed) => {
+                TokenRenewal::Keep
+            }
+            _ if self.is_probe(kind) => TokenRenewal::Replace,
+            _ => TokenRenewal::Resend,
+        };
+        let sent = (state.client).send_message(&self.headers, &self.body, self.right, renewal);
+        let (answer, has_new_token) = sent.await.map_err(|error| self.unsent(error))?;
+        if kind == RequestKind::Opening && is_refusal(answer.status()) {
+            opening.is_refused.store(true, Ordering::Relaxed);
+            (opening.has_new_token).fetch_or(has_new_token, Ordering::Relaxed);
         }
-        Err(RequestError::Broken(
-            format!(
-                "the server answered with HTTP status {} and neither JSON nor a stream of events",
-                status.as_u16()
-            )
-            .into(),
-        ))
+        Ok(answer)
+    }
+
+    /// Whether it is `server/discover`, with which the broker asks for the modern era.
+    fn is_probe(&self, kind: RequestKind) -> bool {
+        kind == RequestKind::Opening && self.headers.contains_key(headers::PROTOCOL_VERSION)
     }
 
     async fn read(&self, answer: Response) -> Result<Bytes, RequestError> {
@@ -273,18 +308,21 @@ impl<'a> Exchange<'a> {
         };
         let status = answer.status();
         if status.is_success() && headers::is_media(answer.headers(), EVENT_STREAM) {
-            state.check_headers(answer.headers(), false)?;
+            state.check_stream_headers(answer.headers())?;
             return Ok(Some(answer));
         }
         if state.postpone(&answer) {
             return Ok(None);
         }
-        if is_refusal(status) {
-            state.credentials_refused(answer).await;
+        let challenge = Challenge::of(answer.headers());
+        if headers.contains_key(headers::SESSION_ID)
+            && state.client.lost_session(answer).await.is_some()
+        {
+            state.session_ended(status);
             return Err(state.gone(true));
         }
-        if status == StatusCode::NOT_FOUND && headers.contains_key(headers::SESSION_ID) {
-            state.session_ended(status);
+        if is_refusal(status) {
+            state.credentials_refused(status, challenge).await;
             return Err(state.gone(true));
         }
         let status = status.as_u16();
@@ -334,13 +372,13 @@ impl<'a> Exchange<'a> {
 }
 
 impl LinkState {
-    /// Keeps the session id of an answer to `initialize`, which `is_opening` says it is. Any other answer must not name
-    /// another session. Fails also for a body that the HTTP library has not decoded.
+    /// Keeps the session id of an answer to `initialize`, which `is_opening` says it is. Returns the id of another
+    /// session that any other answer names. Fails for a body that the HTTP library has not decoded.
     pub(super) fn check_headers(
         &self,
         headers: &HeaderMap,
         is_opening: bool,
-    ) -> Result<(), RequestError> {
+    ) -> Result<Option<HeaderValue>, RequestError> {
         let encoding = headers.get(CONTENT_ENCODING);
         if let Some(encoding) = encoding.filter(|encoding| *encoding != "identity") {
             let encoding = String::from_utf8_lossy(encoding.as_bytes());
@@ -351,17 +389,24 @@ impl LinkState {
         }
         let session = headers::session_id(headers);
         let session = session.map_err(|reason| RequestError::Broken(reason.into()))?;
-        let Some(session) = session else {
-            return Ok(());
+        let Some(named) = session else {
+            return Ok(None);
         };
-        if is_opening && self.session.set(session.clone()).is_ok() {
-            return Ok(());
+        if is_opening {
+            self.session.open(named);
+            return Ok(None);
         }
-        match self.session.get() {
-            Some(own) if *own != session => Err(RequestError::Broken(
+        let own = self.session.get();
+        Ok(own.filter(|own| *own != named).map(|_| named))
+    }
+
+    /// Checks the headers of a stream that answers no POST; it must not name another session.
+    pub(super) fn check_stream_headers(&self, headers: &HeaderMap) -> Result<(), RequestError> {
+        match self.check_headers(headers, false)? {
+            Some(_) => Err(RequestError::Broken(
                 "the server answered for another session".into(),
             )),
-            _ => Ok(()),
+            None => Ok(()),
         }
     }
 }

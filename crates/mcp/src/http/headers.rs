@@ -113,6 +113,10 @@ fn text_of(argument: &str, kind: HeaderParamKind) -> Option<String> {
 
 /// The decimal digits of an integer, which JSON may write with a fraction or an exponent.
 fn decimal(number: &str) -> Option<String> {
+    if !number.contains(['.', 'e', 'E']) {
+        // An integer of any size has its digits.
+        return broker_model::json::number_value(number).map(|_| number.to_owned());
+    }
     let number: serde_json::Number = serde_json::from_str(number).ok()?;
     if number.is_i64() || number.is_u64() {
         return Some(number.to_string());
@@ -154,22 +158,19 @@ pub(super) fn is_media(headers: &HeaderMap, media: &str) -> bool {
 pub(crate) struct ToolParams(RwLock<HashMap<String, Arc<[HeaderParam]>>>);
 
 impl ToolParams {
-    /// Takes the parameters of all tools, and removes tools that a client over HTTP must not use; returns their
-    /// names.
-    pub(crate) fn replace(&self, tools: &mut Vec<ListedTool>) -> Vec<String> {
-        let (mut all, mut refused) = (HashMap::new(), Vec::new());
-        tools.retain(|tool| match of_tool(&tool.read()) {
+    /// Takes the parameters of all tools, and removes and returns the tools that a client over HTTP must not use.
+    pub(crate) fn replace(&self, tools: &mut Vec<ListedTool>) -> Vec<ListedTool> {
+        let mut all = HashMap::new();
+        let is_refused = |tool: &mut ListedTool| match of_tool(&tool.read()) {
             Some(params) if params.len() <= MAX_PARAMS => {
                 if !params.is_empty() {
                     all.insert(tool.name().to_owned(), params.into());
                 }
-                true
-            }
-            _ => {
-                refused.push(tool.name().to_owned());
                 false
             }
-        });
+            _ => true,
+        };
+        let refused = tools.extract_if(.., is_refused).collect();
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = all;
         refused
     }

@@ -9,6 +9,7 @@ use bytes::{Buf as _, Bytes};
 
 use super::LinkState;
 use super::exchange::without_newline;
+use super::lost_session::is_error_of_session;
 use crate::connection::{RawResult, RequestError};
 use crate::events::{self, Delivery, RequestEvents};
 use crate::request;
@@ -177,6 +178,12 @@ impl LinkState {
                 self.counters.add_dropped_progress();
             }
             Incoming::Request { id, method, .. } => self.answer(&id, &method),
+            Incoming::Response {
+                id: None,
+                outcome: Err(error),
+            } if self.session.get().is_some() && is_error_of_session(error.bytes()) => {
+                self.session_lost();
+            }
             Incoming::Response { .. } => self.counters.add_unknown_id(),
             Incoming::Notification { .. } => {}
             Incoming::Invalid { .. } => self.counters.add_noise_line(),

@@ -12,8 +12,10 @@ mod close;
 mod event_link;
 mod exchange;
 mod headers;
+mod lost_session;
 mod messages;
 mod pause;
+mod session_id;
 mod spec;
 mod stream;
 
@@ -46,11 +48,13 @@ use breaker::Breaker;
 use broker_process::StopDeadline;
 use client::Client;
 use exchange::Exchange;
+use session_id::SessionId;
 
 pub(crate) use auth::TokenCache;
 pub(crate) use event_link::EventLink;
 pub(crate) use headers::{ToolParams, visible_value};
 pub(crate) use pause::Pause;
+pub(crate) use session_id::ReopenPace;
 pub use spec::{AuthSpec, ClientCredentials, HttpShared, HttpSpec};
 
 /// The number of requests and notifications of the broker itself that may be under way at one time.
@@ -72,7 +76,8 @@ struct LinkState {
     /// The negotiated era and its version header; empty before the handshake has ended.
     revision: OnceLock<(Era, Option<HeaderValue>)>,
     /// The session id of a legacy server.
-    session: OnceLock<HeaderValue>,
+    session: SessionId,
+    opening: OpeningState,
     params: Arc<ToolParams>,
     next_id: AtomicU64,
     /// Calls in flight and in the queue, and their maximum.
@@ -103,6 +108,15 @@ struct LinkState {
     tasks: TaskTracker,
 }
 
+/// The credentials of the requests that open a link. At most two of them are refused, and at most one token is replaced.
+#[derive(Debug, Default)]
+struct OpeningState {
+    /// Whether the server refused the credentials of one of them.
+    is_refused: AtomicBool,
+    /// Whether there is another token since.
+    has_new_token: AtomicBool,
+}
+
 impl HttpLink {
     /// Prepares requests to the server of `http`; sends nothing.
     pub(crate) async fn open(
@@ -114,7 +128,8 @@ impl HttpLink {
             client: Client::new(http, spec, opening).await?,
             source: spec.source.as_str().to_owned(),
             revision: OnceLock::new(),
-            session: OnceLock::new(),
+            session: SessionId::default(),
+            opening: OpeningState::default(),
             params: Arc::default(),
             next_id: AtomicU64::new(1),
             admitted: AtomicUsize::new(0),
@@ -258,8 +273,13 @@ impl HttpLink {
     }
 
     /// The session id of a legacy server that has sessions.
-    pub(crate) fn session_id(&self) -> Option<&str> {
-        self.0.session.get()?.to_str().ok()
+    pub(crate) fn session_id(&self) -> Option<String> {
+        self.0.session.get()?.to_str().ok().map(str::to_owned)
+    }
+
+    /// Whether the server refused the token of an opening request, and there is another one since.
+    pub(crate) fn has_new_token(&self) -> bool {
+        self.0.opening.has_new_token.load(Ordering::Relaxed)
     }
 
     /// The pause that the server asks for.
@@ -357,7 +377,7 @@ impl LinkState {
             headers.insert(headers::PROTOCOL_VERSION, version.clone());
         }
         if let Some(session) = self.session.get() {
-            headers.insert(headers::SESSION_ID, session.clone());
+            headers.insert(headers::SESSION_ID, session);
         }
     }
 

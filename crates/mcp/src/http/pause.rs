@@ -60,6 +60,12 @@ pub(super) fn asked_wait(answer: &Response, now: SystemTime) -> Option<Duration>
     is_busy.then(|| retry_after(answer.headers(), now))
 }
 
+/// The wait that an answer asks for with 429, or with 503 and `Retry-After`.
+pub(super) fn named_wait(answer: &Response, now: SystemTime) -> Option<Duration> {
+    let is_named = answer.headers().contains_key(RETRY_AFTER);
+    asked_wait(answer, now).filter(|_| is_named || answer.status() == StatusCode::TOO_MANY_REQUESTS)
+}
+
 /// The wait in the header of such an answer: seconds or a date (RFC 9110, section 10.2.3).
 fn retry_after(headers: &HeaderMap, now: SystemTime) -> Duration {
     let text = headers

@@ -10,6 +10,7 @@ use http::header::HeaderMap;
 
 use super::auth::TokenCache;
 use super::pause::Pause;
+use super::session_id::ReopenPace;
 
 /// A server over HTTP. `Debug` shows no secret.
 #[derive(Clone)]
@@ -26,12 +27,13 @@ pub struct HttpSpec {
     pub ca_file: Option<PathBuf>,
 }
 
-/// The state that all links of a source share: its token, and the pause that its server asked for. `Debug` shows no
-/// token.
+/// The state that all links of a source share: its token, the pause that its server asked for, and the pace of new
+/// sessions. `Debug` shows no token.
 #[derive(Clone, Debug, Default)]
 pub struct HttpShared {
     pub(crate) tokens: TokenCache,
     pub(crate) pause: Pause,
+    pub(crate) reopen_pace: ReopenPace,
 }
 
 /// The origin of an access token.

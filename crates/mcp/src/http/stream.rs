@@ -60,26 +60,26 @@ async fn keep_open(state: Arc<LinkState>) {
                     delay = asked.clamp(MIN_REOPEN_DELAY, MAX_REOPEN_DELAY);
                 }
             }
-            // A server that had the stream does not know the session any more.
-            Ok(answer)
-                if answer.status() == StatusCode::NOT_FOUND
-                    && was_open
-                    && state.session.get().is_some() =>
-            {
-                return state.session_ended(answer.status());
-            }
             Ok(answer) if state.postpone(&answer) => {}
-            // A server that does not know the event may open another stream.
-            Ok(_) if headers.contains_key(LAST_EVENT_ID) => {}
-            // 405, or any refusal of the first request: the server has no such stream. Later a server may refuse it
-            // for a while, for example since it has not noticed the end of the last one.
-            Ok(answer)
-                if answer.status() == StatusCode::METHOD_NOT_ALLOWED
-                    || (!was_open && answer.status().is_client_error()) =>
-            {
-                return;
+            Ok(answer) => {
+                let status = answer.status();
+                // A server that had the stream does not know the session any more.
+                if was_open
+                    && headers.contains_key(headers::SESSION_ID)
+                    && state.client.lost_session(answer).await.is_some()
+                {
+                    return state.session_ended(status);
+                }
+                // 405, or any refusal of the first request: the server has no such stream. Later a server may refuse it
+                // for a while, for example since it has not noticed the end of the last one. A server that does not
+                // know the last event may open another stream.
+                let has_no_stream = status == StatusCode::METHOD_NOT_ALLOWED
+                    || (!was_open && status.is_client_error());
+                if has_no_stream && !headers.contains_key(LAST_EVENT_ID) {
+                    return;
+                }
             }
-            Ok(_) | Err(_) => {}
+            Err(_) => {}
         }
         sleep(delay).await;
         delay = (delay * 2).min(MAX_REOPEN_DELAY);
@@ -132,7 +132,7 @@ fn is_stream(answer: &Response) -> bool {
 
 /// Reads a stream to its end, to an event that cannot be read, or to the end of the subscription `id`.
 async fn read(state: &Arc<LinkState>, mut answer: Response, id: Option<u64>) -> SseDecoder {
-    if state.check_headers(answer.headers(), false).is_err() {
+    if state.check_stream_headers(answer.headers()).is_err() {
         tracing::debug!(source = %state.source, "a stream of the server cannot be read");
         return SseDecoder::new(0, state.account.clone());
     }

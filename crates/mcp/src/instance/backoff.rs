@@ -103,6 +103,7 @@ fn heals(cause: SourceCause) -> bool {
             | SourceCause::SpawnFormat
             | SourceCause::NeedsAuth
             | SourceCause::EnvMissing
+            | SourceCause::LockStale
     )
 }
 

@@ -25,7 +25,7 @@ const MAX_MISSED_POLLS: u32 = 3;
 
 /// The outcome of a poll.
 enum Poll {
-    Listed(Snapshot),
+    Listed(Box<Snapshot>),
     /// No listing from an idle process.
     Missed,
     /// No listing arrived while calls were in flight, which does not count.
@@ -36,7 +36,8 @@ enum Poll {
 
 impl Supervisor {
     /// Lists the tools again whenever the server announces a change, and periodically in between.
-    /// Returns when the process cannot be listed, since tools must be checked before they are served.
+    /// Returns when the process does not answer, since tools must be checked before they are served. What a list
+    /// contains never ends the process.
     pub(super) async fn follow_changes(
         &self,
         session: &Arc<Session>,
@@ -46,6 +47,8 @@ impl Supervisor {
         let mut gap = ListingDelay::new(self.spec.timing);
         let mut missed = 0;
         let mut asked = Instant::now();
+        // Set while the latest list cannot be read.
+        let mut again: Option<Instant> = None;
         loop {
             let is_due = tokio::select! {
                 changed = changes.changed() => match changed {
@@ -53,6 +56,7 @@ impl Supervisor {
                     Err(_) => return gone(),
                 },
                 () = reopened.notified() => true,
+                () = due_again(again) => true,
                 () = self.poll_time(session, asked) => false,
             };
             let poll = match is_due {
@@ -61,8 +65,8 @@ impl Supervisor {
             };
             let failure = match poll {
                 Poll::Listed(snapshot) => {
-                    missed = 0;
-                    self.check_listing(session, snapshot, false).await.err()
+                    (missed, again) = (0, None);
+                    self.check_listing(session, *snapshot, false).await.err()
                 }
                 Poll::Busy => None,
                 Poll::Missed => {
@@ -75,8 +79,15 @@ impl Supervisor {
                     changes.mark_unchanged();
                     let failure = self.recheck(session).await.err();
                     gap.listed(Instant::now());
-                    missed = 0;
-                    failure
+                    (missed, again) = (0, None);
+                    match failure {
+                        Some(failure) if failure.cause == SourceCause::ListInvalid => {
+                            again = Some(Instant::now() + self.spec.timing.recheck_gap_cap);
+                            self.withhold(failure);
+                            None
+                        }
+                        failure => failure,
+                    }
                 }
             };
             if let Some(failure) = failure {
@@ -120,6 +131,17 @@ impl Supervisor {
             idle(session).await;
         }
         session.relist().await
+    }
+
+    /// Refuses new calls while the list cannot be read, since nothing can be compared; calls in flight continue. The
+    /// process keeps running: another one would send the same list.
+    fn withhold(&self, failure: SourceFailure) {
+        tracing::warn!(source = %self.shared.name, %failure, "new calls are refused: the tool list cannot be read");
+        self.shared.set_live(None);
+        self.shared.update(|status| {
+            status.state = State::Withdrawn;
+            status.failure = Some(failure);
+        });
     }
 
     /// Refuses new calls; calls in flight continue. A withdrawn instance stays withdrawn.
@@ -186,7 +208,7 @@ impl Supervisor {
             _ = changes.changed() => return Poll::Due,
         };
         match listed {
-            Ok(Ok(snapshot)) => Poll::Listed(snapshot),
+            Ok(Ok(snapshot)) => Poll::Listed(Box::new(snapshot)),
             Ok(Err(failure)) if failure.cause == SourceCause::ListInvalid => Poll::Due,
             Ok(Err(_)) | Err(_) => {
                 let was_idle = session.load() == 0 && session.calls_begun() == begun;
@@ -196,6 +218,14 @@ impl Supervisor {
                 }
             }
         }
+    }
+}
+
+/// Returns at a time, if there is one.
+async fn due_again(at: Option<Instant>) {
+    match at {
+        Some(at) => sleep_until(at).await,
+        None => std::future::pending().await,
     }
 }
 

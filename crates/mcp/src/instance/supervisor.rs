@@ -16,9 +16,9 @@ use tokio_util::task::TaskTracker;
 use super::backoff::{Backoff, RetryPlan};
 use super::{DriftCheck, InstanceState, Verdict};
 use crate::failure::SourceFailure;
-use crate::http::Pause;
+use crate::http::{Pause, ReopenPace};
 use crate::session::{Opening, Session, stopped};
-use crate::spec::SourceSpec;
+use crate::spec::{Endpoint, SourceSpec};
 use crate::startup;
 use crate::status::State;
 
@@ -127,8 +127,15 @@ impl Supervisor {
             stop_deadline: &self.stop_deadline,
             second_process: self.backoff.is_fresh(),
         };
-        let session = Session::open_supervised(&self.spec, self.era, &opening).await?;
-        let session = Arc::new(session);
+        let opened = Session::open_supervised(&self.spec, self.era, &opening).await;
+        if let Err(failure) = &opened
+            && failure.cause == SourceCause::ExitBeforeReady
+            && !opening.second_process
+        {
+            // The process of this attempt is the only one, so the next attempt begins with the other era.
+            self.era = Some(self.era.unwrap_or(Era::Modern).other());
+        }
+        let session = Arc::new(opened?);
         match self.check(&session, true).await {
             Ok(()) => {
                 self.era = Some(session.era());
@@ -137,7 +144,13 @@ impl Supervisor {
             }
             Err(failure) => {
                 session.shut_down(failure.clone()).await;
-                Err(startup::explain(failure, &self.spec, &self.shared.tail))
+                let noise = self.shared.counters.first_noise();
+                Err(startup::explain(
+                    failure,
+                    &self.spec,
+                    &self.shared.tail,
+                    noise,
+                ))
             }
         }
     }
@@ -247,7 +260,11 @@ impl Supervisor {
     /// Records a failure and when the instance is started again.
     fn down(&mut self, failure: &SourceFailure, is_start: bool) -> RetryPlan {
         let now = Instant::now();
-        let next = self.backoff.ended(failure, now, random_fraction());
+        let paced = self.paced(failure, now);
+        let next = self.backoff.ended(&paced, now, random_fraction());
+        if let (Some(pace), Some(delay)) = (self.pace_of(failure), next.delay) {
+            pace.postpone(now + delay);
+        }
         self.shared.set_wake_from(now + next.wake_interval);
         self.shared.update(|status| {
             status.state = match next.delay {
@@ -259,6 +276,27 @@ impl Supervisor {
             status.attempts += u64::from(is_start);
         });
         next
+    }
+
+    /// The failure, with the wait for the next session if the server lost the last one: a server that loses every
+    /// session must not get many of them.
+    fn paced(&self, failure: &SourceFailure, now: Instant) -> SourceFailure {
+        let wait = self.pace_of(failure).map(|pace| pace.reserve(now));
+        let wait = wait.filter(|wait| !wait.is_zero());
+        SourceFailure {
+            retry_after: failure.retry_after.max(wait),
+            ..failure.clone()
+        }
+    }
+
+    /// The pace of new sessions, if a server over HTTP lost the last one.
+    fn pace_of(&self, failure: &SourceFailure) -> Option<&ReopenPace> {
+        match &self.spec.endpoint {
+            Endpoint::Http(http) if failure.cause == SourceCause::SessionEnded => {
+                Some(&http.shared.reopen_pace)
+            }
+            Endpoint::Http(_) | Endpoint::Process(_) | Endpoint::Unavailable(_) => None,
+        }
     }
 
     /// Waits for the time of the next attempt, or for a call that may cause it.

@@ -1,44 +1,67 @@
-//! The elements of the pages of lists, checked one at a time.
+//! Lists that are read page by page. Each element is accepted or left out by itself.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use broker_model::item::{ItemKind, LIVE, id_of, object_schema, prompt_schema};
-use broker_model::json::{self, each_element, each_member, estimate};
+use broker_model::LeftOutCode;
+use broker_model::digest::Digest;
+use broker_model::item::ItemKind;
+use broker_model::json::{each_element, each_member};
+use broker_model::left_out::{LeftOut, MAX_NAME_CHARS, MAX_REASON_CHARS};
 use broker_model::redact::Redactor;
 use broker_model::snapshot::ListedTool;
 use broker_model::text::shown_line;
-use broker_model::uri_template::UriTemplate;
+use broker_model::trust::Exposure;
 use bytes::Bytes;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
 
+use super::element::{self, Refusal};
 use super::{List, TOOLS, invalid, unread};
 use crate::concurrency::ConcurrencyLimits;
 use crate::failure::SourceFailure;
 
-/// The maximum number of tools of a source.
+/// The maximum number of tools, prompts, templates and resources of a source.
 pub(super) const MAX_TOOLS: usize = 10_000;
-/// The maximum bytes of the text of one tool.
-pub(super) const MAX_TOOL_BYTES: usize = 1 << 20;
-/// The maximum bytes that one tool may take once it is parsed; a schema within the limits of a lock
-/// takes less.
-const MAX_PARSED_BYTES: u64 = 16 << 20;
 /// The maximum bytes of a cursor.
 pub(super) const MAX_CURSOR_BYTES: usize = 4 << 10;
-/// The member of a tool with the schema of its arguments.
-const SCHEMA: &str = "inputSchema";
+/// The number of pages in a row without a new element that ends a list.
+pub(super) const MAX_REPEATED_PAGES: usize = 10;
+/// Maximum number of characters of a cursor in a warning.
+const MAX_SHOWN_CURSOR: usize = 100;
+/// Maximum number of warnings about the lists of a source.
+const MAX_WARNINGS: usize = 20;
 
-/// The tools, prompts, templates and resources that were listed so far.
+/// The lists of a source as far as they were read.
 pub(super) struct Listing {
     /// The list whose pages are added.
     list: List,
-    pub(super) tools: Vec<ListedTool>,
-    names: HashSet<String>,
+    /// The elements of this list; `None` in the place of one that was defined a second time.
+    elements: Vec<Option<ListedTool>>,
+    /// The elements of the lists before it.
+    complete: Vec<ListedTool>,
+    seen: HashMap<String, Seen>,
+    /// The digests of elements without a key.
+    nameless: HashSet<Digest>,
     cursors: HashSet<String>,
+    /// Whether a page of this list was read.
+    has_page: bool,
+    /// The last pages in a row without a new element.
+    repeated_pages: usize,
     /// The bytes of all pages, and their maximum.
     bytes: usize,
     limit: usize,
+    /// At most one for each different element, and one for each list.
+    left_out: Vec<LeftOut>,
+    warnings: Vec<String>,
+    exposure: Exposure,
     pub(super) redactor: Redactor,
+}
+
+/// An element that was listed before.
+enum Seen {
+    /// Its place in `elements`.
+    Listed(usize),
+    /// It was left out; one record is enough.
+    LeftOut,
 }
 
 /// The members of a page that are read.
@@ -69,14 +92,21 @@ impl<'a> Page<'a> {
 }
 
 impl Listing {
-    pub(super) fn new(limit: usize, redactor: Redactor) -> Self {
+    pub(super) fn new(limit: usize, exposure: Exposure, redactor: Redactor) -> Self {
         Self {
             list: TOOLS,
-            tools: Vec::new(),
-            names: HashSet::new(),
+            elements: Vec::new(),
+            complete: Vec::new(),
+            seen: HashMap::new(),
+            nameless: HashSet::new(),
             cursors: HashSet::new(),
+            has_page: false,
+            repeated_pages: 0,
             bytes: 0,
             limit,
+            left_out: Vec::new(),
+            warnings: Vec::new(),
+            exposure,
             redactor,
         }
     }
@@ -85,37 +115,116 @@ impl Listing {
     pub(super) fn begin(&mut self, list: List) {
         self.list = list;
         self.cursors.clear();
+        self.nameless.clear();
+        (self.has_page, self.repeated_pages) = (false, 0);
+    }
+
+    /// The list whose pages are added.
+    pub(super) const fn list(&self) -> List {
+        self.list
+    }
+
+    /// Ends the list and returns its elements, for further checks before [`Listing::keep`].
+    pub(super) fn take_list(&mut self) -> Vec<ListedTool> {
+        std::mem::take(&mut self.elements)
+            .into_iter()
+            .flatten()
+            .collect()
+    }
+
+    /// Adds the checked elements of a list.
+    pub(super) fn keep(&mut self, elements: Vec<ListedTool>) {
+        self.complete.extend(elements);
+    }
+
+    /// Returns the elements of all lists, the records of those that were left out, and the warnings.
+    pub(super) fn finish(mut self) -> (Vec<ListedTool>, Vec<LeftOut>, Vec<String>) {
+        let last = self.take_list();
+        self.keep(last);
+        (self.complete, self.left_out, self.warnings)
+    }
+
+    /// Whether the list has neither an element nor a record of one.
+    pub(super) fn is_empty(&self) -> bool {
+        self.elements.is_empty() && self.nameless.is_empty()
+    }
+
+    /// The number of records until now.
+    pub(super) fn records(&self) -> usize {
+        self.left_out.len()
+    }
+
+    /// Drops the records after the first ones.
+    pub(super) fn forget_records(&mut self, after: usize) {
+        self.left_out.truncate(after);
     }
 
     /// [`Listing::add_page`] on a blocking thread, when a permit is free.
     pub(super) async fn add_page_aside(
-        mut self,
+        &mut self,
         page: Bytes,
         concurrency: &ConcurrencyLimits,
-    ) -> Result<(Self, Option<String>), SourceFailure> {
+    ) -> Result<Option<String>, SourceFailure> {
+        let empty = Self::new(0, self.exposure.clone(), Redactor::default());
+        let mut taken = std::mem::replace(self, empty);
         let added = concurrency.parse_aside(move || {
-            let cursor = self.add_page(&page)?;
-            Ok((self, cursor))
+            let cursor = taken.add_page(&page);
+            (taken, cursor)
         });
-        added.await.unwrap_or_else(|error| Err(unread(&error)))
+        let (taken, cursor) = added.await.map_err(|error| unread(&error))?;
+        *self = taken;
+        cursor
     }
 
-    /// Adds a page. Returns the cursor of the next page, if there is one. An empty cursor is a cursor.
+    /// Adds a page. Returns the cursor of the next page, if there is one. A page that cannot be read ends the list; it
+    /// is an error only if nothing was read before it.
     pub(super) fn add_page(&mut self, page: &[u8]) -> Result<Option<String>, SourceFailure> {
+        match self.read_page(page) {
+            Ok(cursor) => Ok(cursor),
+            Err(reason) => {
+                self.cut(reason, &String::from_utf8_lossy(page))?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Leaves out the rest of the list. A tool list of which nothing was read is refused, since the source has no
+    /// smaller part.
+    pub(super) fn cut(&mut self, reason: String, text: &str) -> Result<(), SourceFailure> {
+        if self.list.kind == ItemKind::Tool && !self.has_page {
+            return Err(invalid(reason));
+        }
+        let refusal = Refusal {
+            code: LeftOutCode::ListCut,
+            place: String::new(),
+            reason,
+        };
+        self.record(None, refusal, LeftOut::digest_of(text));
+        Ok(())
+    }
+
+    /// Adds a warning about the list, with text of the server that is escaped here.
+    pub(super) fn warn(&mut self, warning: impl Into<String>) {
+        if self.warnings.len() < MAX_WARNINGS {
+            let warning = shown_line(&self.redactor.redact(&warning.into()), MAX_REASON_CHARS);
+            self.warnings.push(warning);
+        }
+    }
+
+    fn read_page(&mut self, page: &[u8]) -> Result<Option<String>, String> {
+        let name = self.list.name;
         self.bytes += page.len();
         if self.bytes > self.limit {
-            return Err(invalid(format!(
-                "the {} has more than {} bytes (`limits.listing_bytes`): {} in the first {} tools and the page after them",
-                self.list.name,
+            return Err(format!(
+                "the {name} has more than {} bytes (`limits.listing_bytes`): {} in the first {} tools and the page after them",
                 self.limit,
                 self.bytes,
-                self.tools.len()
-            )));
+                self.seen.len()
+            ));
         }
-        let name = self.list.name;
         let unreadable = |error: &dyn std::fmt::Display, redactor: &Redactor| {
             let error = shown_line(&redactor.redact(&error.to_string()), 120);
-            invalid(format!("the {name} cannot be read: {error}"))
+            format!("the {name} cannot be read: {error}")
         };
         let page = Page::read(page, self.list.member)
             .map_err(|error| unreadable(&error, &self.redactor))?;
@@ -126,139 +235,158 @@ impl Listing {
             ));
         }
         let is_complete = |kind: &RawValue| {
-            serde_json::from_str::<String>(kind.get()).is_ok_and(|kind| kind == "complete")
+            kind.get() == "null"
+                || serde_json::from_str::<String>(kind.get()).is_ok_and(|kind| kind == "complete")
         };
         if page.result_type.is_some_and(|kind| !is_complete(kind)) {
-            return Err(invalid(
-                "the server asks for input before it lists its tools",
+            return Err(format!(
+                "the server asks for input before it sends its {name}"
             ));
         }
         let Some(tools) = page.tools else {
             let missing = format!("missing field `{}`", self.list.member);
             return Err(unreadable(&missing, &self.redactor));
         };
-        each_element(tools.get().as_bytes(), |raw| self.add_tool(raw.get()))
-            .map_err(|error| unreadable(&error, &self.redactor))??;
-        let Some(raw) = page.next_cursor.filter(|raw| raw.get() != "null") else {
+        let before = self.distinct();
+        let added = each_element(tools.get().as_bytes(), |raw| self.add_element(raw.get()))
+            .map_err(|error| unreadable(&error, &self.redactor))?;
+        self.has_page = true;
+        added?;
+        let is_new = self.distinct() > before;
+        self.next_cursor(page.next_cursor, is_new)
+    }
+
+    /// Returns the cursor of the next page. A server whose cursor does not advance has no further page.
+    fn next_cursor(
+        &mut self,
+        raw: Option<&RawValue>,
+        is_new: bool,
+    ) -> Result<Option<String>, String> {
+        let Some(raw) = raw.filter(|raw| raw.get() != "null") else {
             return Ok(None);
         };
-        let cursor: String =
-            serde_json::from_str(raw.get()).map_err(|_| invalid("`nextCursor` is not a string"))?;
+        let cursor: String = serde_json::from_str(raw.get())
+            .map_err(|_| "`nextCursor` is not a string".to_owned())?;
         if cursor.len() > MAX_CURSOR_BYTES {
-            return Err(invalid(format!(
+            return Err(format!(
                 "`nextCursor` has {} bytes, at most {MAX_CURSOR_BYTES} are allowed",
                 cursor.len()
-            )));
+            ));
         }
+        self.repeated_pages = if is_new { 0 } else { self.repeated_pages + 1 };
+        let shown = shown_line(&self.redactor.redact(&cursor), MAX_SHOWN_CURSOR);
+        let name = self.list.name;
         if !self.cursors.insert(cursor.clone()) {
-            return Err(invalid(format!(
-                "the {} repeats a cursor, so it would never end",
-                self.list.name
-            )));
+            self.warn(format!(
+                "the {name} ends at a cursor that was seen before: `{shown}`"
+            ));
+            return Ok(None);
+        }
+        if self.repeated_pages >= MAX_REPEATED_PAGES {
+            self.warn(format!(
+                "the {name} ends after {MAX_REPEATED_PAGES} pages in a row without anything new; the last cursor is `{shown}`"
+            ));
+            return Ok(None);
         }
         Ok(Some(cursor))
     }
 
-    fn add_tool(&mut self, raw: &str) -> Result<(), SourceFailure> {
-        if self.tools.len() >= MAX_TOOLS {
-            return Err(invalid(format!(
-                "the server lists more than {MAX_TOOLS} tools"
-            )));
-        }
-        match self.read_tool(raw) {
-            Ok(tool) => {
-                self.tools.push(tool);
-                Ok(())
-            }
-            Err(reason) => {
-                let shown = |text: &str| shown_line(&self.redactor.redact(text), 120);
-                let name = name_of(raw, self.list.kind).map_or_else(
-                    || format!("number {}", self.tools.len() + 1),
-                    |name| format!("`{}`", shown(&name)),
-                );
-                let kind = self.list.kind.as_str();
-                Err(invalid(format!("{kind} {name}: {}", shown(&reason))))
-            }
-        }
+    /// The number of different elements of all lists.
+    fn distinct(&self) -> usize {
+        self.seen.len() + self.nameless.len()
     }
 
-    /// Checks a tool. Its parsed form is freed before the next tool is parsed.
-    fn read_tool(&mut self, raw: &str) -> Result<ListedTool, String> {
-        if raw.len() > MAX_TOOL_BYTES {
-            return Err(format!(
-                "it has {} bytes, at most {MAX_TOOL_BYTES} are allowed",
-                raw.len()
-            ));
-        }
-        let parsed = estimate(raw.as_bytes()).bytes;
-        if parsed > MAX_PARSED_BYTES {
-            return Err(format!(
-                "it would take {parsed} bytes once parsed, at most {MAX_PARSED_BYTES} are allowed"
-            ));
-        }
-        let Value::Object(tool) = json::parse(raw).map_err(|error| error.to_string())? else {
-            return Err("a tool is not an object".to_owned());
-        };
+    /// Adds an element, or the record of one that is left out. Fails at the maximum number of elements.
+    fn add_element(&mut self, raw: &str) -> Result<(), String> {
         let kind = self.list.kind;
-        let member = kind.member();
-        let name = match tool.get(member) {
-            Some(Value::String(uri)) if kind == ItemKind::Resource && uri == LIVE => {
-                return Err(format!("`{LIVE}` is not a URI"));
+        let key = element::key_of(raw, kind);
+        let is_known = key.as_ref().is_some_and(|key| self.seen.contains_key(key));
+        if !is_known && self.distinct() >= MAX_TOOLS {
+            return Err(format!(
+                "the server lists more than {MAX_TOOLS} tools, prompts, templates and resources"
+            ));
+        }
+        let Some(key) = key else {
+            let refusal = element::read(raw, kind).err().unwrap_or(Refusal {
+                code: LeftOutCode::NameInvalid,
+                place: String::new(),
+                reason: format!("its `{}` cannot be read", kind.member()),
+            });
+            let digest = LeftOut::digest_of(raw);
+            if self.nameless.insert(digest.clone()) {
+                self.record(None, refusal, digest);
             }
-            Some(Value::String(name)) if !name.is_empty() => kind.key(name),
-            Some(Value::String(_)) if kind == ItemKind::Tool => {
-                return Err("its name is empty".to_owned());
-            }
-            Some(Value::String(_)) => return Err(format!("its `{member}` is empty")),
-            _ => return Err(format!("`{member}` is not a string")),
+            return Ok(());
         };
-        if tool
-            .get("description")
-            .is_some_and(|text| !text.is_string())
-        {
-            return Err("`description` is not a string".to_owned());
+        let is_hidden = !self.exposure.exposes(&key);
+        let read = match element::read(raw, kind) {
+            Err(_) if is_hidden => Ok(ListedTool::unread(kind, key.clone(), raw)),
+            read => read,
+        };
+        match (self.seen.get(&key), read) {
+            (None, Ok(element)) => {
+                self.seen.insert(key, Seen::Listed(self.elements.len()));
+                self.elements.push(Some(element));
+            }
+            (None, Err(refusal)) => {
+                let digest = LeftOut::digest_of(raw);
+                self.record(Some(&key), refusal, digest);
+                self.seen.insert(key, Seen::LeftOut);
+            }
+            // A hidden element has no effect, however often it is defined.
+            (Some(_), _) if is_hidden => {}
+            (Some(Seen::Listed(at)), read) => {
+                let at = *at;
+                let first = self.elements.get(at).and_then(Option::as_ref);
+                let Some(first) = first.filter(|first| !read.is_ok_and(|new| **first == new))
+                else {
+                    return Ok(());
+                };
+                let both = LeftOut::digest_of(&format!("{}\n{raw}", first.text()));
+                self.elements[at] = None;
+                self.defined_twice(key, both);
+            }
+            (Some(Seen::LeftOut), _) => {}
         }
-        if !self.names.insert(name.clone()) {
-            return Err("it is listed twice".to_owned());
-        }
-        match args_schema(kind, &tool)? {
-            None => Ok(ListedTool::new(name, raw)),
-            Some(schema) => Ok(ListedTool::new(name, &with_schema(raw, &schema))),
-        }
+        Ok(())
     }
-}
 
-/// The schema of the arguments that a prompt, template or resource takes; `None` for a tool, which has one of the server.
-fn args_schema(kind: ItemKind, raw: &Map<String, Value>) -> Result<Option<Value>, String> {
-    if kind != ItemKind::Tool && raw.contains_key(SCHEMA) {
-        return Err(format!(
-            "it has the member `{SCHEMA}`, which is one of tools"
-        ));
+    fn defined_twice(&mut self, key: String, digest: Digest) {
+        let refusal = Refusal {
+            code: LeftOutCode::DefinedTwice,
+            place: String::new(),
+            reason: "the server defines it twice, with different bytes".to_owned(),
+        };
+        self.record(Some(&key), refusal, digest);
+        self.seen.insert(key, Seen::LeftOut);
     }
-    Ok(match kind {
-        ItemKind::Tool => None,
-        ItemKind::Prompt => Some(prompt_schema(raw)),
-        ItemKind::Template => {
-            let template = UriTemplate::parse(id_of(kind, raw));
-            Some(template.map_err(|error| error.to_string())?.schema())
-        }
-        ItemKind::Resource => Some(object_schema(Map::new(), Vec::new())),
-    })
-}
 
-/// The text of an object with the schema of its arguments, which makes it comparable like a tool.
-fn with_schema(raw: &str, schema: &Value) -> String {
-    let inner = raw.trim().strip_suffix('}').unwrap_or(raw);
-    format!(r#"{inner},"{SCHEMA}":{schema}}}"#)
-}
-
-/// The identifier of a listed object, from text that may be invalid otherwise.
-fn name_of(raw: &str, kind: ItemKind) -> Option<String> {
-    let mut name = None;
-    let read = each_member(raw.as_bytes(), |member, value| {
-        if member == kind.member() {
-            name = serde_json::from_str(value.get()).ok();
+    /// Records an element that is left out because of its `x-mcp-header`; a hidden one stays hidden.
+    pub(super) fn refuse_header(&mut self, tool: &ListedTool) {
+        if !self.exposure.exposes(tool.name()) {
+            let hidden = ListedTool::unread(self.list.kind, tool.name().to_owned(), tool.text());
+            self.complete.push(hidden);
+            return;
         }
-    });
-    read.ok().and(name)
+        let refusal = Refusal {
+            code: LeftOutCode::HeaderParam,
+            place: "/inputSchema".to_owned(),
+            reason: "its `x-mcp-header` breaks the rules of the protocol".to_owned(),
+        };
+        self.record(Some(tool.name()), refusal, LeftOut::digest_of(tool.text()));
+    }
+
+    fn record(&mut self, key: Option<&str>, refusal: Refusal, digest: Digest) {
+        let shown = |text: &str, most| shown_line(&self.redactor.redact(text), most);
+        let name = key.map(|key| shown(ItemKind::of_key(key).1, MAX_NAME_CHARS));
+        let part = LeftOut {
+            kind: self.list.kind,
+            name,
+            code: refusal.code,
+            place: shown(&refusal.place, MAX_NAME_CHARS),
+            reason: shown(&refusal.reason, MAX_REASON_CHARS),
+            digest,
+        };
+        self.left_out.push(part);
+    }
 }

@@ -14,6 +14,7 @@ use broker_process::ProcessSpec;
 
 use crate::concurrency::ConcurrencyLimits;
 use crate::environment::{Environment, withheld};
+use crate::failure::SourceFailure;
 use crate::log_level::AskedLogLevel;
 use crate::spec::{Endpoint, ItemLists, SourceSpec, Timing};
 use expander::Expander;
@@ -63,7 +64,34 @@ pub fn resolve(
             hidden_variables = withheld(source, written, environment, &process.env);
         }
     }
+    let spec = spec_of(source, limits, endpoint, timing, concurrency);
     Ok(SourceSpec {
+        redactor,
+        withheld: hidden_variables,
+        ..spec
+    })
+}
+
+/// The specification of a source that cannot be started; each of its starts fails for this reason.
+pub fn unavailable(
+    source: &config::Source,
+    limits: &Limits,
+    concurrency: &ConcurrencyLimits,
+    failure: SourceFailure,
+) -> SourceSpec {
+    let endpoint = Endpoint::Unavailable(Box::new(failure));
+    spec_of(source, limits, endpoint, Timing::default(), concurrency)
+}
+
+/// A specification without secrets.
+fn spec_of(
+    source: &config::Source,
+    limits: &Limits,
+    endpoint: Endpoint,
+    timing: Timing,
+    concurrency: &ConcurrencyLimits,
+) -> SourceSpec {
+    SourceSpec {
         source: source.path.clone(),
         endpoint,
         startup_timeout: source.startup_timeout,
@@ -75,16 +103,17 @@ pub fn resolve(
             templates: source.exposure.items().has_templates(),
             resources: source.exposure.items().resource_mode(),
         },
+        exposure: source.exposure.clone(),
         max_in_flight: source.max_in_flight.max(1),
         instances: source.instances.max(1),
         queue: MAX_QUEUED_CALLS,
-        redactor,
-        withheld: hidden_variables,
+        redactor: Redactor::default(),
+        withheld: Vec::new(),
         memory: MemoryBudget::new(limits.memory_bytes),
         concurrency: concurrency.clone(),
         log_level: AskedLogLevel::new(),
         timing,
-    })
+    }
 }
 
 /// Expands the variables of a command that belongs to no source, as [`resolve`] does. `pointer` is its place in the

@@ -20,6 +20,7 @@ use crate::failure::{CallFailure, SourceFailure};
 use crate::handshake::Negotiated;
 use crate::http::Pause;
 use crate::link::{Carrier, Link};
+use crate::list::UndeclaredLists;
 use crate::spec::SourceSpec;
 use crate::subscription::Subscriber;
 use crate::{list, request, rpc_error, startup};
@@ -43,14 +44,14 @@ pub struct Session {
     spec: SourceSpec,
     /// The level of log messages that was sent to a legacy server.
     log_level: Mutex<Option<LogLevel>>,
+    undeclared: UndeclaredLists,
     calls_begun: AtomicU64,
     /// The number of handles of the session: calls that were given to it and have not ended.
     handles: AtomicUsize,
 }
 
 impl Session {
-    /// All pages of the tool list, and the result of the handshake. A server without the `tools`
-    /// capability has no tools.
+    /// All pages of the lists, and the result of the handshake.
     pub async fn snapshot(&self) -> Result<Snapshot, SourceFailure> {
         tokio::select! {
             biased;
@@ -62,16 +63,23 @@ impl Session {
     /// Lists the tools without a timeout: the caller cancels by dropping the future.
     pub(crate) async fn relist(&self) -> Result<Snapshot, SourceFailure> {
         self.link.listing_begins();
-        let capabilities = &self.negotiated.capabilities;
-        let (tools, resources) =
-            list::all(&self.link, &self.meta, &self.spec, capabilities).await?;
+        let listed = list::all(
+            &self.link,
+            &self.meta,
+            &self.spec,
+            &self.negotiated.capabilities,
+            &self.undeclared,
+        )
+        .await?;
         Ok(Snapshot {
             server_info: self.negotiated.server_info.clone(),
             protocol_version: self.negotiated.protocol_version.clone(),
             capabilities: self.negotiated.capabilities.clone(),
             instructions: self.negotiated.instructions.clone(),
-            tools,
-            resources,
+            tools: listed.tools,
+            resources: listed.resources,
+            left_out: listed.left_out,
+            warnings: listed.warnings,
         })
     }
 
@@ -86,7 +94,7 @@ impl Session {
     }
 
     /// The session id of a legacy server over HTTP that has sessions.
-    pub fn session_id(&self) -> Option<&str> {
+    pub fn session_id(&self) -> Option<String> {
         self.link.session_id()
     }
 

@@ -11,8 +11,9 @@ use tokio_util::task::TaskTracker;
 
 use super::Session;
 use crate::failure::SourceFailure;
-use crate::handshake::{self, HandshakeError, Negotiated};
+use crate::handshake::{self, HandshakeError, Negotiated, ProbeRefusal};
 use crate::link::Link;
+use crate::list::UndeclaredLists;
 use crate::spec::{Endpoint, SourceSpec};
 use crate::status::Counters;
 use crate::subscription::Subscriber;
@@ -58,7 +59,7 @@ impl Session {
         };
         result.map_err(|disagreement| match disagreement {
             HandshakeError::Died(failure) | HandshakeError::Refused(failure) => {
-                startup::explain(failure, spec, opening.tail)
+                startup::explain(failure, spec, opening.tail, opening.counters.first_noise())
             }
         })
     }
@@ -105,10 +106,13 @@ impl Session {
         both: bool,
         opening: &Opening<'_>,
     ) -> Result<Self, HandshakeError> {
-        let (probe, redactor) = (spec.timing.probe, &spec.redactor);
+        // A server that answers only the request of the other era needs time for it too.
+        let probe = spec.timing.probe.min(spec.startup_timeout / 2);
+        let redactor = &spec.redactor;
+        let refusal = ProbeRefusal::default();
         let negotiated = tokio::select! {
             biased;
-            negotiated = handshake::negotiate(&link, first, both, probe, redactor) => negotiated,
+            negotiated = handshake::negotiate(&link, first, both, probe, redactor, &refusal) => negotiated,
             failure = startup::expired(spec.startup_timeout, opening.tail) => {
                 Err(HandshakeError::Refused(startup::name_stop(failure, link.pid())))
             }
@@ -116,6 +120,7 @@ impl Session {
         match negotiated {
             Ok(negotiated) => Ok(Self::new(link, negotiated, spec, opening.tail)),
             Err(disagreement) => {
+                let disagreement = disagreement.map(|failure| refusal.explain(failure));
                 let (HandshakeError::Died(reason) | HandshakeError::Refused(reason)) =
                     &disagreement;
                 link.close(reason.clone()).await;
@@ -144,6 +149,7 @@ impl Session {
             tail: tail.clone(),
             spec: spec.clone(),
             log_level: Mutex::new(None),
+            undeclared: UndeclaredLists::default(),
             calls_begun: AtomicU64::new(0),
             handles: AtomicUsize::new(0),
         }

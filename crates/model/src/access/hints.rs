@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value};
 
+use crate::null_members::remove_nulls;
+
 /// A boolean annotation of a tool (MCP, `ToolAnnotations`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Hint {
@@ -106,11 +108,14 @@ pub fn reviewed_annotations(
     server: Option<&Value>,
     config: Option<&Map<String, Value>>,
 ) -> Option<Value> {
+    let mut listed = Map::from_iter(server.map(|value| ("annotations".to_owned(), value.clone())));
+    remove_nulls(&mut listed);
+    let server = listed.remove("annotations");
     let Some(config) = config.filter(|hints| !hints.is_empty()) else {
-        return server.cloned();
+        return server;
     };
     let mut all = match server {
-        Some(Value::Object(members)) => members.clone(),
+        Some(Value::Object(members)) => members,
         _ => Map::new(),
     };
     for (key, value) in config {

@@ -11,6 +11,9 @@ use super::{Access, GroupSet};
 pub struct ToolFacts<'t> {
     /// Its path.
     pub path: &'t str,
+    /// Its path without the digits of an alias that was derived from its name, by
+    /// [`readable_path`](crate::alias::readable_path): a deny is also about that one.
+    pub readable: Option<String>,
     /// Its reviewed hints.
     pub hints: Hints,
 }
@@ -100,7 +103,7 @@ impl Matrix {
                 matrix.narrowings.len() as u32 - 1
             });
             let rows = matrix.rows.iter_mut().zip(tools);
-            for (row, _) in rows.filter(|(_, tool)| rule.matches(tool.path, tool.hints)) {
+            for (row, _) in rows.filter(|(_, tool)| rule.matches(tool)) {
                 match (rule.effect, narrowing) {
                     (Effect::Deny, _) => row.deny(rule.to, rule.except),
                     (Effect::Allow, None) => row.allow |= rule.to.bits(),

@@ -4,7 +4,9 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use serde_json::Value;
 
 use super::GroupSet;
-use super::hints::{Hint, Hints};
+use super::hints::Hint;
+use super::matrix::ToolFacts;
+use crate::glob::Forms;
 
 /// The effect of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,13 +37,21 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Whether the rule is about a tool.
-    pub fn matches(&self, path: &str, hints: Hints) -> bool {
-        self.paths.matches(path)
+    /// Whether the rule is about a tool. A deny is also about a path that looks like one of its paths, with or without the
+    /// digits of a derived alias.
+    pub fn matches(&self, tool: &ToolFacts<'_>) -> bool {
+        let is_named = match self.effect {
+            Effect::Allow => self.paths.matches(tool.path),
+            Effect::Deny => {
+                let mut paths = [Some(tool.path), tool.readable.as_deref()].into_iter();
+                paths.any(|path| path.is_some_and(|path| self.paths.match_look(path)))
+            }
+        };
+        is_named
             && self
                 .hints
                 .iter()
-                .all(|(hint, value)| hints.get(*hint) == *value)
+                .all(|(hint, value)| tool.hints.get(*hint) == *value)
     }
 }
 
@@ -50,6 +60,7 @@ impl Rule {
 pub struct PathPatterns {
     written: Vec<String>,
     set: GlobSet,
+    forms: Forms,
 }
 
 impl PartialEq for PathPatterns {
@@ -93,7 +104,12 @@ impl PathPatterns {
             pattern: written.join(" "),
             reason: format!("together, {}", error.kind()),
         })?;
-        Ok(Self { written, set })
+        let forms = Forms::new(written.clone(), true);
+        Ok(Self {
+            written,
+            set,
+            forms,
+        })
     }
 
     /// The patterns as written.
@@ -101,8 +117,17 @@ impl PathPatterns {
         &self.written
     }
 
-    /// Whether a pattern matches a path.
+    /// Whether a pattern, or its form NFKC, matches a path.
     pub fn matches(&self, path: &str) -> bool {
-        self.set.is_match(path)
+        match path.is_ascii() && self.forms.is_ascii() {
+            true => self.set.is_match(path),
+            false => self.forms.match_name(path),
+        }
+    }
+
+    /// Whether a pattern matches a path, or one that looks like it.
+    fn match_look(&self, path: &str) -> bool {
+        let is_ascii = path.is_ascii() && self.forms.is_ascii();
+        self.set.is_match(path) || (!is_ascii && self.forms.match_look(path))
     }
 }

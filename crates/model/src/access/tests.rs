@@ -16,6 +16,7 @@ fn config(access: &str) -> Access {
 fn tool(path: &str, annotations: serde_json::Value) -> ToolFacts<'_> {
     ToolFacts {
         path,
+        readable: None,
         hints: Hints::of(Some(&annotations)),
     }
 }
@@ -79,6 +80,69 @@ fn patterns_of_paths_match_by_segments() {
     }
     for refused in ["a/*", "", "/["] {
         assert!(PathPatterns::compile(&[refused]).is_err(), "{refused}");
+    }
+}
+
+/// Paths that a reader may take for `/repo/dropcafé`, with the reason, and whether the form NFKC shows it.
+const ALIKE: [(&str, &str, bool); 4] = [
+    ("full width", "/repo/ｄropcafé", true),
+    ("full width in the node", "/ｒepo/dropcafé", true),
+    ("NFD", "/repo/dropcafe\u{301}", true),
+    ("Cyrillic", "/rеро/drорсаfé", false),
+];
+
+/// Whether a rule with this pattern is about a tool at this path.
+fn is_about(effect: Effect, pattern: &str, path: &str) -> bool {
+    rule(effect, pattern).matches(&tool(path, json!({})))
+}
+
+fn rule(effect: Effect, pattern: &str) -> Rule {
+    Rule {
+        effect,
+        paths: PathPatterns::compile(&[pattern]).unwrap(),
+        to: GroupSet::NONE,
+        except: GroupSet::NONE,
+        hints: Vec::new(),
+        args: None,
+        pointer: String::new(),
+    }
+}
+
+#[test]
+fn deny_rule_of_each_form_matches_look_alikes_and_an_allow_does_not() {
+    for pattern in [
+        "/repo/dropcafé",
+        "/repo/drop*",
+        "/repo/*café",
+        "/repo/dr?pcafé",
+        "/repo/dr[aou]pcaf[à-ü]",
+        "/repo/[!x]rop*",
+        "/repo/{drop,put}{café,tea}",
+        "/{repo,other}/drop*",
+        "/r[a-f]po/dropcafé",
+        "/repo/**",
+        "/**/dropcafé",
+        "/**/repo/**",
+    ] {
+        let matches = |effect, path| is_about(effect, pattern, path);
+        for (form, path, in_nfkc) in ALIKE {
+            assert!(matches(Effect::Deny, path), "{pattern} {form}");
+            assert_eq!(matches(Effect::Allow, path), in_nfkc, "{pattern} {form}");
+        }
+        // The path of a name that is not in the form NFKC has an alias with digits; its rule is that of the name.
+        let facts = ToolFacts {
+            readable: Some("/repo/dropcafé".to_owned()),
+            ..tool("/repo/dropcafé-1a2b3c4d", json!({}))
+        };
+        assert!(rule(Effect::Deny, pattern).matches(&facts), "{pattern}");
+        for effect in [Effect::Deny, Effect::Allow] {
+            assert!(matches(effect, "/repo/dropcafé"), "{pattern}");
+            assert!(!matches(effect, "/réel/readtea"), "{pattern}");
+        }
+    }
+    // A pattern may be written with look-alikes as well.
+    for (form, pattern, _) in ALIKE {
+        assert!(is_about(Effect::Deny, pattern, "/repo/dropcafé"), "{form}");
     }
 }
 

@@ -12,7 +12,7 @@ pub use super::confidential::{
     literal_secrets_in_url, secrets_in_text,
 };
 pub use super::http_endpoint::is_own_header;
-pub use super::servers::{name_clash, path_of_name};
+pub use super::servers::paths_of;
 pub use super::source::variable_for;
 pub use super::spanned::{Data, Member, Spanned};
 pub use super::template::is_variable_name;

@@ -11,7 +11,7 @@ use super::template::{Part, Template};
 use super::{Config, servers, vscode};
 use crate::codes::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
-use crate::json::child_pointer;
+use crate::json::{child_pointer, to_text};
 use crate::redact::is_secret_name;
 use crate::text::shown_line;
 
@@ -84,7 +84,7 @@ impl Config {
     pub fn compiled_text(&self) -> String {
         let (document, _) = self.compiled();
         let Value::Object(members) = document else {
-            return document.to_string();
+            return to_text(&document);
         };
         let members = members.iter().map(|(key, value)| match value {
             Value::Object(entries) if key == servers::KEY => {
@@ -92,10 +92,10 @@ impl Config {
                 let in_order = names
                     .iter()
                     .filter_map(|name| entries.get_key_value(name))
-                    .map(|(name, entry)| (name, entry.to_string()));
+                    .map(|(name, entry)| (name, to_text(entry)));
                 (key, object_text(in_order))
             }
-            value => (key, value.to_string()),
+            value => (key, to_text(value)),
         });
         object_text(members)
     }

@@ -16,7 +16,7 @@ use crate::text::shown_line;
 
 mod literal;
 mod paths;
-mod shell_words;
+pub(super) mod shell_words;
 mod urls;
 mod values;
 

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::confidential::without_secret_values;
 use super::{
-    Auth, CommandLine, Config, Endpoint, HttpEndpoint, ProcessEndpoint, SearchHint, Source,
-    Template,
+    Auth, CommandLine, Config, Endpoint, HttpEndpoint, ProcessEndpoint, SchemaPolicy, SearchHint,
+    Source, Template,
 };
 use crate::digest::Digest;
 use crate::trust::{SensitiveNames, TrustLevel};
@@ -108,11 +108,24 @@ pub(super) fn members(source: &Source) -> Vec<(&'static str, Value)> {
         })
         .filter(|(_, hints)| !hints.is_empty())
         .collect();
+    // Locks of configs without such tools keep their digest.
+    let unvalidated: BTreeSet<_> = unvalidated_tools(source).collect();
+    if !unvalidated.is_empty() {
+        members.push(("schema", json!(unvalidated)));
+    }
     // Locks of configs without hints keep their digest.
     if !hints.is_empty() {
         members.push(("tool_overrides.*.hints", json!(hints)));
     }
     members
+}
+
+/// The tools that are served although a schema of theirs is not valid; `*` for all.
+pub(super) fn unvalidated_tools(source: &Source) -> impl Iterator<Item = &str> {
+    let all = (source.schema == SchemaPolicy::AsIs).then_some("*");
+    let overrides = source.overrides.iter();
+    let single = overrides.filter(|(_, own)| own.schema == SchemaPolicy::AsIs);
+    all.into_iter().chain(single.map(|(tool, _)| tool.as_str()))
 }
 
 fn of_process(process: &ProcessEndpoint) -> [(&'static str, Value); 4] {

@@ -6,10 +6,11 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::findings::{Cursor, Findings};
-use super::spanned::{Data, Member, Spanned, number_of};
+use super::spanned::{Data, Member, Spanned};
 use super::template::{self, Template, is_own_variable, is_variable_name};
 use crate::codes::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
+use crate::json::number_value;
 use crate::text::shown_line;
 
 /// Reports a value of the wrong type.
@@ -246,12 +247,12 @@ pub(super) fn templates(
     out
 }
 
-/// Reports numbers below the cursor that cannot be represented exactly.
+/// Reports numbers below the cursor that are over a limit.
 pub(super) fn check_numbers(findings: &mut Findings<'_>, cursor: &Cursor<'_>) {
     match &cursor.value.data {
-        Data::Number(text) if number_of(text).is_none() => {
+        Data::Number(text) if number_value(text).is_none() => {
             let message = format!(
-                "the number {} cannot be represented exactly",
+                "the number {} has more than 1000 digits, or an exponent beyond ±10000",
                 shown_line(text, 40)
             );
             out_of_range(findings, cursor, message);

@@ -9,6 +9,7 @@ use crate::address::{AddressRange, AddressRangeError};
 use crate::codes::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
 use crate::filter::{FilterError, ToolFilter};
+use crate::lock::VOLATILE_INSTRUCTIONS;
 use crate::text::shown_line;
 use crate::uri_filter::UriFilter;
 
@@ -63,9 +64,12 @@ fn report(findings: &mut Findings<'_>, at: &Cursor<'_>, errors: Vec<FilterError>
     }
 }
 
-/// Pointers below a tool; a pointer to the whole tool is refused, since the tool would leave the lock.
+/// `/instructions`, and pointers below a tool; a pointer to the whole tool is refused, since the tool would leave the lock.
 pub(super) fn volatile(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> BTreeSet<String> {
     fields::strings(findings, cursor, |findings, item, text| {
+        if text == VOLATILE_INSTRUCTIONS {
+            return Some(text.to_owned());
+        }
         let mut tokens = text.strip_prefix("/tools/").unwrap_or("").split('/');
         let whole = |token: Option<&str>| token.is_none_or(str::is_empty);
         let (tool, member) = (tokens.next(), tokens.next());
@@ -73,7 +77,7 @@ pub(super) fn volatile(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> BTre
             fields::out_of_range(
                 findings,
                 item,
-                "a `volatile` pointer begins with `/tools/NAME/MEMBER`; NAME may be `*`".to_owned(),
+                "a `volatile` pointer is `/instructions`, or begins with `/tools/NAME/MEMBER`; NAME may be `*`".to_owned(),
             );
             return None;
         }

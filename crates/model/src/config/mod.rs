@@ -35,6 +35,7 @@ mod lists;
 mod mcp;
 pub mod narrow;
 mod overrides;
+pub mod own_broker;
 mod public_url;
 mod queries;
 mod reader;
@@ -58,6 +59,7 @@ pub use http_endpoint::{invalid_url, plain_http, plain_http_token};
 pub use identities::Identities;
 pub use mcp::{DEFAULT_MAX_NAME, Mcp, McpMode, Routing};
 pub use narrow::{KnownTools, Narrowing};
+pub use own_broker::Machine;
 pub use public_url::PublicUrl;
 pub use reader::MAX_BYTES;
 pub use search::{
@@ -76,6 +78,8 @@ pub struct Config {
     pub file: String,
     /// The tree. Always `/`, implied where the file did not write it.
     pub root: Node,
+    /// The nodes of the sources that are disabled: they are not started and have no node unless it has children.
+    pub disabled: Vec<NodePath>,
     /// Bounds of requests and lines.
     pub limits: Limits,
     /// Whether Rust types are generated, unless a source says otherwise.
@@ -88,6 +92,11 @@ pub struct Config {
     /// Whether a start needs its sources to be reachable, unless a source sets its own; see
     /// [`Config::start_rule`].
     pub on_unreachable: Option<Unreachable>,
+    /// The reaction of a start to drift, unless a source sets its own; see [`Config::start_rule`].
+    pub on_drift: Option<StartDrift>,
+    /// Maximum time that a call waits for its source to start, unless a source sets its own; see
+    /// [`Config::start_wait`].
+    pub start_wait: Option<Duration>,
     /// How MCP clients see the tools.
     pub mcp: Mcp,
     /// The data that a search uses besides words. Changes no lock.
@@ -187,6 +196,12 @@ pub struct Source {
     pub on_text_drift: Option<TextDrift>,
     /// Whether a start needs the source to be reachable; `None` takes the config's setting.
     pub on_unreachable: Option<Unreachable>,
+    /// The reaction of a start to drift of the source; `None` takes the config's setting.
+    pub on_drift: Option<StartDrift>,
+    /// Maximum time that a call waits for the source to start; `None` takes the config's setting.
+    pub start_wait: Option<Duration>,
+    /// Whether tools are served although a schema of theirs is not valid.
+    pub schema: SchemaPolicy,
     /// Whether Rust types are generated.
     pub types: bool,
     /// JSON pointer patterns of members that differ at every start, `/tools/NAME/…`.
@@ -266,6 +281,18 @@ pub struct ToolOverride {
     pub max_output_chars: Option<usize>,
     /// The form of results.
     pub render_mode: RenderMode,
+    /// Whether the tool is served although a schema of it is not valid.
+    pub schema: SchemaPolicy,
+}
+
+/// The reaction of a lock to a tool with a schema that does not compile.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SchemaPolicy {
+    /// The tool is left out.
+    #[default]
+    Checked,
+    /// The tool is served, and the part of the schema that is valid is enforced.
+    AsIs,
 }
 
 /// The reaction of a running broker to drift of class `text`: only texts of the tool changed.
@@ -287,6 +314,37 @@ pub enum Unreachable {
     Serve,
 }
 
+/// The reaction of a start to a source that differs from the lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StartDrift {
+    /// The start is refused.
+    Refuse,
+    /// The tools that do not match are withdrawn, as while the broker runs.
+    Withdraw,
+}
+
+/// The settings of a start if the config sets none: they depend on the kind of the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StartDefaults {
+    /// The default of `on_drift`.
+    pub drift: StartDrift,
+    /// The default of `on_unreachable`.
+    pub unreachable: Unreachable,
+    /// The default of `start_wait`.
+    pub wait: Duration,
+}
+
+impl Default for StartDefaults {
+    /// Those of a deployed broker over HTTP.
+    fn default() -> Self {
+        Self {
+            drift: StartDrift::Refuse,
+            unreachable: Unreachable::Refuse,
+            wait: Duration::from_secs(10),
+        }
+    }
+}
+
 /// The requirements of a plain start for one source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartRule {
@@ -294,6 +352,10 @@ pub enum StartRule {
     Match,
     /// It must match the lock if it is reached in time.
     MatchIfReached,
+    /// It must be reached. Its drift only withdraws tools.
+    Reach,
+    /// The start waits a limited time for it. Its drift only withdraws tools.
+    Withdraw,
     /// None: the start does not wait for it, and its drift only withdraws tools.
     Optional,
 }

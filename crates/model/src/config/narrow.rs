@@ -12,6 +12,8 @@ use crate::trust::HiddenBy;
 
 /// Members of the digest that decide only which tools are exposed. The tools themselves are compared.
 const OF_EXPOSURE: [&str; 3] = ["tool_filter", "trust", "sensitive"];
+/// The member of the digest that names the tools that are served unvalidated. Others are a widening.
+const UNVALIDATED: &str = "schema";
 
 /// The tools of one source in the lock, by upstream name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -229,7 +231,8 @@ impl Comparison {
         let names: BTreeSet<_> = was.keys().chain(is.keys()).collect();
         let differing: Vec<String> = names
             .into_iter()
-            .filter(|name| !OF_EXPOSURE.contains(name) && was.get(*name) != is.get(*name))
+            .filter(|name| !OF_EXPOSURE.contains(name) && **name != UNVALIDATED)
+            .filter(|name| was.get(*name) != is.get(*name))
             .map(|name| format!("`{name}`"))
             .collect();
         if !differing.is_empty() {
@@ -242,9 +245,40 @@ impl Comparison {
                 ),
             );
         }
+        self.unvalidated(built, given);
         self.level(built, given);
         self.exposure(built, given, known);
         self.overrides(built, given);
+    }
+
+    /// A config cannot add a tool that is served unvalidated, nor take back that one is.
+    fn unvalidated(&mut self, built: &Source, given: &Source) {
+        let tools = |source| digest::unvalidated_tools(source).collect::<BTreeSet<_>>();
+        let (was, is) = (tools(built), tools(given));
+        let shown = |names: BTreeSet<&str>| {
+            let shown: Vec<_> = names
+                .into_iter()
+                .map(|name| format!("`{}`", shown_line(name, 80)))
+                .collect();
+            shown.join(", ")
+        };
+        let added: BTreeSet<_> = is.difference(&was).copied().collect();
+        if !added.is_empty() {
+            let message = format!(
+                "`\"schema\": \"as_is\"` of `{}` is new for {}",
+                given.path,
+                shown(added)
+            );
+            self.widens(&given.pointer, message);
+        } else if was != is {
+            let gone = was.difference(&is).copied().collect();
+            let message = format!(
+                "`\"schema\": \"as_is\"` of `{}` is gone for {}",
+                given.path,
+                shown(gone)
+            );
+            self.differs(&given.pointer, message);
+        }
     }
 
     /// A higher trust level is refused, whether or not it exposes a tool of today.

@@ -104,6 +104,7 @@ fn one(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> ToolOverride {
             }
             "render_mode" => out.render_mode = render_mode(findings, &value),
             "annotations" => out.annotations = annotations(findings, &value),
+            "schema" => out.schema = source::schema_policy(findings, &value),
             "hints" => out.search_hints = search::hints(findings, &value),
             unknown => keys::unknown(findings, &value, unknown, Level::Override),
         }

@@ -3,17 +3,20 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::template::Template;
 use super::{
-    Backend, Config, Endpoint, HttpEndpoint, Node, ProcessEndpoint, Source, StartRule, TextDrift,
-    Unreachable, vscode,
+    Backend, Config, Endpoint, HttpEndpoint, Node, ProcessEndpoint, Source, StartDefaults,
+    StartDrift, StartRule, TextDrift, Unreachable, vscode,
 };
 use serde_json::{Map, Value};
 
+use crate::alias::{self, Named, Wanted};
 use crate::diagnostic::Diagnostic;
 use crate::item::{self, ItemKind};
 use crate::json::position_of_pointer;
+use crate::name_safety;
 use crate::path::NodePath;
 
 impl Config {
@@ -77,15 +80,27 @@ impl Config {
             .unwrap_or(default)
     }
 
-    /// The requirements of a plain start for `source`. `default` depends on the kind of the start and
-    /// applies if neither the source nor the config sets `on_unreachable`.
-    pub fn start_rule(&self, source: &Source, default: Unreachable) -> StartRule {
-        let set = source.on_unreachable.or(self.on_unreachable);
-        match set.unwrap_or(default) {
+    /// The requirements of a plain start for `source`. `defaults` apply to the settings that neither the
+    /// source nor the config has.
+    pub fn start_rule(&self, source: &Source, defaults: StartDefaults) -> StartRule {
+        let drift = source.on_drift.or(self.on_drift);
+        let unreachable = source.on_unreachable.or(self.on_unreachable);
+        match (
+            drift.unwrap_or(defaults.drift),
+            unreachable.unwrap_or(defaults.unreachable),
+        ) {
             _ if !source.required => StartRule::Optional,
-            Unreachable::Refuse => StartRule::Match,
-            Unreachable::Serve => StartRule::MatchIfReached,
+            (StartDrift::Refuse, Unreachable::Refuse) => StartRule::Match,
+            (StartDrift::Refuse, Unreachable::Serve) => StartRule::MatchIfReached,
+            (StartDrift::Withdraw, Unreachable::Refuse) => StartRule::Reach,
+            (StartDrift::Withdraw, Unreachable::Serve) => StartRule::Withdraw,
         }
+    }
+
+    /// Maximum time that a call waits for `source` to start. `default` applies if neither the source nor
+    /// the config has a setting.
+    pub fn start_wait(&self, source: &Source, default: Duration) -> Duration {
+        source.start_wait.or(self.start_wait).unwrap_or(default)
     }
 
     /// The names of all variables that the config reads from the environment.
@@ -112,19 +127,41 @@ impl Config {
 }
 
 impl Source {
-    /// The last path segment of a tool, or of another thing with this key, as the server listed it.
-    pub fn leaf(&self, key: &str, raw: &Map<String, Value>) -> String {
-        match ItemKind::of_key(key) {
-            (ItemKind::Tool, name) => self
-                .aliases
-                .get(name)
-                .map_or(name, String::as_str)
-                .to_owned(),
-            _ => match self.item_aliases.get(key) {
-                Some(alias) => alias.clone(),
-                None => item::leaf(raw),
+    /// The last path segments of the exposed tools and other things, in their order. Each is given with its key and
+    /// as the server listed it.
+    pub fn leaves(&self, exposed: &[(String, Map<String, Value>)]) -> Vec<String> {
+        let entries: Vec<Named<'_>> = exposed
+            .iter()
+            .map(|(key, raw)| self.named(key, raw))
+            .collect();
+        alias::segments(&entries)
+    }
+
+    /// For each exposed tool or other thing, the reason why its name is not safe; `None` if it is, or has an alias.
+    pub fn unsafe_names(&self, exposed: &[(String, Map<String, Value>)]) -> Vec<Option<String>> {
+        let named = exposed.iter().map(|(key, raw)| self.named(key, raw));
+        let named: Vec<Named<'_>> = named.collect();
+        let entries = named.iter().map(|named| name_safety::Entry {
+            name: named.name,
+            alias: match &named.wanted {
+                Wanted::Fixed(alias) => Some(alias),
+                Wanted::Unique | Wanted::Short(_) => None,
             },
-        }
+        });
+        let entries: Vec<_> = entries.collect();
+        name_safety::reasons(&entries, self.exposure.sensitive())
+    }
+
+    fn named<'n>(&self, key: &'n str, raw: &'n Map<String, Value>) -> Named<'n> {
+        let (name, alias, derived) = match ItemKind::of_key(key) {
+            (ItemKind::Tool, name) => (name, self.aliases.get(name), Wanted::Unique),
+            (ItemKind::Prompt | ItemKind::Template | ItemKind::Resource, _) => {
+                let name = raw.get("name").and_then(Value::as_str).unwrap_or_default();
+                (name, self.item_aliases.get(key), item::leaf(name))
+            }
+        };
+        let wanted = alias.map_or(derived, |alias| Wanted::Fixed(alias.clone()));
+        Named { name, key, wanted }
     }
 
     /// The transport.

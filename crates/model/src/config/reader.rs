@@ -7,6 +7,7 @@ use super::excerpt;
 use super::findings::Findings;
 use super::spanned::{Data, Member, Spanned};
 use crate::codes::DiagnosticCode as Code;
+use crate::conflict_markers::first_marker;
 use crate::diagnostic::Diagnostic;
 use crate::json::{escape_token, position_of_offset};
 use crate::text::shown_line;
@@ -74,6 +75,12 @@ pub(super) fn read(
         );
     }
     check_size(text, written)?;
+    if let Some(at) = first_marker(text) {
+        let message = "the config has merge-conflict markers";
+        let mut diagnostic = Diagnostic::error(Code::ConfigSyntax, message).help("Settle the config first; then merge the lock and the audits of both sides with `broker-gen lock --merge`.");
+        diagnostic.position = Some(position_of_offset(written, at));
+        return refuse(diagnostic);
+    }
     if let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(text) {
         return refuse(excerpt::syntax_error(written, &error));
     }

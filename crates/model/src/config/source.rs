@@ -11,8 +11,8 @@ use super::kind::{self, Kind};
 use super::spanned::Data;
 use super::template::{is_own_variable, is_variable_name};
 use super::{
-    Endpoint, ProcessEndpoint, Source, TextDrift, ToolOverride, Unreachable, command, fields,
-    http_endpoint, items, lists, overrides, trust,
+    Endpoint, ProcessEndpoint, SchemaPolicy, Source, StartDrift, TextDrift, ToolOverride,
+    Unreachable, command, fields, http_endpoint, items, lists, overrides, trust,
 };
 use crate::codes::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
@@ -27,6 +27,7 @@ const DEFAULT_MAX_TIMEOUTS: u32 = 10;
 /// Above it, `timeout` in a file of another client may be in milliseconds.
 const MAX_USUAL_TIMEOUT: Duration = Duration::from_secs(3600);
 const STARTUP_TIMEOUT: RangeInclusive<f64> = 1.0..=3_600.0;
+const START_WAIT: RangeInclusive<f64> = 0.0..=3_600.0;
 /// Bounds of the seconds between two listings; 0 disables it, values between 0 and the minimum are refused.
 const RELIST_INTERVAL: RangeInclusive<f64> = 0.0..=86_400.0;
 const MIN_RELIST_INTERVAL: Duration = Duration::from_secs(1);
@@ -67,6 +68,14 @@ pub(super) fn read(
         && let Some(at) = cursor.get("on_unreachable")
     {
         let message = "`on_unreachable` is `refuse`, but no start waits for a source with `\"required\": false`";
+        let diagnostic = Diagnostic::error(Code::ConfigRange, message);
+        findings.add(&at, diagnostic.help("remove one of the two keys"));
+    }
+    if !source.required
+        && source.on_drift == Some(StartDrift::Refuse)
+        && let Some(at) = cursor.get("on_drift")
+    {
+        let message = "`on_drift` is `refuse`, but drift of a source with `\"required\": false` refuses no start";
         let diagnostic = Diagnostic::error(Code::ConfigRange, message);
         findings.add(&at, diagnostic.help("remove one of the two keys"));
     }
@@ -161,6 +170,9 @@ fn blank(path: &NodePath, cursor: &Cursor<'_>, types: bool) -> Source {
         retry_idempotent: false,
         on_text_drift: None,
         on_unreachable: None,
+        on_drift: None,
+        start_wait: None,
+        schema: SchemaPolicy::default(),
         types,
         volatile: BTreeSet::new(),
         pointer: cursor.pointer(),
@@ -180,10 +192,13 @@ fn key(
         "backend" => {
             fields::string(findings, value);
         }
-        "type" | "disabled" | "enabled" if form == Form::Entry => {
-            if key == "type" {
-                fields::string(findings, value);
-            }
+        // The readers of entries and nodes leave out a source that is disabled.
+        "disabled" => {
+            fields::boolean(findings, value);
+        }
+        "enabled" if form == Form::Entry => {}
+        "type" if form == Form::Entry => {
+            fields::string(findings, value);
         }
         "auth" if form == Form::Entry && !http_endpoint::is_own_auth(value) => {
             keys::unknown_or_foreign(findings, value, key, Level::Source);
@@ -202,6 +217,7 @@ fn key(
         "volatile" => source.volatile = lists::volatile(findings, value),
         "required" => set(fields::boolean(findings, value), &mut source.required),
         "types" => set(fields::boolean(findings, value), &mut source.types),
+        "schema" => source.schema = schema_policy(findings, value),
         "startup_timeout" => set(
             fields::seconds(findings, value, STARTUP_TIMEOUT),
             &mut source.startup_timeout,
@@ -242,6 +258,8 @@ fn key(
         ),
         "on_text_drift" => source.on_text_drift = text_drift(findings, value),
         "on_unreachable" => source.on_unreachable = unreachable(findings, value),
+        "on_drift" => source.on_drift = start_drift(findings, value),
+        "start_wait" => source.start_wait = start_wait(findings, value),
         "trust" => source.trust = trust::level(findings, value, form),
         unknown if form == Form::Entry => {
             keys::unknown_or_foreign(findings, value, unknown, Level::Source);
@@ -268,6 +286,19 @@ fn relist_interval(findings: &mut Findings<'_>, value: &Cursor<'_>) -> Option<Op
     Some(Some(interval))
 }
 
+/// `schema`, of a source or of a tool.
+pub(super) fn schema_policy(findings: &mut Findings<'_>, value: &Cursor<'_>) -> SchemaPolicy {
+    match fields::string(findings, value) {
+        Some("as_is") => return SchemaPolicy::AsIs,
+        Some(_) => {
+            let message = "`schema` has one value, `as_is`".to_owned();
+            fields::out_of_range(findings, value, message);
+        }
+        None => {}
+    }
+    SchemaPolicy::default()
+}
+
 /// `on_text_drift`, of a source or of the whole config.
 pub(super) fn text_drift(findings: &mut Findings<'_>, value: &Cursor<'_>) -> Option<TextDrift> {
     match fields::string(findings, value)? {
@@ -292,6 +323,24 @@ pub(super) fn unreachable(findings: &mut Findings<'_>, value: &Cursor<'_>) -> Op
             None
         }
     }
+}
+
+/// `on_drift`, of a source or of the whole config.
+pub(super) fn start_drift(findings: &mut Findings<'_>, value: &Cursor<'_>) -> Option<StartDrift> {
+    match fields::string(findings, value)? {
+        "refuse" => Some(StartDrift::Refuse),
+        "withdraw" => Some(StartDrift::Withdraw),
+        _ => {
+            let message = "`on_drift` is neither `refuse` nor `withdraw`".to_owned();
+            fields::out_of_range(findings, value, message);
+            None
+        }
+    }
+}
+
+/// `start_wait`, of a source or of the whole config.
+pub(super) fn start_wait(findings: &mut Findings<'_>, value: &Cursor<'_>) -> Option<Duration> {
+    fields::seconds(findings, value, START_WAIT)
 }
 
 /// Each `max_timeout` must be at least the timeout beside which it applies.

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Value};
+
+use crate::json::{number_value, string_value};
 
 /// A JSON value and the byte offset at which it begins.
 #[derive(Debug)]
@@ -66,8 +68,8 @@ impl Spanned {
         match &self.data {
             Data::Null => Value::Null,
             Data::Bool(value) => Value::Bool(*value),
-            Data::Number(text) => number_of(text).map_or(Value::Null, Value::Number),
-            Data::String(text) => Value::from(text.as_str()),
+            Data::Number(text) => number_value(text).unwrap_or_default(),
+            Data::String(text) => string_value(text),
             Data::Array(items) => items.iter().map(Self::to_value).collect(),
             Data::Object(members) => Value::Object(
                 members
@@ -96,11 +98,4 @@ impl fmt::Debug for Data {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.type_name())
     }
-}
-
-/// The number that `text` writes; `None` if neither 64 bits nor a double can represent it.
-pub(super) fn number_of(text: &str) -> Option<Number> {
-    let number: Number = serde_json::from_str(text).ok()?;
-    let integer = !text.contains(['.', 'e', 'E']);
-    (!integer || number.is_i64() || number.is_u64() || text == "-0").then_some(number)
 }

@@ -67,11 +67,14 @@ fn top(findings: &mut Findings<'_>, cursor: &Cursor<'_>, file: &str, text: &str)
     let mut config = Config {
         file: file.to_owned(),
         root: Node::bare(NodePath::root(), String::new()),
+        disabled: Vec::new(),
         limits: Limits::default(),
         types,
         audits_required: false,
         on_text_drift: None,
         on_unreachable: None,
+        on_drift: None,
+        start_wait: None,
         mcp: Mcp::default(),
         search: Search::default(),
         surfaces: Surfaces::default(),
@@ -90,8 +93,12 @@ fn top(findings: &mut Findings<'_>, cursor: &Cursor<'_>, file: &str, text: &str)
             "$schema" => {
                 fields::string(findings, &value);
             }
-            "tree" => config.root = tree::read(findings, &value, types),
-            servers::KEY => config.root = servers::read(findings, &value, types),
+            "tree" => {
+                config.root = tree::read(findings, &value, types, &mut config.disabled);
+            }
+            servers::KEY => {
+                config.root = servers::read(findings, &value, types, &mut config.disabled);
+            }
             "types" => {
                 fields::boolean(findings, &value);
             }
@@ -105,6 +112,8 @@ fn top(findings: &mut Findings<'_>, cursor: &Cursor<'_>, file: &str, text: &str)
             }
             "on_text_drift" => config.on_text_drift = source::text_drift(findings, &value),
             "on_unreachable" => config.on_unreachable = source::unreachable(findings, &value),
+            "on_drift" => config.on_drift = source::start_drift(findings, &value),
+            "start_wait" => config.start_wait = source::start_wait(findings, &value),
             "mcp" => config.mcp = mcp::read(findings, &value),
             "search" => config.search = search::read(findings, &value),
             "surfaces" => config.surfaces = surfaces::read(findings, &value),
@@ -116,7 +125,7 @@ fn top(findings: &mut Findings<'_>, cursor: &Cursor<'_>, file: &str, text: &str)
             }
             "trust" => sensitive = Some(trust::sensitive(findings, &value)),
             vscode::SERVERS if shape == Shape::VsCode => {
-                config.root = servers::read(findings, &value, types);
+                config.root = servers::read(findings, &value, types, &mut config.disabled);
             }
             // The questions to its user; a use of one is refused where it is.
             "inputs" if shape == Shape::VsCode => {}

@@ -16,10 +16,18 @@ use crate::text::shown_line;
 pub(super) struct Paths {
     exact: HashMap<NodePath, usize>,
     folded: HashMap<String, (NodePath, usize)>,
+    /// The nodes of disabled sources.
+    disabled: Vec<NodePath>,
 }
 
-/// Reads `tree`, a list of nodes or the root itself. The result is always `/`.
-pub(super) fn read(findings: &mut Findings<'_>, cursor: &Cursor<'_>, types: bool) -> Node {
+/// Reads `tree`, a list of nodes or the root itself. The result is always `/`. The nodes of disabled sources are added
+/// to `disabled`.
+pub(super) fn read(
+    findings: &mut Findings<'_>,
+    cursor: &Cursor<'_>,
+    types: bool,
+    disabled: &mut Vec<NodePath>,
+) -> Node {
     let mut paths = Paths::default();
     let mut nodes = Vec::new();
     match &cursor.value.data {
@@ -32,6 +40,7 @@ pub(super) fn read(findings: &mut Findings<'_>, cursor: &Cursor<'_>, types: bool
         Data::Object(_) => nodes.extend(node(findings, cursor, None, &mut paths, types)),
         _ => fields::wrong_type(findings, cursor, "a list of nodes, or the root node"),
     }
+    disabled.append(&mut paths.disabled);
     let mut root = Node::bare(NodePath::root(), cursor.pointer());
     for node in nodes {
         if node.path.is_root() {
@@ -57,6 +66,7 @@ fn node(
     // Below a node without a path, only the grammar of paths is checked.
     let here = path.clone().unwrap_or_else(NodePath::root);
     let mut out = Node::bare(here.clone(), cursor.pointer());
+    let mut is_off = false;
     for member in members {
         let value = cursor.member(member);
         match member.key.as_str() {
@@ -75,12 +85,33 @@ fn node(
                 }
             }
             "source" => {
-                out.source = source::read(findings, &value, &here, types, source::Form::Tree);
+                let source = source::read(findings, &value, &here, types, source::Form::Tree);
+                match is_disabled(&value) {
+                    true => is_off = true,
+                    false => out.source = source,
+                }
             }
             unknown => keys::unknown(findings, &value, unknown, Level::Node),
         }
     }
-    path.map(|_| out)
+    if is_off {
+        let message = format!("the source of `{here}` is disabled and is left out");
+        let help = "None: it comes back without `disabled`.";
+        findings.add_key(
+            cursor,
+            Diagnostic::warning(Code::KeyIgnored, message).help(help),
+        );
+        paths.disabled.extend(path.clone());
+    }
+    // A node without anything below it would be a promise that no call can keep.
+    path.filter(|_| !is_off || !out.children.is_empty())
+        .map(|_| out)
+}
+
+/// Whether a source has `"disabled": true`; another type of the value was reported.
+fn is_disabled(source: &Cursor<'_>) -> bool {
+    let value = source.get("disabled");
+    value.is_some_and(|value| matches!(value.value.data, Data::Bool(true)))
 }
 
 fn node_type(findings: &mut Findings<'_>, cursor: &Cursor<'_>) {
@@ -133,7 +164,7 @@ impl Paths {
             return;
         }
         self.exact.insert(path.clone(), at.value.at);
-        let folded = path.as_str().to_ascii_lowercase();
+        let folded = path.as_str().to_lowercase();
         match self.folded.get(&folded) {
             Some((other, first)) => {
                 let message = format!("`{path}` and `{other}` differ only in case");

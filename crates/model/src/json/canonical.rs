@@ -1,32 +1,76 @@
-//! Canonical bytes: RFC 8785 (JCS), except that 64-bit integers keep all digits.
+//! Canonical bytes: RFC 8785 (JCS), except that numbers keep all digits.
 //!
 //! JCS writes every number as an IEEE double and would round integers above 2^53; a lock must distinguish
-//! such values. Floats that are integers of at most 2^53 are written like the integer, so `1.0` and `1`
-//! are equal; `-0` is `0`.
+//! such values. Integers of 64 bits have all their digits. Doubles are written as JCS says, so `1.0` and `1`
+//! are equal; `-0` is `0`. An exact number (see [`number`](super::number)) has all its significant digits, in
+//! the layout of ECMAScript's `Number::toString` too: digits without exponent from 1e-6 up to below 1e21,
+//! otherwise one digit, a point and the others, `e`, a sign and the exponent: `1.5e+400`. So one value has one
+//! form. Canonical bytes with a number that is neither a 64-bit integer nor a double in its shortest form are
+//! of the *second range*; their digests have the prefix `sha256/2:`.
 
 use serde_json::{Map, Number, Value};
 
+use super::decimal::Decimal;
+use super::number::{exact_number, is_in_first_range, unescaped};
+
 /// The canonical bytes of `value`.
 pub fn to_canonical(value: &Value) -> Vec<u8> {
-    let mut out = Vec::with_capacity(256);
-    write_value(value, &mut out);
-    out
+    canonical_with_range(value).0
 }
 
 /// The canonical bytes of an object with these members.
 pub fn canonical_object(members: &Map<String, Value>) -> Vec<u8> {
-    let mut out = Vec::with_capacity(256);
-    write_object(members, &mut out);
-    out
+    canonical_object_with_range(members).0
 }
 
-fn write_value(value: &Value, out: &mut Vec<u8>) {
+/// The canonical bytes of `value`, and whether they are of the second range.
+pub(crate) fn canonical_with_range(value: &Value) -> (Vec<u8>, bool) {
+    let mut out = Output::default();
+    write_value(value, &mut out);
+    (out.bytes, out.is_second_range)
+}
+
+/// The canonical bytes of an object with these members, and whether they are of the second range.
+pub(crate) fn canonical_object_with_range(members: &Map<String, Value>) -> (Vec<u8>, bool) {
+    let mut out = Output::default();
+    write_object(members, &mut out);
+    (out.bytes, out.is_second_range)
+}
+
+struct Output {
+    bytes: Vec<u8>,
+    is_second_range: bool,
+}
+
+impl Default for Output {
+    fn default() -> Self {
+        Self {
+            bytes: Vec::with_capacity(256),
+            is_second_range: false,
+        }
+    }
+}
+
+impl Output {
+    fn push(&mut self, byte: u8) {
+        self.bytes.push(byte);
+    }
+
+    fn extend_from_slice(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+}
+
+fn write_value(value: &Value, out: &mut Output) {
     match value {
         Value::Null => out.extend_from_slice(b"null"),
         Value::Bool(true) => out.extend_from_slice(b"true"),
         Value::Bool(false) => out.extend_from_slice(b"false"),
         Value::Number(number) => write_number(number, out),
-        Value::String(text) => write_string(text, out),
+        Value::String(text) => match exact_number(value) {
+            Some(number) => write_exact_number(number, out),
+            None => write_string(unescaped(text), out),
+        },
         Value::Array(items) => {
             out.push(b'[');
             for (index, item) in items.iter().enumerate() {
@@ -41,7 +85,7 @@ fn write_value(value: &Value, out: &mut Vec<u8>) {
     }
 }
 
-fn write_object(members: &Map<String, Value>, out: &mut Vec<u8>) {
+fn write_object(members: &Map<String, Value>, out: &mut Output) {
     let mut sorted: Vec<_> = members.iter().collect();
     // JCS sorts by UTF-16 code units, which differs from byte order above U+FFFF.
     sorted.sort_by(|(a, _), (b, _)| a.encode_utf16().cmp(b.encode_utf16()));
@@ -57,7 +101,7 @@ fn write_object(members: &Map<String, Value>, out: &mut Vec<u8>) {
     out.push(b'}');
 }
 
-fn write_number(number: &Number, out: &mut Vec<u8>) {
+fn write_number(number: &Number, out: &mut Output) {
     if let Some(integer) = number.as_i64() {
         out.extend_from_slice(integer.to_string().as_bytes());
     } else if let Some(integer) = number.as_u64() {
@@ -68,9 +112,16 @@ fn write_number(number: &Number, out: &mut Vec<u8>) {
     }
 }
 
-fn write_string(text: &str, out: &mut Vec<u8>) {
+fn write_exact_number(text: &str, out: &mut Output) {
+    if let Some(value) = Decimal::parse(text) {
+        value.write(&mut out.bytes);
+        out.is_second_range |= !is_in_first_range(&value, text);
+    }
+}
+
+fn write_string(text: &str, out: &mut Output) {
     // serde_json's escapes are JCS's: two-character forms if they exist, else lower-case \u00xx, else raw.
-    serde_json::to_writer(out, text).expect("writing a string to memory cannot fail");
+    serde_json::to_writer(&mut out.bytes, text).expect("writing a string to memory cannot fail");
 }
 
 #[cfg(test)]
@@ -79,7 +130,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn canonical(text: &str) -> String {
-        String::from_utf8(to_canonical(&serde_json::from_str(text).unwrap())).unwrap()
+        String::from_utf8(to_canonical(&crate::json::parse(text).unwrap())).unwrap()
     }
 
     #[test]
@@ -87,7 +138,7 @@ mod tests {
         // Section 3.2.2 and 3.2.3 of RFC 8785.
         assert_eq!(
             canonical(
-                r#"{"numbers":[333333333.33333329,1E30,4.50,2e-3,0.000000000000000000000000001],"string":"\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/","literals":[null,true,false]}"#
+                r#"{"numbers":[333333333.3333333,1E30,4.50,2e-3,0.000000000000000000000000001],"string":"\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/","literals":[null,true,false]}"#
             ),
             r#"{"literals":[null,true,false],"numbers":[333333333.3333333,1e+30,4.5,0.002,1e-27],"string":"€$\u000f\nA'B\"\\\\\"/"}"#,
         );
@@ -105,6 +156,32 @@ mod tests {
         assert_eq!(
             canonical("[18446744073709551615,-9223372036854775808,9007199254740993]"),
             "[18446744073709551615,-9223372036854775808,9007199254740993]"
+        );
+    }
+
+    #[test]
+    fn canonical_json_of_exact_numbers_has_all_digits() {
+        assert_eq!(
+            canonical(
+                "[18446744073709551616,10e399,1e401,-1e-400,333333333.33333329,9007199254740993.0]"
+            ),
+            "[18446744073709551616,1e+400,1e+401,-1e-400,333333333.33333329,9007199254740993]"
+        );
+        // A value of the first range has the form of the first range, however it is written.
+        let range = |text: &str| canonical_with_range(&crate::json::parse(text).unwrap()).1;
+        for (text, expected) in [
+            ("[1,0.1,1e300,18446744073709551615]", false),
+            ("1000000000000000000000000000000", false),
+            ("9.223372036854776e18", false),
+            ("18446744073709551616", true),
+            (r#"{"a":[1e400]}"#, true),
+            (r#""\ufdd01e400""#, false),
+        ] {
+            assert_eq!(range(text), expected, "{text}");
+        }
+        assert_eq!(
+            canonical("1000000000000000000000000000000"),
+            canonical("1e30")
         );
     }
 

@@ -5,6 +5,7 @@ use std::io;
 use serde::Serialize;
 use serde_json::ser::{Formatter, PrettyFormatter, Serializer};
 
+use super::write::ExactNumbers;
 use crate::text::is_invisible;
 
 /// `value` as reviewable text with a final newline. It parses into the same value.
@@ -12,7 +13,7 @@ pub fn to_review_text(value: &impl Serialize) -> String {
     let mut out = Vec::new();
     let mut serializer = Serializer::with_formatter(
         &mut out,
-        ReviewFormatter(PrettyFormatter::with_indent(b"  ")),
+        ExactNumbers::new(ReviewFormatter(PrettyFormatter::with_indent(b"  "))),
     );
     value
         .serialize(&mut serializer)

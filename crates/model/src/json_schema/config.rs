@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::access::{Access, Hints};
 use super::identities::Identities;
+use super::start::{SchemaPolicy, StartDrift, TextDrift, Unreachable};
 use super::surfaces::{Mcp, Surfaces};
 
 /// A config of mcp-broker: a tree of nodes with servers, or the `mcpServers` of other clients.
@@ -34,8 +35,16 @@ pub(super) struct TreeConfig {
     /// text, or `withdraw` it. Default: `serve`; `withdraw` with `audits_required`.
     on_text_drift: Option<TextDrift>,
     /// The reaction of a start to a source that cannot be started or listed: `refuse` the start, or `serve`
-    /// the other sources. Default: `serve` over stdio, else `refuse`.
+    /// the other sources. Default: `serve` over stdio and with `broker-gen serve`, else `refuse`.
     on_unreachable: Option<Unreachable>,
+    /// The reaction of a start to a source that differs from the lock: `refuse` the start, or `withdraw` the
+    /// tools that do not match. Default: `withdraw` over stdio and with `broker-gen serve`, else `refuse`;
+    /// `refuse` with `audits_required`.
+    on_drift: Option<StartDrift>,
+    /// Maximum seconds that a call waits for its source to start, where drift withdraws. Default: 45 over
+    /// stdio, else 10.
+    #[schemars(range(min = 0, max = 3600))]
+    start_wait: Option<f64>,
     /// Bounds that protect the broker's memory.
     limits: Option<Limits>,
     /// How MCP clients see the tools.
@@ -77,8 +86,16 @@ pub(super) struct ServersConfig {
     /// text, or `withdraw` it. Default: `serve`; `withdraw` with `audits_required`.
     on_text_drift: Option<TextDrift>,
     /// The reaction of a start to a source that cannot be started or listed: `refuse` the start, or `serve`
-    /// the other sources. Default: `serve` over stdio, else `refuse`.
+    /// the other sources. Default: `serve` over stdio and with `broker-gen serve`, else `refuse`.
     on_unreachable: Option<Unreachable>,
+    /// The reaction of a start to a source that differs from the lock: `refuse` the start, or `withdraw` the
+    /// tools that do not match. Default: `withdraw` over stdio and with `broker-gen serve`, else `refuse`;
+    /// `refuse` with `audits_required`.
+    on_drift: Option<StartDrift>,
+    /// Maximum seconds that a call waits for its source to start, where drift withdraws. Default: 45 over
+    /// stdio, else 10.
+    #[schemars(range(min = 0, max = 3600))]
+    start_wait: Option<f64>,
     /// Bounds that protect the broker's memory.
     limits: Option<Limits>,
     /// How MCP clients see the tools.
@@ -114,8 +131,11 @@ enum Tree {
 #[derive(JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Node {
-    /// Absolute, below the parent's path: `/` or segments of letters, digits, `_`, `.` and `-`.
-    #[schemars(length(max = 512), regex(pattern = r"^(/|(/[A-Za-z0-9_.-]{1,128})+)$"))]
+    /// Absolute, below the parent's path: `/` or segments of letters and digits of any script, `_`, `.` and `-`.
+    #[schemars(
+        length(max = 512),
+        regex(pattern = r"^(/|(/[^\x00-,/:-@\[-\^`{-\x7f]{1,128})+)$")
+    )]
     path: String,
     /// Always `node`; tools come from the source.
     #[serde(rename = "type")]
@@ -217,24 +237,21 @@ struct Source {
     /// The reaction of a start if the source cannot be started or listed. Default: the top level's; `serve`
     /// if the source is not `required`.
     on_unreachable: Option<Unreachable>,
+    /// Whether the source is left out: it is not started, and its part of the lock is dropped. Default: false.
+    disabled: Option<bool>,
+    /// The reaction of a start if the source differs from the lock. Default: the top level's; `withdraw` if
+    /// the source is not `required`.
+    on_drift: Option<StartDrift>,
+    /// Maximum seconds that a call waits for the source to start, where drift withdraws. Default: the top
+    /// level's.
+    #[schemars(range(min = 0, max = 3600))]
+    start_wait: Option<f64>,
+    /// `as_is` serves tools although a schema of theirs is not valid.
+    schema: Option<SchemaPolicy>,
     /// Whether Rust types are generated. Default: the top level's.
     types: Option<bool>,
-    /// JSON pointers of tool members that differ at every start; `*` stands for any token.
+    /// JSON pointers of tool members that differ at every start, with `*` for any token; or `/instructions`.
     volatile: Option<Vec<Volatile>>,
-}
-
-#[derive(JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum TextDrift {
-    Serve,
-    Withdraw,
-}
-
-#[derive(JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum Unreachable {
-    Refuse,
-    Serve,
 }
 
 #[derive(JsonSchema)]
@@ -291,10 +308,10 @@ pub(super) enum Command {
 pub(super) struct Words(#[schemars(length(min = 1))] Vec<String>);
 
 #[derive(JsonSchema)]
-struct Alias(#[schemars(regex(pattern = r"^[A-Za-z0-9_.-]{1,128}$"))] String);
+struct Alias(#[schemars(regex(pattern = r"^[^\x00-,/:-@\[-\^`{-\x7f]{1,128}$"))] String);
 
 #[derive(JsonSchema)]
-struct Volatile(#[schemars(regex(pattern = r"^/tools/[^/]+/[^/]+"))] String);
+struct Volatile(#[schemars(regex(pattern = r"^(/tools/[^/]+/[^/]+|/instructions$)"))] String);
 
 /// Texts and settings of one tool that replace the server's.
 #[derive(JsonSchema)]
@@ -322,6 +339,8 @@ struct ToolOverride {
     /// Phrases by which a search finds the tool besides its texts: what users would say. Callers never see them.
     #[schemars(length(max = 5))]
     hints: Option<Vec<SearchHint>>,
+    /// `as_is` serves the tool although a schema of it is not valid.
+    schema: Option<SchemaPolicy>,
 }
 
 #[derive(JsonSchema)]
@@ -450,7 +469,6 @@ pub(super) fn with_entries(mut schema: Value) -> Value {
     properties["auth"] = json!({"description": "As in a source; other values are ignored."});
     let level = properties["trust"].take();
     properties["trust"] = json!({"anyOf": [level, {"description": "Ignored.", "type": "boolean"}]});
-    properties["disabled"] = json!({"description": "Leaves the entry out.", "type": "boolean"});
     properties["enabled"] =
         json!({"description": "`false` leaves the entry out.", "type": "boolean"});
     // Other clients count milliseconds: a value above the bound for seconds is ignored with a warning.

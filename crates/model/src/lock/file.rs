@@ -4,8 +4,9 @@ use serde_json::{Map, Value, json};
 use serde_path_to_error::Segment;
 
 use super::wire::LockWire;
-use super::{LOCK_VERSION, Lock, MIN_LOCK_VERSION, format2};
+use super::{Lock, MIN_LOCK_VERSION, PARTIAL_LOCK_VERSION, format2};
 use crate::codes::DiagnosticCode;
+use crate::conflict_markers::first_marker;
 use crate::diagnostic::Diagnostic;
 use crate::digest::{Digest, HASH_MODEL};
 use crate::json::{child_pointer, parse, position_of_offset, position_of_pointer, to_review_text};
@@ -47,7 +48,11 @@ impl Lock {
         let text = text.trim_start_matches('\u{feff}');
         refuse_merge_conflict(text)?;
         // The version is checked first: a newer lock is "another version", not "unknown member".
-        let loose: Value = serde_json::from_str(text).map_err(|error| vec![torn(text, &error)])?;
+        let strict = parse(text);
+        let loose = match &strict {
+            Ok(document) => document.clone(),
+            Err(_) => serde_json::from_str(text).map_err(|error| vec![torn(text, &error)])?,
+        };
         let corrupt = DiagnosticCode::LockCorrupt;
         let Some(members) = loose.as_object() else {
             let problem = Diagnostic::error(corrupt, "the lock is not a JSON object");
@@ -56,7 +61,7 @@ impl Lock {
         let version = read_version(members)?;
         format2::refuse_unknown_members(members, version)?;
         let document =
-            parse(text).map_err(|error| vec![Diagnostic::error(corrupt, error.to_string())])?;
+            strict.map_err(|error| vec![Diagnostic::error(corrupt, error.to_string())])?;
         let wire: LockWire =
             serde_path_to_error::deserialize(&document).map_err(|error| vec![malformed(&error)])?;
         // Serde accepts a list for an object, `null` for an absent member, and several forms of a word.
@@ -145,24 +150,15 @@ fn torn(text: &str, error: &serde_json::Error) -> Diagnostic {
 }
 
 fn refuse_merge_conflict(text: &str) -> Result<(), Vec<Diagnostic>> {
-    // A line of JSON never begins like this, so one marker is enough.
-    let marked = |line: &str| {
-        ["<<<<<<<", "|||||||", "=======", ">>>>>>>"]
-            .iter()
-            .any(|mark| line.starts_with(mark))
-    };
-    match text.lines().position(marked) {
+    match first_marker(text) {
         None => Ok(()),
-        Some(line) => {
+        Some(at) => {
             let mut problem = Diagnostic::error(
                 DiagnosticCode::LockCorrupt,
                 "the lock has merge-conflict markers",
             )
-            .help("Two branches changed it, and a merged text has wrong digests: take either side, then make a new lock with `broker-gen lock`.");
-            problem.position = Some(crate::json::Position {
-                line: line + 1,
-                column: 1,
-            });
+            .help("Two branches changed it, and a merged text has wrong digests: settle the config first, then run `broker-gen lock --merge`, which launches nothing. docs/lock.md has the merge driver that does it in `git merge`. Without git, make a new lock with `broker-gen lock`.");
+            problem.position = Some(position_of_offset(text, at));
             Err(vec![problem])
         }
     }
@@ -177,10 +173,10 @@ fn read_version(members: &Map<String, Value>) -> Result<u64, Vec<Diagnostic>> {
                 .at(at),
         ])
     };
-    let read = format!("{MIN_LOCK_VERSION} to {LOCK_VERSION}");
+    let read = format!("{MIN_LOCK_VERSION} to {PARTIAL_LOCK_VERSION}");
     let found = match members.get("lock_version").and_then(Value::as_u64) {
-        Some(known @ MIN_LOCK_VERSION..=LOCK_VERSION) => known,
-        Some(newer) if newer > LOCK_VERSION => {
+        Some(known @ MIN_LOCK_VERSION..=PARTIAL_LOCK_VERSION) => known,
+        Some(newer) if newer > PARTIAL_LOCK_VERSION => {
             return refused(
                 format!("the lock has format version {newer}, this program reads {read}"),
                 "Upgrade mcp-broker and broker-gen to the version that wrote it, or make a new lock with this one.",

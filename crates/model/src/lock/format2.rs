@@ -73,6 +73,8 @@ struct Keys {
     version_1: &'static [&'static str],
     /// In addition in version 2.
     version_2: &'static [&'static str],
+    /// In addition in version 3.
+    version_3: &'static [&'static str],
 }
 
 const LOCK: Keys = Keys {
@@ -85,6 +87,7 @@ const LOCK: Keys = Keys {
         "sources",
     ],
     version_2: &[],
+    version_3: &["left_out"],
 };
 /// An element of `sources`.
 const SOURCE: Keys = Keys {
@@ -109,16 +112,19 @@ const SOURCE: Keys = Keys {
         "trust",
         "url",
     ],
+    version_3: &["kept", "left_out", "more_left_out"],
 };
 /// An element of `exposed`.
 const TOOL: Keys = Keys {
     version_1: &["digests", "exposed_name", "raw", "upstream_name"],
     version_2: &["search_hints", "summary"],
+    version_3: &["unvalidated"],
 };
 /// An element of `hidden`.
 const HIDDEN: Keys = Keys {
     version_1: &["digest", "name"],
     version_2: &[],
+    version_3: &[],
 };
 
 /// Refuses a lock with members that this version of the format does not have, and names them. Other unknown
@@ -150,12 +156,12 @@ pub(super) fn refuse_unknown_members(
         let name = shown_line(&name, 80);
         if version == 1 {
             let message = format!(
-                "unknown field `{name}`: version 2 of the format has it, and the lock has version 1"
+                "unknown field `{name}`: a later version of the format has it, and the lock has version 1"
             );
             return Diagnostic::error(DiagnosticCode::LockCorrupt, message).at(pointer);
         }
         let message = format!(
-            "the lock uses `{name}` of format version 2, which mcp-broker and broker-gen {} do not support",
+            "the lock uses `{name}` of format version {version}, which mcp-broker and broker-gen {} do not support",
             env!("CARGO_PKG_VERSION")
         );
         let help = format!(
@@ -191,10 +197,12 @@ struct Unknown {
 impl Unknown {
     fn look(&mut self, pointer: &str, members: &Map<String, Value>, known: &Keys) {
         for name in members.keys() {
-            let of_version_2 = known.version_2.contains(&name.as_str());
+            let has = |list: &[&str]| list.contains(&name.as_str());
+            let (of_2, of_3) = (has(known.version_2), has(known.version_3));
             let is_unknown = match self.version {
-                1 => of_version_2,
-                _ => !of_version_2 && !known.version_1.contains(&name.as_str()),
+                1 => of_2 || of_3,
+                2 => !of_2 && !has(known.version_1),
+                _ => !of_3 && !of_2 && !has(known.version_1),
             };
             let is_new = is_unknown && !self.found.iter().any(|(_, reported)| reported == name);
             if is_new && self.found.len() < MAX_REPORTED {

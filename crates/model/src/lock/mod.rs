@@ -9,22 +9,26 @@
 //! root digest), `hash_model`, `lock_version`, `root_digest` and `sources`; `wire.rs` has all members. Each tool
 //! is stored whole, with two changes: `description` is a list of lines, and members that `volatile` names are
 //! left out. Keys of version 1 are sorted. Version 2 adds members and has another order, which `format2.rs`
-//! describes.
+//! describes. Version 3 adds what was left out, which `left_out.rs` describes; it is written only if there is such
+//! a part.
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::codes::LeftOutCode;
 use crate::config::Backend;
 use crate::digest::Digest;
 use crate::item::ItemKind;
+use crate::left_out::LeftOut;
 use crate::path::NodePath;
 use crate::snapshot::ListedTool;
 
 mod changes;
 mod file;
 mod format2;
+mod left_out;
 mod package;
 mod settings;
 mod source;
@@ -32,22 +36,25 @@ mod tool;
 pub(crate) mod wire;
 
 pub use changes::SettingChange;
+pub use left_out::{LeftOutPart, LeftOutSource, MoreLeftOut};
 pub use package::{Package, PackageKind};
 pub use settings::{Command, EndpointSettings, HttpSettings, SourceSettings, Word};
-pub use tool::{strip_volatile, tool_digests};
+pub use tool::{VOLATILE_INSTRUCTIONS, strip_volatile, tool_digests};
 
 /// Maximum size of a lock, in bytes: eight listings of the maximum size of 32 MiB.
 pub const MAX_BYTES: usize = 256 << 20;
 
-/// The format version of a new lock.
+/// The format version of a new lock of which no part is left out or kept.
 pub const LOCK_VERSION: u64 = 2;
-/// The oldest format version that is read, besides all newer ones up to [`LOCK_VERSION`].
+/// The format version of a lock with parts that are left out or kept, which is the newest one.
+pub const PARTIAL_LOCK_VERSION: u64 = 3;
+/// The oldest format version that is read, besides all newer ones up to [`PARTIAL_LOCK_VERSION`].
 pub const MIN_LOCK_VERSION: u64 = 1;
 
 /// A lock whose digests match.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lock {
-    /// Its format version: [`LOCK_VERSION`] for a new lock, else that of the file, which the root digest
+    /// Its format version: [`Lock::new_version`] for a new lock, else that of the file, which the root digest
     /// covers. Version 1 is written without the members of version 2.
     pub version: u64,
     /// The digest of its config.
@@ -56,6 +63,8 @@ pub struct Lock {
     pub generator: String,
     /// Sorted by path, which is unique.
     pub sources: Vec<LockedSource>,
+    /// Sources of the config that are left out as a whole, sorted by path; none of them is in `sources`.
+    pub left_out: Vec<LeftOutSource>,
 }
 
 /// The reviewed content of one source.
@@ -85,6 +94,13 @@ pub struct LockedSource {
     pub exposed: Vec<LockedTool>,
     /// Hidden tools, sorted by name.
     pub hidden: Vec<HiddenTool>,
+    /// What the server listed and the lock leaves out, in the order of [`LockedSource::leave_out`]; at most
+    /// [`MAX_RECORDS`](crate::left_out::MAX_RECORDS).
+    pub left_out: Vec<LeftOut>,
+    /// The parts that are left out besides `left_out`, which are only counted.
+    pub more_left_out: Option<MoreLeftOut>,
+    /// Why this is the last locked state of the source and not the current one, if so.
+    pub kept: Option<LeftOutCode>,
 }
 
 /// A reviewed tool.
@@ -102,6 +118,8 @@ pub struct LockedTool {
     pub raw: Map<String, Value>,
     /// The digest of `raw`.
     pub digest: Digest,
+    /// Whether a schema of it is not valid, and the part that is valid is enforced; only in version 3.
+    pub unvalidated: bool,
 }
 
 /// A tool that filter or trust level hides, with the data that shows a change.
@@ -118,7 +136,7 @@ pub struct HiddenTool {
 impl LockedTool {
     /// The tool as the server listed it.
     pub fn listed(&self) -> ListedTool {
-        let text = Value::Object(self.raw.clone()).to_string();
+        let text = crate::json::to_text(&self.raw);
         ListedTool::new(self.upstream_name.clone(), &text)
     }
 

@@ -4,10 +4,14 @@ use serde_json::{Map, Value, json};
 
 use super::wire::SourceWire;
 use super::{
-    HiddenTool, LockedSource, LockedTool, MIN_LOCK_VERSION, SourceSettings, strip_volatile,
+    HiddenTool, LockedSource, LockedTool, MIN_LOCK_VERSION, SourceSettings, VOLATILE_INSTRUCTIONS,
+    strip_volatile,
 };
+use crate::codes::LeftOutCode;
 use crate::config::{self, Config};
 use crate::digest::Digest;
+use crate::item::ItemKind;
+use crate::left_out::{LeftOut, MAX_NAME_CHARS};
 use crate::snapshot::Snapshot;
 use crate::trust::TrustLevel;
 
@@ -22,22 +26,26 @@ impl LockedSource {
             server_info: snapshot.server_info.clone(),
             protocol_version: snapshot.protocol_version.clone(),
             capabilities: snapshot.capabilities.clone(),
-            instructions: snapshot.instructions.clone(),
+            instructions: match config.volatile.contains(VOLATILE_INSTRUCTIONS) {
+                true => None,
+                false => snapshot.instructions.clone(),
+            },
             package: None,
             settings: None,
             volatile: config.volatile.clone(),
             exposed: Vec::new(),
             hidden: Vec::new(),
+            left_out: Vec::new(),
+            more_left_out: None,
+            kept: None,
         };
+        let mut exposed = Vec::new();
         for tool in &snapshot.tools {
             let mut raw = tool.read();
             strip_volatile(tool.name(), &mut raw, &config.volatile);
             let name = tool.name().to_owned();
             if config.exposure.exposes(&name) {
-                let exposed_name = config.leaf(&name, &raw);
-                source
-                    .exposed
-                    .push(LockedTool::new(name, raw, exposed_name));
+                exposed.push((name, raw));
             } else {
                 source.hidden.push(HiddenTool {
                     name,
@@ -45,10 +53,18 @@ impl LockedSource {
                 });
             }
         }
+        let (exposed, unsafe_parts) = without_unsafe_names(config, exposed);
+        let leaves = config.leaves(&exposed);
+        source.exposed = exposed
+            .into_iter()
+            .zip(leaves)
+            .map(|((name, raw), leaf)| LockedTool::new(name, raw, leaf))
+            .collect();
         source
             .exposed
             .sort_by(|a, b| a.upstream_name.cmp(&b.upstream_name));
         source.hidden.sort_by(|a, b| a.name.cmp(&b.name));
+        source.leave_out(snapshot.left_out.iter().cloned().chain(unsafe_parts));
         source
     }
 
@@ -96,12 +112,42 @@ impl LockedSource {
     }
 
     /// Its element of the lock's `sources` for a catalog: without the members of version 2, which no broker reads.
+    /// What is left out is in it, so that a broker does not report it as new.
     pub fn to_json(&self) -> Value {
-        json!(SourceWire::new(self, MIN_LOCK_VERSION))
+        json!(SourceWire::new(self, MIN_LOCK_VERSION).with_left_out(self))
     }
 
     /// Reads the JSON text of a compiled-in source. Its digests are not verified: the build did that.
     pub fn from_compiled(text: &str) -> serde_json::Result<Self> {
-        serde_json::from_str(text).map(SourceWire::unchecked)
+        let document = crate::json::parse(text).map_err(serde::de::Error::custom)?;
+        serde_json::from_value(document).map(SourceWire::unchecked)
     }
+}
+
+/// The key of an entry, and the entry as the server sent it.
+type Entry = (String, Map<String, Value>);
+
+/// The entries whose names are safe, and the records of the other ones.
+fn without_unsafe_names(
+    config: &config::Source,
+    exposed: Vec<Entry>,
+) -> (Vec<Entry>, Vec<LeftOut>) {
+    let reasons = config.unsafe_names(&exposed);
+    let (mut safe, mut left_out) = (Vec::new(), Vec::new());
+    for ((key, raw), reason) in exposed.into_iter().zip(reasons) {
+        let Some(reason) = reason else {
+            safe.push((key, raw));
+            continue;
+        };
+        let (kind, id) = ItemKind::of_key(&key);
+        left_out.push(LeftOut {
+            kind,
+            name: Some(id.chars().take(MAX_NAME_CHARS).collect()),
+            code: LeftOutCode::NameUnsafe,
+            place: "/name".to_owned(),
+            reason,
+            digest: Digest::of_tool(&raw),
+        });
+    }
+    (safe, left_out)
 }

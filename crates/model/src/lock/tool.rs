@@ -22,6 +22,9 @@ const MEMBERS: [&str; 9] = [
     "execution",
 ];
 
+/// The pointer of `volatile` that names the instructions of a source.
+pub const VOLATILE_INSTRUCTIONS: &str = "/instructions";
+
 /// The digests of a raw tool: `whole`, one for each member with its own digest, and `other`.
 pub fn tool_digests(raw: &Map<String, Value>) -> BTreeMap<String, Digest> {
     let mut digests = BTreeMap::from([("whole".to_owned(), Digest::of_tool(raw))]);
@@ -76,6 +79,7 @@ impl LockedTool {
             search_hints: Vec::new(),
             digest: Digest::of_tool(&raw),
             raw,
+            unvalidated: false,
         }
     }
 }
@@ -124,7 +128,8 @@ pub(super) mod raw_tool {
         deserializer: D,
     ) -> Result<Map<String, Value>, D::Error> {
         let mut raw = Map::deserialize(deserializer)?;
-        if let Some(description) = raw.get_mut("description") {
+        // Null is kept as the server sent it.
+        if let Some(description) = raw.get_mut("description").filter(|text| !text.is_null()) {
             let Lines(text) = Lines::deserialize(&*description)
                 .map_err(|_| D::Error::custom("the description is not a list of lines"))?;
             *description = text.into();

@@ -9,10 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::left_out::{LeftOutSourceWire, LeftOutWire, MoreLeftOut};
 use super::settings::{Command, EndpointSettings, HttpSettings, SourceSettings, Word};
 use super::tool::{Lines, raw_tool, tool_digests};
-use super::{HiddenTool, Lock, LockedSource, LockedTool, Package};
-use crate::codes::DiagnosticCode;
+use super::{HiddenTool, LeftOutSource, Lock, LockedSource, LockedTool, Package};
+use crate::codes::{DiagnosticCode, LeftOutCode};
 use crate::config::Backend;
 use crate::diagnostic::Diagnostic;
 use crate::digest::{Digest, HASH_MODEL};
@@ -32,8 +33,11 @@ pub(crate) struct LockWire {
     /// The formula of the digests.
     #[cfg_attr(feature = "schema", schemars(extend("const" = HASH_MODEL)))]
     hash_model: String,
-    /// The version of this format; version 1 has no member that is marked with version 2.
-    #[cfg_attr(feature = "schema", schemars(extend("enum" = [super::MIN_LOCK_VERSION, super::LOCK_VERSION])))]
+    /// Sources of the config that are left out as a whole, sorted by path; version 3.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    left_out: Vec<LeftOutSourceWire>,
+    /// The version of this format; a version has no member that is marked with a later one.
+    #[cfg_attr(feature = "schema", schemars(extend("enum" = [super::MIN_LOCK_VERSION, super::LOCK_VERSION, super::PARTIAL_LOCK_VERSION])))]
     lock_version: u64,
     /// The digest of all other members except `generator`.
     root_digest: Digest,
@@ -89,6 +93,16 @@ pub(super) struct SourceWire {
     /// Pointers of members that digests and comparisons leave out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     volatile: Vec<String>,
+    /// Why this is the last locked state of the source and not the current one; version 3.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    kept: Option<LeftOutCode>,
+    /// What the server listed and the lock leaves out, at most 1 000; version 3.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    left_out: Vec<LeftOutWire>,
+    /// The parts that are left out besides `left_out`; version 3.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    more_left_out: Option<MoreLeftOut>,
 }
 
 /// A reviewed tool.
@@ -112,6 +126,9 @@ struct ToolWire {
     raw: Map<String, Value>,
     /// The digests of the whole tool, and of each of its members.
     digests: BTreeMap<String, Digest>,
+    /// Whether a schema of it is not valid, and only the part that is valid is enforced; version 3.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    unvalidated: bool,
 }
 
 /// As the server sent it, unknown members included.
@@ -135,6 +152,7 @@ impl From<&Lock> for LockWire {
             config_digest: lock.config_digest.clone(),
             generator: lock.generator.clone(),
             hash_model: HASH_MODEL.to_owned(),
+            left_out: lock.left_out.iter().map(LeftOutSourceWire::from).collect(),
             lock_version: lock.version,
             root_digest: lock.config_digest.clone(),
             sources: sources
@@ -161,6 +179,19 @@ impl TryFrom<LockWire> for Lock {
                 problems.push(Diagnostic::error(DiagnosticCode::LockOrphan, message).at(at));
             }
         }
+        for (index, source) in wire.left_out.iter().enumerate() {
+            if !paths.insert(source.path()) {
+                let message = format!("the lock has the source `{}` twice", source.path());
+                let at = format!("/left_out/{index}");
+                problems.push(Diagnostic::error(DiagnosticCode::LockOrphan, message).at(at));
+            }
+        }
+        let has_parts =
+            !wire.left_out.is_empty() || wire.sources.iter().any(SourceWire::is_partial);
+        if has_parts != (wire.lock_version == super::PARTIAL_LOCK_VERSION) {
+            let message = "a lock of version 3 has parts that are left out, kept or unvalidated, and no other version has them";
+            problems.push(corrupt(message, "/lock_version"));
+        }
         let found = wire.computed_root_digest();
         if problems.is_empty() && found != wire.root_digest {
             let message = format!(
@@ -171,6 +202,8 @@ impl TryFrom<LockWire> for Lock {
         if !problems.is_empty() {
             return Err(problems);
         }
+        let mut left_out: Vec<_> = wire.left_out.into_iter().map(Into::into).collect();
+        left_out.sort_by(|a: &LeftOutSource, b| a.path.cmp(&b.path));
         let mut sources: Vec<LockedSource> = wire
             .sources
             .into_iter()
@@ -182,6 +215,7 @@ impl TryFrom<LockWire> for Lock {
             config_digest: wire.config_digest,
             generator: wire.generator,
             sources,
+            left_out,
         })
     }
 }
@@ -202,12 +236,15 @@ impl LockWire {
 
     /// The digest of all members except `generator` and `root_digest`.
     pub(super) fn computed_root_digest(&self) -> Digest {
-        let covered = json!({
+        let mut covered = json!({
             "config_digest": self.config_digest,
             "hash_model": self.hash_model,
             "lock_version": self.lock_version,
             "sources": self.sources,
         });
+        if !self.left_out.is_empty() {
+            covered["left_out"] = json!(self.left_out);
+        }
         Digest::of("mcp-broker:lock:1", &covered)
     }
 }
@@ -229,7 +266,7 @@ impl SourceWire {
             }
         }
         let exposed = source.exposed.iter();
-        Self {
+        let wire = Self {
             trust,
             command,
             url,
@@ -247,7 +284,32 @@ impl SourceWire {
             protocol_version: source.protocol_version.clone(),
             server_info: source.server_info.clone(),
             volatile: source.volatile.iter().cloned().collect(),
+            kept: None,
+            left_out: Vec::new(),
+            more_left_out: None,
+        };
+        match version >= super::PARTIAL_LOCK_VERSION {
+            true => wire.with_left_out(source),
+            false => wire,
         }
+    }
+
+    /// With the members of version 3.
+    pub(super) fn with_left_out(self, source: &LockedSource) -> Self {
+        Self {
+            kept: source.kept,
+            left_out: source.left_out.iter().map(LeftOutWire::from).collect(),
+            more_left_out: source.more_left_out.clone(),
+            ..self
+        }
+    }
+
+    /// Whether it has a member of version 3.
+    fn is_partial(&self) -> bool {
+        self.kept.is_some()
+            || !self.left_out.is_empty()
+            || self.more_left_out.is_some()
+            || self.exposed.iter().any(|tool| tool.unvalidated)
     }
 }
 
@@ -326,6 +388,9 @@ impl SourceWire {
             volatile: self.volatile.into_iter().collect(),
             exposed: self.exposed.into_iter().map(ToolWire::unchecked).collect(),
             hidden: self.hidden,
+            left_out: self.left_out.into_iter().map(Into::into).collect(),
+            more_left_out: self.more_left_out,
+            kept: self.kept,
         }
     }
 }
@@ -343,6 +408,7 @@ impl ToolWire {
             },
             summary: tool.summary.clone().filter(|_| version > 1),
             upstream_name: tool.upstream_name.clone(),
+            unvalidated: tool.unvalidated,
         }
     }
 
@@ -379,6 +445,7 @@ impl ToolWire {
             exposed_name: self.exposed_name,
             digest: written.unwrap_or_else(|| Digest::of_tool(&raw)),
             raw,
+            unvalidated: self.unvalidated,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::look::{nfkc, skeleton};
 use crate::text::shown_line;
 
 /// The words of the default list; two words with `_` between them are a pair of adjacent words.
@@ -107,18 +108,40 @@ impl SensitiveNames {
         self.words.iter().map(String::as_str)
     }
 
-    /// The first word or pair of adjacent words of `name` that is in the list.
+    /// The first word or pair of adjacent words of `name` that is in the list. A name that is not ASCII is also compared
+    /// in its form NFKC, and by its skeleton.
     pub fn find(&self, name: &str) -> Option<&str> {
-        let words = words(name);
-        (0..words.len()).find_map(|at| {
-            let pair = words
-                .get(at + 1)
-                .map(|next| format!("{}_{next}", words[at]));
-            let word = self.words.get(&words[at]);
-            let found = word.or_else(|| self.words.get(&pair?));
-            found.map(String::as_str)
+        let written = self.find_written(name);
+        if written.is_some() || name.is_ascii() {
+            return written;
+        }
+        self.find_look_alike(name)
+    }
+
+    /// The first word or pair of adjacent words of `name`, as it is written, that is in the list.
+    pub(crate) fn find_written(&self, name: &str) -> Option<&str> {
+        find_words(&words(name), |word| {
+            self.words.get(word).map(String::as_str)
         })
     }
+
+    /// The first entry of the list that looks like a word or a pair of adjacent words of `name`.
+    pub(crate) fn find_look_alike(&self, name: &str) -> Option<&str> {
+        let looks = |word: &str| {
+            let look = skeleton(word);
+            let mut list = self.words.iter().map(String::as_str);
+            list.find(|known| skeleton(known) == look)
+        };
+        find_words(&words(&nfkc(name)), looks)
+            .or_else(|| find_words(&words(&skeleton(name)), looks))
+    }
+}
+
+/// The first of `words`, or pair of adjacent ones, for which `known` has an entry.
+fn find_words<'l>(words: &[String], known: impl Fn(&str) -> Option<&'l str>) -> Option<&'l str> {
+    (0..words.len()).find_map(|at| {
+        known(&words[at]).or_else(|| known(&format!("{}_{}", words[at], words.get(at + 1)?)))
+    })
 }
 
 /// The words of a name in lower case, split at case and at every character that is neither a letter nor a digit.
@@ -196,6 +219,24 @@ mod tests {
         ] {
             assert_eq!(names.find(name), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn look_alike_of_a_sensitive_word_is_found() {
+        let names = SensitiveNames::default();
+        for (name, expected) in [
+            ("ｄｅｌｅｔｅ_file", "delete"),
+            ("dеlеtе_file", "delete"),
+            ("bulkＤelete", "delete"),
+            ("del\u{200b}ete_file", "delete"),
+            ("get_арі_kеy", "api_key"),
+            ("ѕhell", "shell"),
+        ] {
+            assert_eq!(names.find(name), Some(expected), "{name}");
+        }
+        let words = SensitiveNames::new(&["café"]).unwrap();
+        assert_eq!(words.find("open_cafe\u{301}"), Some("café"));
+        assert_eq!(names.find("查询天气"), None);
     }
 
     #[test]

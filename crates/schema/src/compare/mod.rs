@@ -32,7 +32,7 @@ use self::node::Conjunction;
 use self::types::Type;
 pub use self::view::Side;
 use self::view::View;
-use crate::{SchemaError, inspect};
+use crate::{SchemaError, inspect, readable};
 
 /// The changes between two schemas of a tool, and the relation of their values.
 #[derive(Debug)]
@@ -85,14 +85,14 @@ pub enum Coverage {
     Unknown(String),
 }
 
-/// Whether every value that is valid under `from` is valid under `to`, both as written.
+/// Whether every value that is valid under `from` is valid under `to`, both in the form that is read.
 pub fn covers(from: &Value, to: &Value) -> Coverage {
     for schema in [from, to] {
         if let Err(problem) = inspect(schema) {
             return Coverage::Unknown(problem.message);
         }
     }
-    let documents = [from, to].map(|schema| Document::new(schema.clone()));
+    let documents = [from, to].map(|schema| Document::new(readable(schema).into_owned()));
     let [writer, reader] =
         [&documents[0], &documents[1]].map(|one| Conjunction::of(Document::root_location(one)));
     let search = match Search::new(Side::Input, &writer, &reader) {
@@ -119,7 +119,8 @@ pub fn covers(from: &Value, to: &Value) -> Coverage {
 pub fn compare(side: Side, old: &Value, new: &Value) -> Result<Comparison, Incomparable> {
     inspect(new).map_err(|problem| Incomparable::New(problem.message))?;
     inspect(old).map_err(|problem| Incomparable::Old(problem.message))?;
-    let (old_document, new_document) = (Document::new(old.clone()), Document::new(new.clone()));
+    let [old_document, new_document] =
+        [old, new].map(|schema| Document::new(readable(schema).into_owned()));
     let root = |document| {
         let location = Document::root_location(document);
         // Arguments and structured results are objects, regardless of the root's type.

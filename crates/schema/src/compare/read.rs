@@ -4,10 +4,22 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
+use super::super::exact::has_exact_number;
 use super::document::{Dialect, SchemaLocation};
 use super::limits::Bound;
 use super::node::{Conjunction, Group, Node, Opaque, same_value};
 use super::types::Types;
+
+/// Keywords that have numbers.
+const NUMBERS: [&str; 7] = [
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "enum",
+    "const",
+];
 
 /// `properties` and `additionalProperties` of one subschema, which belong together.
 struct ObjectKeywords<'a> {
@@ -93,6 +105,11 @@ impl<'a> Node<'a> {
         self.unsupported |= keywords
             .get("patternProperties")
             .is_some_and(|patterns| patterns != &Value::Object(Map::new()));
+        // Nothing is proven of exact numbers.
+        self.unsupported |= NUMBERS
+            .iter()
+            .filter_map(|keyword| keywords.get(*keyword))
+            .any(has_exact_number);
         self.take_types(keywords, dialect);
         self.take_limits(keywords, dialect);
         for (keyword, exclusive) in [("anyOf", false), ("oneOf", true)] {

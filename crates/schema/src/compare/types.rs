@@ -1,5 +1,6 @@
 //! Sets of JSON types. `number` includes the integers: the set contains both.
 
+use broker_model::json::decimal_of;
 use serde_json::Value;
 
 /// A JSON type. `Fraction` is a number that is not an integer.
@@ -42,7 +43,11 @@ impl Type {
                 _ => Self::Fraction,
             },
             Value::Number(_) => Self::Integer,
-            Value::String(_) => Self::String,
+            Value::String(_) => match decimal_of(value) {
+                Some(number) if number.is_integer() => Self::Integer,
+                Some(_) => Self::Fraction,
+                None => Self::String,
+            },
             Value::Array(_) => Self::Array,
             Value::Object(_) => Self::Object,
         }

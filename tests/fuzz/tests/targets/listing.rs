@@ -1,5 +1,5 @@
-//! Tool lists by bytes: pages, one on each line, are accepted within their limits or refused with a
-//! reason.
+//! Tool lists by bytes: pages, one on each line. Each tool is accepted within the limits or left out; a list of which
+//! nothing can be read is refused with a reason.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use fuzz::behaviour;
 const LIMIT: usize = 4096;
 
 #[test]
-fn tool_list_of_any_bytes_is_accepted_whole_or_refused() {
+fn tool_list_of_any_bytes_is_accepted_by_tool_or_refused() {
     let words = [
         "{\"tools\":[",
         "]}",
@@ -23,6 +23,8 @@ fn tool_list_of_any_bytes_is_accepted_whole_or_refused() {
         "\"resultType\":\"complete\"",
         "\"result\\u0054ype\":\"task\"",
         "{\"\":0},",
+        "{\"name\":\"a\",\"title\":null}",
+        "{\"name\":7}",
         "null",
         "[[[[",
     ];

@@ -1,13 +1,16 @@
 //! Paths: an accepted path is shown as it was written, and equals its parent joined with its leaf.
 
 use broker_model::NodePath;
+use broker_model::look::nfkc;
 use broker_model::path::check;
+use broker_model::text::is_invisible;
 use fuzz::behaviour;
 
 #[test]
 fn path_of_any_text_is_its_parent_joined_with_its_leaf() {
     let words = [
-        "/", "//", "..", "/.", "%2f", "\\", "a", "-", "_", ".a", "\0", "A", "é",
+        "/", "//", "..", "/.", "%2f", "\\", "a", "-", "_", ".a", "\0", "A", "é", "\u{301}", "ａ",
+        "天", "\u{200d}",
     ];
     fuzz::run("path", &words, |bytes| {
         let text = String::from_utf8_lossy(bytes);
@@ -23,10 +26,14 @@ fn path_of_any_text_is_its_parent_joined_with_its_leaf() {
             return Err("it reads back as something else".to_owned());
         }
         let safe = |segment: &str| {
-            let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte);
+            let plain = |c: char| match c.is_ascii() {
+                true => c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-'),
+                false => !c.is_whitespace() && !is_invisible(c),
+            };
             !matches!(segment, "" | "." | "..")
-                && segment.len() <= 128
-                && segment.bytes().all(plain)
+                && segment.chars().count() <= 128
+                && segment.chars().all(plain)
+                && nfkc(segment) == segment
         };
         if text.len() > 512 || !(path.is_root() || text.split('/').skip(1).all(safe)) {
             return Err("it is accepted".to_owned());

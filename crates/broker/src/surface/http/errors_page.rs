@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use broker_model::exit::Exit;
-use broker_model::{CallCode, DiagnosticCode, SourceCause};
+use broker_model::{CallCode, DiagnosticCode, LeftOutCode, SourceCause};
 
 use super::respond::status_of;
 
@@ -14,7 +14,7 @@ const HEAD: &str = "\
 
 <!-- Generated from the registry of codes; a test holds it. Do not edit. -->
 
-Three closed lists. A code is stable; its message is for people and may change.
+Four closed lists. A code is stable; its message is for people and may change.
 
 ## Calls
 
@@ -48,6 +48,13 @@ fn page() -> String {
             &[&quoted(cause.as_str()), cause.cause(), cause.remedy()],
         );
     }
+    out.push_str("\n## Parts of a source that are left out\n\nThe reason why `lock`, `check`, `status`, `GET /sources` and `doctor` name a tool, prompt, template or resource, or a\nsource, that is not used. The rest goes on without it.\n\n| reason | meaning | remedy |\n|---|---|---|\n");
+    for code in LeftOutCode::ALL {
+        row(
+            &mut out,
+            &[&quoted(code.as_str()), code.cause(), code.remedy()],
+        );
+    }
     out.push_str("\n## Config and lock\n\nDiagnostics of `broker-gen`, the build and the start on a config or a lock, with file, line and JSON\npointer if there is one. Warnings refuse nothing.\n\n| code | cause | remedy |\n|---|---|---|\n");
     for code in DiagnosticCode::ALL {
         row(
@@ -56,7 +63,7 @@ fn page() -> String {
         );
     }
     out.push_str(
-        "\n## Exit codes\n\nOf both programs. If several apply, the first of 2, 5, 4, 6 and 3 is used.\n\n\
+        "\n## Exit codes\n\nOf both programs. If several apply, the first of 2, 5, 4, 6, 3 and 8 is used.\n\n\
          | code | meaning |\n|---|---|\n",
     );
     for exit in Exit::ALL {

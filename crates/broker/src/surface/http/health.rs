@@ -6,7 +6,9 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::respond::HttpReply;
-use crate::core::{Health, InstanceHealth, SourceCounters, SourceHealth};
+use crate::core::{
+    Health, InstanceHealth, ShownLeftOut, SourceCounters, SourceHealth, WithdrawnTool,
+};
 
 /// The health routes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +76,17 @@ struct SourceDetails<'a> {
     source: &'a SourceHealth,
     counters: SourceCounters,
     instances: &'a [InstanceHealth],
+    /// The first tools that are withdrawn; `withdrawn` counts all.
+    #[serde(skip_serializing_if = "<[WithdrawnTool]>::is_empty")]
+    withdrawn_tools: &'a [WithdrawnTool],
+    /// The first parts of its latest listing that are not used, and the number of all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    left_out: Vec<ShownLeftOut<'a>>,
+    #[serde(skip_serializing_if = "is_zero")]
+    left_out_count: usize,
+    /// What was odd about the listing.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    warnings: &'a [String],
 }
 
 /// One source as a caller without the secret sees it.
@@ -90,6 +103,10 @@ fn sources(view: DetailLevel, health: &Health, mcp_sessions: Option<usize>) -> S
                 source,
                 counters: source.counters,
                 instances: &source.instances,
+                withdrawn_tools: &source.withdrawn_tools,
+                left_out: source.notes.left_out().collect(),
+                left_out_count: source.notes.left_out_count(),
+                warnings: source.notes.warnings(),
             });
             list(details, mcp_sessions)
         }
@@ -100,6 +117,14 @@ fn sources(view: DetailLevel, health: &Health, mcp_sessions: Option<usize>) -> S
             list(states, None)
         }
     }
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+const fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 fn list(sources: impl Iterator<Item = impl Serialize>, mcp_sessions: Option<usize>) -> String {
@@ -134,10 +159,17 @@ mod tests {
                 since: "2026-01-01T00:00:00Z".to_owned(),
                 tools: 2,
                 withdrawn: 1,
+                withdrawn_tools: vec![WithdrawnTool {
+                    path: "/a/b",
+                    class: "breaking",
+                    rules: vec!["required-added"],
+                    since: "2026-01-01T00:00:00Z".to_owned(),
+                }],
                 counters: SourceCounters {
                     calls: 41,
                     ..SourceCounters::default()
                 },
+                notes: Default::default(),
                 instances: Vec::new(),
             }],
             built_from: BuiltFrom {
@@ -196,6 +228,10 @@ mod tests {
         let sources: Value = serde_json::from_str(&sources).unwrap();
         let source = &sources["sources"][0];
         assert_eq!((status, &source["path"]), (200, &json!("/a")));
+        assert_eq!(
+            source["withdrawn_tools"],
+            json!([{"path": "/a/b", "class": "breaking", "rules": ["required-added"], "since": "2026-01-01T00:00:00Z"}])
+        );
         let counters = source["counters"].as_object().unwrap();
         assert_eq!((counters.len(), &counters["calls"]), (12, &json!(41)));
     }

@@ -69,7 +69,6 @@ pub(crate) struct HttpSurface {
     routes: Routes,
     /// `None` if it is turned off.
     mcp: Option<McpEndpoint>,
-    digest: HeaderValue,
     /// The names of the headers that identify callers.
     vary: HeaderValue,
     ids: RequestIds,
@@ -92,7 +91,6 @@ impl HttpSurface {
             mcp,
         } = access;
         Self {
-            digest: HeaderValue::from_static(core.catalog_digest()),
             vary: auth::headers_of_callers(key_header.as_ref()),
             drain: core.drain().clone(),
             mcp: mcp.then(|| McpEndpoint::new(core.clone())),
@@ -255,7 +253,7 @@ impl HttpSurface {
 
     fn common_headers<'a>(&'a self, settings: &'a SurfaceSettings) -> CommonHeaders<'a> {
         CommonHeaders {
-            digest: &self.digest,
+            digest: HeaderValue::from_static(self.core.catalog_digest()),
             vary: self.core.lists_may_differ().then_some(&self.vary),
             resource: settings.callers.resource.as_ref(),
         }

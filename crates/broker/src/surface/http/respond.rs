@@ -139,7 +139,7 @@ pub(super) fn status_of(code: CallCode) -> StatusCode {
         C::Forbidden | C::HostForbidden | C::OriginForbidden => StatusCode::FORBIDDEN,
         C::PathNotFound | C::RouteNotFound => StatusCode::NOT_FOUND,
         C::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-        C::ToolWithdrawn => StatusCode::CONFLICT,
+        C::ToolWithdrawn | C::LockStale => StatusCode::CONFLICT,
         C::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         C::ContentType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         C::ArgsInvalid => StatusCode::UNPROCESSABLE_ENTITY,
@@ -225,7 +225,7 @@ pub(super) fn refused_message(
 /// The headers that every reply has.
 pub(super) struct CommonHeaders<'a> {
     /// The digest of the catalog.
-    pub(super) digest: &'a HeaderValue,
+    pub(super) digest: HeaderValue,
     /// The headers that identify callers, if replies depend on the caller.
     pub(super) vary: Option<&'a HeaderValue>,
     /// The resource for which tokens are issued.

@@ -5,9 +5,9 @@ use std::time::Duration;
 use super::*;
 use crate::core::Claims;
 
-static DIGEST: HeaderValue = HeaderValue::from_static("sha256/1:00");
+const DIGEST: HeaderValue = HeaderValue::from_static("sha256/1:00");
 const COMMON: CommonHeaders<'static> = CommonHeaders {
-    digest: &DIGEST,
+    digest: DIGEST,
     vary: None,
     resource: None,
 };
@@ -39,7 +39,7 @@ async fn error_code_has_its_status_and_names_catalog_and_request() {
         (403, "forbidden host_forbidden origin_forbidden"),
         (404, "path_not_found route_not_found"),
         (405, "method_not_allowed"),
-        (409, "tool_withdrawn"),
+        (409, "tool_withdrawn lock_stale"),
         (413, "body_too_large"),
         (415, "content_type"),
         (422, "args_invalid"),

@@ -67,6 +67,8 @@ enum Tool {
     Item,
     /// A request about resources that waits until the sources have listed theirs.
     AfterStart(ItemMethod),
+    /// A tool that is not known, since the start was refused.
+    Refused,
 }
 
 /// The circumstances of one call.
@@ -106,6 +108,8 @@ impl ToolCall {
             .ok_or_else(|| wrong("`name` must be a string"))?;
         let tool = match own_tool(client.view, &name) {
             Some(own) => Tool::Own(own),
+            // The reason is of more use than the names that there are.
+            None if client.core.start_refusal(&client.identity).is_some() => Tool::Refused,
             None if client.view.mode == McpMode::Meta => {
                 return Err(unknown_own_tool(client.view, &name));
             }
@@ -283,7 +287,8 @@ impl ToolCall {
             Tool::Own(OwnTool::MetaCall(_) | OwnTool::CallTool(_))
             | Tool::Flat(_)
             | Tool::Item
-            | Tool::AfterStart(_) => {
+            | Tool::AfterStart(_)
+            | Tool::Refused => {
                 let outcome = self.call(client, &asker).await?;
                 return Ok(self.forwarded(client, parts.account, outcome).await?);
             }
@@ -349,7 +354,7 @@ impl ToolCall {
     async fn call(&self, client: &Client, asker: &MetaCaller<'_>) -> Result<Outcome, CallError> {
         let outcome = match self.call_once(client, asker).await {
             // Nothing was sent, so the call may be repeated.
-            Err(error) if error.code == CallCode::Starting => {
+            Err(error) if error.code == CallCode::Starting && !error.has_waited => {
                 started(client).await;
                 self.call_once(client, asker).await
             }
@@ -380,7 +385,7 @@ impl ToolCall {
                 note(tool.path);
                 asker.call_tool(tool.path, arguments).await
             }
-            Tool::Item | Tool::AfterStart(_) => {
+            Tool::Item | Tool::AfterStart(_) | Tool::Refused => {
                 let path = self.item.as_ref().map_or("", |item| item.path);
                 asker.call_tool(path, arguments).await
             }

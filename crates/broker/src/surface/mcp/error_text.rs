@@ -2,6 +2,7 @@
 //! refusal to the model, so that each member costs tokens.
 
 use broker_model::CallCode;
+use broker_model::json::serialize_exactly;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -39,7 +40,10 @@ struct ErrorText<'a> {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Details<'a> {
-    Rpc { rpc: &'a RawValue },
+    Rpc {
+        rpc: &'a RawValue,
+    },
+    #[serde(serialize_with = "serialize_exactly")]
     Other(Value),
 }
 

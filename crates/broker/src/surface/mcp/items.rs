@@ -90,6 +90,12 @@ pub(super) fn answer(
             let list = list(client, account, items, params, era);
             return list.map(ItemAnswer::List);
         }
+        // The reason is of more use than the report that the name is not known.
+        ItemMethod::GetPrompt | ItemMethod::ReadResource | ItemMethod::Complete
+            if client.core.start_refusal(&client.identity).is_some() =>
+        {
+            Ok(ItemCall::of_refused_start(params))
+        }
         ItemMethod::GetPrompt => ItemCall::of_prompt(client, params),
         ItemMethod::ReadResource => ItemCall::of_resource(client, params, era),
         ItemMethod::Complete => ItemCall::of_completion(client, params),
@@ -293,6 +299,16 @@ impl ItemCall {
     }
 
     /// What is asked of the entry; `None` for its result for the arguments.
+    /// A call that a refused start answers, whatever it names.
+    fn of_refused_start(params: &Params<'_>) -> Self {
+        Self {
+            path: "",
+            subject: None,
+            arguments: params.raw.clone(),
+            is_cacheable: false,
+        }
+    }
+
     pub(super) const fn subject(&self) -> Option<&CallSubject> {
         self.subject.as_ref()
     }

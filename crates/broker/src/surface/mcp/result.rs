@@ -63,7 +63,10 @@ pub(super) fn error(error: &CoreError, request_id: &str, era: Era) -> Json {
 
 /// The error object, for an error that is not a tool result.
 pub(super) fn error_object(error: &CoreError, request_id: &str) -> Value {
-    serde_json::to_value(hinted(error).members(Some(request_id))).unwrap_or_default()
+    let text = json(&hinted(error).members(Some(request_id)));
+    // The error of a server may have members twice, which the strict reader refuses.
+    let strict = broker_model::json::parse(&text).ok();
+    strict.unwrap_or_else(|| serde_json::from_str(&text).unwrap_or_default())
 }
 
 /// The error with a hint for this surface.

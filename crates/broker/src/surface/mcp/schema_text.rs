@@ -1,5 +1,6 @@
 //! A schema in the text of a refusal: whole if it is short, else without the texts for readers.
 
+use broker_model::json::to_text;
 use serde_json::{Map, Value};
 
 /// The length up to which a schema is shown as it is, in bytes.
@@ -35,7 +36,7 @@ const MAPS: [&str; 5] = [
 
 /// A schema as the text shows it.
 pub(super) fn schema(whole: &Value) -> Value {
-    match whole.to_string().len() <= MAX_WHOLE_BYTES {
+    match to_text(whole).len() <= MAX_WHOLE_BYTES {
         true => whole.clone(),
         false => without_texts(whole),
     }
@@ -44,7 +45,7 @@ pub(super) fn schema(whole: &Value) -> Value {
 /// Parts of a schema by their pointers, as the text shows them.
 pub(super) fn parts(parts: &Value) -> Value {
     match parts {
-        Value::Object(parts) if Value::from(parts.clone()).to_string().len() > MAX_WHOLE_BYTES => {
+        Value::Object(parts) if to_text(parts).len() > MAX_WHOLE_BYTES => {
             each(parts, without_texts)
         }
         other => other.clone(),

@@ -24,6 +24,9 @@ const MAX_AREA_PATHS: usize = 60;
 /// The same in the instructions.
 const MAX_NAMED_AREAS: usize = 20;
 
+/// The maximum number of withdrawn tools that the instructions name; the rest is counted.
+const MAX_NAMED_WITHDRAWN: usize = 10;
+
 /// A tool of the broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OwnTool {
@@ -121,8 +124,24 @@ fn paths(areas: &[AreaRef], max: usize) -> String {
     text
 }
 
-/// How a model uses the broker, in the client's mode.
+/// How a model uses the broker, in the client's mode, and the tools that it cannot call.
 pub(super) fn instructions(client: &Client) -> String {
+    let (paths, count) = client
+        .core
+        .withdrawn_paths(&client.identity, MAX_NAMED_WITHDRAWN);
+    let mut text = use_of(client);
+    if count > 0 {
+        text.push_str("\nWithdrawn, not callable: ");
+        text.push_str(&paths.join(" "));
+    }
+    if let more @ 1.. = count - paths.len() {
+        text.push_str(&format!(" and {more} more"));
+    }
+    text
+}
+
+/// How a model uses the broker, in the client's mode.
+fn use_of(client: &Client) -> String {
     let top = || {
         let areas = client.core.areas(&client.identity);
         paths(&areas, MAX_NAMED_AREAS)

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use broker_http_client::Response;
 use broker_model::SourceCause;
 use broker_model::redact::Redactor;
 use broker_model::text::shown_line;
@@ -134,12 +133,23 @@ fn quoted(text: &str) -> (String, &str) {
 }
 
 impl Client {
-    /// The failure of a link whose credentials the server refused with `answer`. Asks the server for its issuer.
-    pub(in crate::http) async fn refusal(&self, answer: Response) -> SourceFailure {
-        let (status, challenge) = (answer.status(), Challenge::of(answer.headers()));
-        drop(answer);
-        let issuer = timeout(METADATA_TIMEOUT, self.issuer(&challenge)).await;
-        let issuer = issuer.ok().flatten();
+    /// The failure of a link whose credentials the server refused. Asks the server for its issuer.
+    pub(in crate::http) async fn refusal(
+        &self,
+        status: StatusCode,
+        challenge: &Challenge,
+    ) -> SourceFailure {
+        let issuer = timeout(METADATA_TIMEOUT, self.issuer(challenge)).await;
+        self.refusal_by(status, challenge, issuer.ok().flatten())
+    }
+
+    /// The same without a request to the server.
+    pub(in crate::http) fn refusal_by(
+        &self,
+        status: StatusCode,
+        challenge: &Challenge,
+        issuer: Option<String>,
+    ) -> SourceFailure {
         let issuer = issuer.map(|issuer| format!("names the authorization server `{issuer}`"));
         let asks = challenge.shown(&self.redactor());
         let asks = asks.map(|shown| format!("asks for `{shown}`"));
@@ -147,7 +157,8 @@ impl Client {
         let status = status.as_u16();
         let message = format!("the server refused the credentials (HTTP status {status})");
         SourceFailure {
-            challenge: (!said.is_empty()).then(|| format!("it {}", said.join(" and ")).into()),
+            said: (!said.is_empty()).then(|| format!("it {}", said.join(" and ")).into()),
+            http_status: Some(status),
             ..SourceFailure::new(SourceCause::NeedsAuth, message)
         }
     }
@@ -167,11 +178,15 @@ impl Client {
 impl LinkState {
     /// Ends the link because the server refused the credentials, and waits for the end. Only the first refusal asks
     /// the server for its issuer, and a request that is cancelled meanwhile does not stop that.
-    pub(in crate::http) async fn credentials_refused(self: &Arc<Self>, answer: Response) {
+    pub(in crate::http) async fn credentials_refused(
+        self: &Arc<Self>,
+        status: StatusCode,
+        challenge: Challenge,
+    ) {
         if !self.is_refused.swap(true, Ordering::Relaxed) {
             let state = self.clone();
             self.tasks.spawn(async move {
-                let refusal = state.client.refusal(answer);
+                let refusal = state.client.refusal(status, &challenge);
                 if let Some(failure) = state.ended.run_until_cancelled(refusal).await {
                     state.finish(failure);
                 }

@@ -1,47 +1,76 @@
 //! Answers with another status than 2xx: whom the refusal concerns, and whether the request may have been executed.
 
 use std::sync::atomic::Ordering;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use broker_http_client::Response;
+use broker_memory::Account;
 use broker_model::SourceCause;
 use broker_model::text::shown_line;
-use broker_wire::protocol::INVALID_REQUEST;
 use broker_wire::{Incoming, Messages, read_server_line};
 use bytes::Bytes;
 use http::StatusCode;
-use serde::Deserialize;
+use tokio::time::timeout;
 
 use super::Exchange;
 use crate::connection::{HttpRefusal, RequestError, RequestKind};
 use crate::failure::SourceFailure;
 use crate::http::auth::{Challenge, is_refusal};
+use crate::http::client::Client;
+use crate::http::lost_session::LostSession;
 use crate::http::messages::without_mark;
 use crate::http::{body, headers, pause};
 
 /// Maximum bytes of the body of an HTTP error that are read.
 const MAX_ERROR_BYTES: usize = 64 << 10;
+/// Maximum time in which it is read.
+const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Exchange<'_> {
     /// The error of an answer with another status than 2xx.
     pub(super) async fn refused(&mut self, kind: RequestKind, answer: Response) -> RequestError {
         let state = self.state;
-        let status = answer.status();
-        let lacks_scope = || Challenge::of(answer.headers()).is_insufficient_scope();
-        if is_refusal(status) && !(kind == RequestKind::Call && lacks_scope()) {
-            // The end of the link ends this future too, and the server did not execute the request.
-            self.begun.store(false, Ordering::Relaxed);
-            state.credentials_refused(answer).await;
-            return state.gone(false);
+        let (status, challenge) = (answer.status(), Challenge::of(answer.headers()));
+        let lacks_scope = kind == RequestKind::Call && challenge.is_insufficient_scope();
+        let refuses_credentials = is_refusal(status) && !lacks_scope;
+        let is_probe = self.is_probe(kind);
+        if refuses_credentials && is_probe {
+            // A gateway may not know the method; the other era shows whether it accepts the credentials.
+            return RequestError::Http(Box::new(HttpRefusal {
+                status: status.as_u16(),
+                failure: state.client.refusal_by(status, &challenge, None),
+                retry_after: None,
+                begun: false,
+                rpc_error: None,
+            }));
         }
-        let retry_after = pause::asked_wait(&answer, SystemTime::now());
-        let read = body::read(answer, MAX_ERROR_BYTES, &state.account).await;
-        let body = read.unwrap_or_default();
-        let rpc_error = self.rpc_error(&body);
         let has_session = self.headers.contains_key(headers::SESSION_ID);
-        if has_session && ends_session(status, &body, rpc_error.as_deref()) {
-            state.session_ended(status);
-            return state.gone(false);
+        if refuses_credentials && !has_session {
+            return self.credentials_refused(status, challenge).await;
+        }
+        let named_wait = pause::named_wait(&answer, SystemTime::now());
+        let retry_after = match is_probe {
+            true => named_wait,
+            false => pause::asked_wait(&answer, SystemTime::now()),
+        };
+        let read = body::read(answer, MAX_ERROR_BYTES, &state.account);
+        let read = timeout(ERROR_BODY_TIMEOUT, read).await;
+        let body = read.ok().and_then(Result::ok).unwrap_or_default();
+        let rpc_error = error_of(&body, &state.account, Some(self.id));
+        let lost = LostSession::of(status, &body, rpc_error.as_deref());
+        match lost.filter(|_| has_session && named_wait.is_none()) {
+            Some(LostSession::Refused) => {
+                state.session_ended(status);
+                return state.gone(false);
+            }
+            Some(LostSession::Error) => {
+                state.session_lost();
+                return state.gone(true);
+            }
+            None => {}
+        }
+        if refuses_credentials {
+            return self.credentials_refused(status, challenge).await;
         }
         let rpc_error = rpc_error.filter(|_| retry_after.is_none());
         match (retry_after, rpc_error.clone()) {
@@ -73,45 +102,43 @@ impl Exchange<'_> {
         }))
     }
 
-    /// The JSON-RPC error in the body of an HTTP error.
-    fn rpc_error(&self, body: &Bytes) -> Option<Bytes> {
-        let parsed = read_server_line(without_mark(body.clone()), &self.state.account);
-        match parsed.messages {
-            // A server may answer without the id that it did not read.
-            Messages::One(Incoming::Response {
-                id,
-                outcome: Err(error),
-            }) if id.as_ref().is_none_or(|id| id.number() == Some(self.id)) => {
-                Some(error.into_bytes())
-            }
-            _ => None,
+    /// Ends the link, whose credentials the server refused.
+    async fn credentials_refused(&self, status: StatusCode, challenge: Challenge) -> RequestError {
+        // The end of the link ends this future too, and the server did not execute the request.
+        self.begun.store(false, Ordering::Relaxed);
+        self.state.credentials_refused(status, challenge).await;
+        self.state.gone(false)
+    }
+}
+
+impl Client {
+    /// Whether and how an answer that is not 2xx says that the server does not know the session of its request.
+    pub(in crate::http) async fn lost_session(&self, answer: Response) -> Option<LostSession> {
+        let status = answer.status();
+        let read = body::read(answer, MAX_ERROR_BYTES, self.account());
+        let read = timeout(ERROR_BODY_TIMEOUT, read).await;
+        let body = read.ok().and_then(Result::ok).unwrap_or_default();
+        let error = error_of(&body, self.account(), None);
+        LostSession::of(status, &body, error.as_deref())
+    }
+}
+
+/// The JSON-RPC error in the body of an HTTP error, if it is about the request `id` or about no request.
+fn error_of(body: &Bytes, account: &Account, id: Option<u64>) -> Option<Bytes> {
+    let parsed = read_server_line(without_mark(body.clone()), account);
+    match parsed.messages {
+        // A server may answer without the id that it did not read.
+        Messages::One(Incoming::Response {
+            id: answered,
+            outcome: Err(error),
+        }) if answered
+            .as_ref()
+            .is_none_or(|answered| answered.number() == id) =>
+        {
+            Some(error.into_bytes())
         }
+        _ => None,
     }
-}
-
-/// Whether an answer means that the server does not know the session of the request. The specification demands 404;
-/// some servers answer 400 and name the session, as text or as an error of the transport. Another error is about
-/// the request, also if it names a session.
-fn ends_session(status: StatusCode, body: &[u8], rpc_error: Option<&[u8]>) -> bool {
-    let names_session = || {
-        let text = String::from_utf8_lossy(&body[..body.len().min(1024)]).to_ascii_lowercase();
-        text.contains("session")
-    };
-    let is_of_transport = |error| {
-        let code = serde_json::from_slice::<ErrorCode>(error).map(|error| error.code);
-        code.is_ok_and(|code| matches!(code, -32000 | -32001 | INVALID_REQUEST))
-    };
-    match status {
-        StatusCode::NOT_FOUND => true,
-        StatusCode::BAD_REQUEST => names_session() && rpc_error.is_none_or(is_of_transport),
-        _ => false,
-    }
-}
-
-/// The code of a JSON-RPC error.
-#[derive(Deserialize)]
-struct ErrorCode {
-    code: i64,
 }
 
 /// Whether a server may have executed a request that it answered with this status: these refuse it before.

@@ -23,7 +23,7 @@ fn kind(c: char) -> Kind {
 }
 
 /// The ranges of the words in `text`.
-pub(super) fn split(text: &str) -> Vec<Range<usize>> {
+pub(in crate::config) fn split(text: &str) -> Vec<Range<usize>> {
     let mut words: Vec<Range<usize>> = Vec::new();
     let mut last = Kind::Space;
     let mut at = 0;

@@ -54,6 +54,16 @@ fn config_at_start_with_a_narrower_filter_hides_tools() {
 }
 
 #[test]
+fn config_at_start_cannot_serve_a_tool_unvalidated() {
+    let source = BUILT.replace(r#"{"K":"1"}"#, r#"{"K":"1"},"schema":"as_is""#);
+    assert_ne!(source, BUILT);
+    assert_eq!(codes(&source), [Code::LockWiden]);
+    let tool = BUILT.replace(r#"{"summary":"o"}"#, r#"{"summary":"o","schema":"as_is"}"#);
+    assert_ne!(tool, BUILT);
+    assert_eq!(codes(&tool), [Code::LockWiden]);
+}
+
+#[test]
 fn config_at_start_that_exposes_more_is_refused() {
     assert_eq!(
         codes(&BUILT.replace(r#","!get_secret""#, "")),

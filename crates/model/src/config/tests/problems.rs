@@ -405,7 +405,7 @@ fn config_number_out_of_range_is_refused() {
         r#""tool_overrides":{"t":{"timeout":0}}"#,
         r#""tool_overrides":{"t":{"max_output_chars":499}}"#,
         r#""tool_overrides":{"t":{"render_mode":"yaml"}}"#,
-        r#""tool_overrides":{"t":{"example_args":{"n":18446744073709551616}}}"#,
+        r#""tool_overrides":{"t":{"example_args":{"n":1e10001}}}"#,
         r#""volatile":["/tools/t"]"#,
         r#""volatile":["tools/t/x"]"#,
         r#""volatile":["/tools/t/*"]"#,

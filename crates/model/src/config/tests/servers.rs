@@ -41,23 +41,51 @@ fn mcp_servers_file_is_accepted_as_a_config() {
     );
 }
 
-#[test]
-fn server_names_with_one_path_are_refused() {
-    let found = only(r#"{"mcpServers":{"a b":{"command":"x"},"a/b":{"command":"y"}}}"#);
-    assert_eq!(found.code, Code::NameClash);
-    assert!(
-        found
-            .message
-            .contains("`a b` and `a/b` both give the path `/a-b`"),
-        "{found}"
-    );
+/// The paths of servers, in the order of the file, and the warnings.
+fn paths(names: &[&str]) -> (Vec<String>, Vec<Diagnostic>) {
+    let entries: Vec<String> = names
+        .iter()
+        .map(|name| format!(r#"{}:{{"command":"x"}}"#, serde_json::json!(name)))
+        .collect();
+    let parsed = parse(&format!(r#"{{"mcpServers":{{{}}}}}"#, entries.join(",")));
+    let sources = parsed.config.sources();
+    let paths = sources.map(|source| source.path.as_str().to_owned());
+    (paths.collect(), parsed.warnings)
 }
 
 #[test]
-fn server_name_without_a_valid_path_is_refused() {
-    for name in ["", ".", "..", &"n".repeat(129)] {
-        let text = format!(r#"{{"mcpServers":{{"{name}":{{"command":"x"}}}}}}"#);
-        assert_eq!(only(&text).code, Code::PathInvalid, "{name}");
+fn server_names_with_one_path_get_paths_with_a_hash() {
+    let (found, warnings) = paths(&["a b", "a/b", "c d"]);
+    // printf 'a b' | sha256sum
+    assert_eq!(found, ["/a_b-c8687a08", "/a_b-c14cddc0", "/c-d"]);
+    assert_eq!(places(&warnings), [(Code::NameClash, "/mcpServers/a~1b")]);
+    assert!(!warnings[0].is_error());
+    assert!(
+        warnings[0]
+            .message
+            .contains("`a b` and `a/b` would both have the path `/a-b`"),
+        "{}",
+        warnings[0].message
+    );
+    // A path that is derived from one name and is another name belongs to neither.
+    let (found, _) = paths(&["a b", "a-b"]);
+    assert!(found.iter().all(|path| path != "/a-b"), "{found:?}");
+}
+
+#[test]
+fn server_name_outside_the_grammar_has_a_path() {
+    let long = "n".repeat(129);
+    for (name, path) in [
+        ("", "/-e3b0c442"),
+        (".", "/.-"),
+        ("..", "/..-"),
+        (&long, "/nnnn"),
+        ("Büro 2", "/B-ro-2"),
+        ("@a/b", "/-a-b"),
+    ] {
+        let (found, warnings) = paths(&[name]);
+        assert!(found[0].starts_with(path), "{name}: {found:?}");
+        assert_eq!(warnings, [], "{name}");
     }
 }
 

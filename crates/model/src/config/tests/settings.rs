@@ -2,7 +2,11 @@
 //! settings that the digest leaves out.
 
 use super::*;
-use crate::config::{Mcp, McpMode, Routing, StartRule, TextDrift, Unreachable};
+use std::time::Duration;
+
+use crate::config::{
+    Mcp, McpMode, Routing, StartDefaults, StartDrift, StartRule, TextDrift, Unreachable,
+};
 
 #[test]
 fn config_audits_required_is_not_in_the_digest() {
@@ -108,7 +112,13 @@ fn config_start_rule_of_a_source_precedes_the_top_level_and_the_default() {
         let text =
             format!(r#"{{"tree":[{{"path":"/a","source":{{"command":"x"{source}}}}}]{top}}}"#);
         let config = parse(&text).config;
-        let rule = |default| config.start_rule(config.sources().next().unwrap(), default);
+        let rule = |unreachable| {
+            let defaults = StartDefaults {
+                unreachable,
+                ..StartDefaults::default()
+            };
+            config.start_rule(config.sources().next().unwrap(), defaults)
+        };
         let rules = (rule(Unreachable::Refuse), rule(Unreachable::Serve));
         (rules, config.digest())
     };
@@ -142,6 +152,65 @@ fn config_start_rule_of_a_source_precedes_the_top_level_and_the_default() {
         found.pointer.as_deref(),
         Some("/tree/0/source/on_unreachable")
     );
+}
+
+#[test]
+fn config_on_drift_and_start_wait_of_a_source_precede_the_top_level() {
+    use StartRule::{Match, MatchIfReached, Optional, Reach, Withdraw};
+    let of = |top: &str, source: &str| {
+        let text =
+            format!(r#"{{"tree":[{{"path":"/a","source":{{"command":"x"{source}}}}}]{top}}}"#);
+        let config = parse(&text).config;
+        let source = config.sources().next().unwrap().clone();
+        let rule = |drift, unreachable| {
+            let defaults = StartDefaults {
+                drift,
+                unreachable,
+                ..StartDefaults::default()
+            };
+            config.start_rule(&source, defaults)
+        };
+        let rules = (
+            rule(StartDrift::Refuse, Unreachable::Refuse),
+            rule(StartDrift::Withdraw, Unreachable::Serve),
+        );
+        let wait = config.start_wait(&source, Duration::from_secs(45));
+        (rules, wait.as_secs(), config.digest())
+    };
+    let (refuse, withdraw) = (r#","on_drift":"refuse""#, r#","on_drift":"withdraw""#);
+    let unreachable = r#","on_unreachable":"refuse""#;
+    let optional = r#","required":false"#;
+    let (_, _, digest) = of("", "");
+    for (top, source, rules) in [
+        ("", "", (Match, Withdraw)),
+        (refuse, "", (Match, MatchIfReached)),
+        (withdraw, "", (Reach, Withdraw)),
+        (refuse, withdraw, (Reach, Withdraw)),
+        (withdraw, refuse, (Match, MatchIfReached)),
+        (withdraw, unreachable, (Reach, Reach)),
+        (withdraw, optional, (Optional, Optional)),
+    ] {
+        let found = of(top, source);
+        assert_eq!(found, (rules, 45, digest.clone()), "{top} {source}");
+    }
+    for (top, source, seconds) in [
+        (r#","start_wait":7"#, "", 7),
+        (r#","start_wait":7"#, r#","start_wait":0"#, 0),
+        ("", r#","start_wait":3600"#, 3600),
+    ] {
+        let (_, wait, of_it) = of(top, source);
+        assert_eq!((wait, of_it), (seconds, digest.clone()), "{top} {source}");
+    }
+    for (wrong, code) in [
+        (r#""on_drift":"serve""#, Code::ConfigRange),
+        (r#""on_drift":true"#, Code::ConfigType),
+        (r#""start_wait":-1"#, Code::ConfigRange),
+        (r#""start_wait":3601"#, Code::ConfigRange),
+        (r#""start_wait":"7""#, Code::ConfigRange),
+        (r#""on_drift":"refuse","required":false"#, Code::ConfigRange),
+    ] {
+        assert_eq!(only(&with_source(wrong)).code, code, "{wrong}");
+    }
 }
 
 #[test]

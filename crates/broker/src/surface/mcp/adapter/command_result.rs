@@ -1,6 +1,7 @@
 //! Results in the forms of adapters: with the members of a command, whose output is the text content.
 
 use broker_model::CallCode;
+use broker_model::json::{parse, string_value};
 use broker_wire::protocol::INVALID_PARAMS;
 use broker_wire::write::{ObjectWriter, Text};
 use broker_wire::{JsonMembers, RpcError};
@@ -73,7 +74,7 @@ impl ResultForm {
         };
         let structured = members.given("structuredContent");
         if has_failed && matches!(self, Self::Command(_)) {
-            let structured = structured.and_then(|raw| serde_json::from_str(raw).ok());
+            let structured = structured.and_then(|raw| parse(raw).ok());
             return Err(self.failure("the tool failed", structured.unwrap_or_default(), &stdout));
         }
         let stdout = json!(stdout).to_string();
@@ -117,7 +118,7 @@ impl ResultForm {
         }
         let mut failure = self.failure(&error.message, Value::Null, "");
         if let Some(data) = &mut failure.data {
-            data["stderr"] = json!(error.message);
+            data["stderr"] = string_value(&error.message);
             data["error"] = object;
         }
         Some(failure)
@@ -130,7 +131,7 @@ impl ResultForm {
         }
         let mut failure = self.failure(&error.message, Value::Null, "");
         if let Some(data) = &mut failure.data {
-            data["stderr"] = json!(error.message);
+            data["stderr"] = string_value(&error.message);
             data["error"] = json!({ "code": error.code, "data": error.data });
         }
         failure
@@ -138,7 +139,7 @@ impl ResultForm {
 
     /// The error of a command that failed.
     fn failure(&self, message: &str, structured: Value, stdout: &str) -> RpcError {
-        let mut data = json!({ "exit_code": 1, "stdout": stdout });
+        let mut data = json!({ "exit_code": 1, "stdout": string_value(stdout) });
         if let Self::Command(call) = self {
             data["stage"] = json!(call.stage);
             data["command"] = json!(call.command);

@@ -4,6 +4,7 @@
 mod commands;
 mod endpoints;
 mod files;
+mod openings;
 mod refusals;
 mod secrecy;
 mod server;

@@ -52,13 +52,15 @@ async fn refused_token_needs_auth_and_the_issuer_is_apart_from_the_message() {
     let message = "the server refused the credentials (HTTP status 401)";
     assert_eq!(failure.message, message);
     let challenge = r#"it asks for `Bearer error="invalid_token", realm="••••"` and names the authorization server `https://login.example/\u{1b}[31m••••`"#;
-    assert_eq!(failure.challenge.as_deref(), Some(challenge));
+    assert_eq!(failure.said.as_deref(), Some(challenge));
     assert_eq!(failure.to_string(), format!("{message}; {challenge}"));
     let requests = server.requests();
-    let [post, document] = &requests[..] else {
-        panic!("a refused POST and one for the document: {requests:?}")
+    let [probe, opening, document] = &requests[..] else {
+        panic!("two refused POSTs and one for the document: {requests:?}")
     };
-    assert_eq!(post.authorization(), "Bearer t0ken-c4nary");
+    for post in [probe, opening] {
+        assert_eq!(post.authorization(), "Bearer t0ken-c4nary");
+    }
     assert_eq!(document.line, METADATA);
     assert_eq!(
         (document.authorization(), document.header(KEY.0)),
@@ -79,7 +81,7 @@ async fn issuer_is_read_from_the_document_that_the_challenge_names() {
     })
     .await;
     own.set(server.url("/about")).unwrap();
-    let challenge = failure(&server).await.challenge.unwrap();
+    let challenge = failure(&server).await.said.unwrap();
     let issuer = format!("names the authorization server `{}…`", "i".repeat(199));
     assert!(challenge.ends_with(&issuer), "{challenge}");
 }
@@ -94,12 +96,12 @@ async fn issuer_is_not_read_from_another_origin() {
     let failure = failure(&server).await;
     assert!(
         failure
-            .challenge
+            .said
             .unwrap()
             .starts_with("it asks for `Bearer resource_metadata")
     );
     assert!(other.requests().is_empty());
-    assert_eq!(server.requests().len(), 1);
+    assert_eq!(server.requests().len(), 2);
 }
 
 #[tokio::test]
@@ -117,7 +119,7 @@ async fn document_that_names_no_issuer_leaves_the_challenge() {
     ] {
         let server = refusing("Basic", document.to_owned()).await;
         let failure = failure(&server).await;
-        assert_eq!(failure.challenge.as_deref(), Some("it asks for `Basic`"));
+        assert_eq!(failure.said.as_deref(), Some("it asks for `Basic`"));
     }
     let moved = TestServer::answering(|request| match request.line.as_str() {
         METADATA => Answer::of(307, "").with("location", "/about"),
@@ -125,7 +127,7 @@ async fn document_that_names_no_issuer_leaves_the_challenge() {
         _ => Answer::of(403, ""),
     })
     .await;
-    assert_eq!(failure(&moved).await.challenge, None);
+    assert_eq!(failure(&moved).await.said, None);
 }
 
 #[tokio::test]
@@ -148,7 +150,7 @@ async fn document_that_never_comes_does_not_keep_the_link() {
     pass(Duration::from_secs(5)).await;
     let failure = opened.await.unwrap().unwrap_err();
     assert_eq!(failure.cause, SourceCause::NeedsAuth);
-    assert_eq!(failure.challenge, None);
+    assert_eq!(failure.said, None);
 }
 
 #[tokio::test]
@@ -199,7 +201,7 @@ async fn fresh_token_that_is_refused_too_is_not_replaced() {
 }
 
 #[tokio::test]
-async fn header_of_the_config_that_is_refused_is_sent_once() {
+async fn header_of_the_config_that_is_refused_is_sent_twice() {
     let server = refusing("Bearer", metadata("x")).await;
     let mut spec = source(&server, None);
     if let Endpoint::Http(http) = &mut spec.endpoint {
@@ -208,7 +210,8 @@ async fn header_of_the_config_that_is_refused_is_sent_once() {
     }
     let failure = Session::open(&spec, None).await.unwrap_err();
     assert_eq!(failure.cause, SourceCause::NeedsAuth);
-    assert_eq!(server.authorizations(), ["Bearer of-the-config", ""]);
+    let header = "Bearer of-the-config";
+    assert_eq!(server.authorizations(), [header, header, ""]);
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
 use super::*;
+use crate::http::auth::Challenge;
 use crate::session::Session;
 
 /// Every token and secret of this file contains it.
@@ -98,7 +99,10 @@ async fn shown() -> String {
         let failure = Session::open(&spec, None).await.unwrap_err();
         let linked = Linked::new(&spec).await;
         if let Ok(answer) = linked.post().await {
-            let refusal = linked.client.refusal(answer).await;
+            let refusal = {
+                let challenge = Challenge::of(answer.headers());
+                linked.client.refusal(answer.status(), &challenge).await
+            };
             writeln!(shown, "{refusal} {refusal:?}").unwrap();
         }
         let (client, tail) = (&linked.client, linked.tail.lines(99));

@@ -1,0 +1,300 @@
+//! The launched sources: their listings become sources of the draft, or parts that the lock leaves out.
+
+use broker_drift::SeenPackage;
+use broker_model::config::Source;
+use broker_model::item::ItemKind;
+use broker_model::left_out::LeftOut;
+use broker_model::lock::{LockedSource, Package};
+use broker_model::text::{counted, shown_line};
+use broker_model::trust::HiddenBy;
+use broker_model::{Diagnostic, DiagnosticCode, LeftOutCode, NodePath, text};
+use broker_process::ProcessSpec;
+
+use super::draft::{CheckResult, Draft, LeaveOut, Part};
+use crate::cli::input::Input;
+use crate::cli::live::{self, TooLarge};
+use crate::cli::output::{self, say};
+use crate::cli::snapshot_all::{Failure, SnapshotJob, SnapshotResult, Unstable, snapshot_all};
+use crate::cli::{LockArgs, provenance};
+use crate::left_out_audits::UNSTABLE_SOURCE;
+
+/// Maximum number of tools of one source that are named because their names are sensitive.
+const MAX_NAMED_HIDDEN: usize = 200;
+/// Maximum number of places of an unstable source that a message names.
+const MAX_POINTERS: usize = 5;
+
+/// A source that was listed, for the line that reports it.
+#[derive(Debug)]
+pub(super) struct Listed {
+    path: NodePath,
+    /// Seconds.
+    took: f64,
+}
+
+/// Launches the selected sources.
+pub(super) async fn launch(args: &LockArgs, input: &Input) -> Vec<SnapshotResult> {
+    let jobs = input.specs.iter().map(|spec| {
+        let source = input.config.source(&spec.source);
+        let volatile = source.map(|source| source.volatile.iter().cloned().collect());
+        SnapshotJob {
+            spec: spec.clone(),
+            era: None,
+            volatile: volatile.unwrap_or_default(),
+            twice: !args.once,
+        }
+    });
+    snapshot_all(jobs.collect()).await
+}
+
+/// The source of one result, or the reason why it is left out; and what of a source is left out because two launches
+/// differ. `old` is its last locked state.
+pub(super) async fn take(
+    input: &Input,
+    result: SnapshotResult,
+    old: Option<&LockedSource>,
+) -> (Option<(LockedSource, Listed)>, CheckResult) {
+    let path = result.source;
+    let took = result.took.as_secs_f64();
+    let mut check = CheckResult::default();
+    let Some(source) = input.config.source(&path) else {
+        return (None, check);
+    };
+    let (snapshot, pointers) = match result.outcome {
+        Ok(snapshot) => (snapshot, Vec::new()),
+        Err(Failure::Unstable(Unstable { snapshot, pointers })) => (*snapshot, pointers),
+        Err(Failure::Source(failed)) => {
+            let (notes, remedy) = failed.explained(input.spec(&path));
+            let demands = failed.demands().map(|line| format!("    {line}"));
+            let notes = demands.into_iter().chain(notes);
+            let message = format!("`{path}` failed after {took:.1} s: {}", failed.message());
+            let problem = Diagnostic::error(DiagnosticCode::SourceFailed, message);
+            let problem = problem.notes(notes).help(remedy);
+            check.left_out.push(not_started(source, old, problem));
+            return (None, check);
+        }
+    };
+    for warning in &snapshot.warnings {
+        say(text!("{}: warning: {}", path, warning));
+    }
+    let locked = live::locked(source, snapshot, &input.concurrency).await;
+    let mut locked = match locked {
+        Ok(locked) => locked,
+        Err(too_large) => {
+            let problem = Diagnostic::error(DiagnosticCode::SourceFailed, too_large.message());
+            let code = LeftOutCode::TooLarge;
+            check.left_out.push(LeaveOut::source(
+                &path,
+                None,
+                (code, "", &too_large.message()),
+                problem.help(TooLarge::HELP),
+            ));
+            return (None, check);
+        }
+    };
+    check.left_out.extend(unstable(source, &pointers));
+    let process = input.spec(&path).and_then(|spec| spec.endpoint.process());
+    locked.package = process.and_then(|process| package(source, process));
+    (Some((locked, Listed { path, took })), check)
+}
+
+/// A source that cannot be started here, since a variable is not set.
+pub(super) fn unresolved(
+    input: &Input,
+    path: &NodePath,
+    problems: &[Diagnostic],
+    old: Option<&LockedSource>,
+) -> CheckResult {
+    let mut check = CheckResult::default();
+    if let Some(source) = input.config.source(path) {
+        let problems = problems.iter().cloned();
+        let left_out = problems.map(|problem| not_started(source, old, problem));
+        check.left_out.extend(left_out);
+    }
+    check
+}
+
+/// A source that did not start: its last locked state is kept if its config is the same.
+fn not_started(source: &Source, old: Option<&LockedSource>, problem: Diagnostic) -> LeaveOut {
+    let code = LeftOutCode::NotStarted;
+    match old.filter(|old| old.config_digest == source.digest()) {
+        Some(old) => LeaveOut {
+            source: source.path.clone(),
+            part: Part::Current {
+                code,
+                locked: Box::new(old.clone()),
+            },
+            problem,
+        },
+        None => LeaveOut::source(&source.path, None, (code, "", code.cause()), problem),
+    }
+}
+
+/// The tools in which two launches differ, or the source if it differs elsewhere. Two runs may see other values at
+/// other places, so the records have neither.
+fn unstable(source: &Source, pointers: &[String]) -> Vec<LeaveOut> {
+    if pointers.is_empty() {
+        return Vec::new();
+    }
+    let path = &source.path;
+    let code = LeftOutCode::Unstable;
+    let message = |pointers: &[String]| {
+        format!(
+            "two launches of `{path}` gave different answers at {}",
+            shown_pointers(pointers)
+        )
+    };
+    let problem = |pointers: &[String], help: String| {
+        Diagnostic::error(DiagnosticCode::SourceUnstable, message(pointers)).help(help)
+    };
+    let keys: Option<Vec<String>> = pointers.iter().map(|pointer| tool_of(pointer)).collect();
+    let Some(mut keys) = keys else {
+        return vec![LeaveOut::source(
+            path,
+            None,
+            (code, "", code.cause()),
+            problem(pointers, UNSTABLE_SOURCE.to_owned()),
+        )];
+    };
+    keys.sort_unstable();
+    keys.dedup();
+    let of_key = |key: &String| {
+        let own: Vec<String> = pointers
+            .iter()
+            .filter(|pointer| tool_of(pointer).as_ref() == Some(key))
+            .cloned()
+            .collect();
+        // Hiding the tool does not help: the lock has digests of hidden tools as well.
+        let help = match own.iter().all(|pointer| pointer.matches('/').count() > 2) {
+            true => format!("Name them in `volatile` of `{path}`."),
+            false => "Make the server list the same tools at every start.".to_owned(),
+        };
+        let digest = LeftOut::digest_of(key);
+        LeaveOut::tool(
+            path,
+            key,
+            digest,
+            (code, "", code.cause()),
+            problem(&own, help),
+        )
+    };
+    keys.iter().map(of_key).collect()
+}
+
+/// The key of the tool into which a pointer leads.
+fn tool_of(pointer: &str) -> Option<String> {
+    let key = pointer.strip_prefix("/tools/")?.split('/').next()?;
+    Some(key.replace("~1", "/").replace("~0", "~"))
+}
+
+/// One line for each source that was listed, with the counts of its part of the draft.
+pub(super) fn report(input: &Input, draft: &Draft, listed: &[Listed]) {
+    for Listed { path, took } in listed {
+        let source = input.config.source(path);
+        let locked = draft.sources.iter().find(|locked| locked.path == *path);
+        let Some((source, locked)) = source.zip(locked) else {
+            continue;
+        };
+        let process = input.spec(path).and_then(|spec| spec.endpoint.process());
+        let how = if process.is_some_and(|process| process.shell) {
+            ", run by /bin/sh"
+        } else {
+            ""
+        };
+        let more = locked.more_left_out.as_ref().map_or(0, |more| more.count);
+        let left_out = match locked.left_out.len() as u64 + more {
+            0 => String::new(),
+            count => format!(", {count} left out"),
+        };
+        say(text!(
+            "{}: {} exposed, {} hidden{} (MCP {}, {} s{})",
+            path,
+            counted_kinds(locked),
+            locked.hidden.len(),
+            left_out,
+            locked.protocol_version,
+            format!("{took:.1}"),
+            how
+        ));
+        if let Some(package) = &locked.package {
+            say(text!("{}: runs the {}", path, package));
+        }
+        say_sensitive(source, locked);
+    }
+}
+
+/// The number of exposed tools, then that of each other kind that is exposed.
+fn counted_kinds(locked: &LockedSource) -> String {
+    let count = |kind| {
+        let of_kind = locked.exposed.iter().filter(|tool| tool.kind() == kind);
+        counted(of_kind.count(), kind.as_str())
+    };
+    let is_exposed = |kind: &ItemKind| locked.exposed.iter().any(|tool| tool.kind() == *kind);
+    let others = ItemKind::PREFIXED.into_iter().filter(is_exposed);
+    let all: Vec<String> = [ItemKind::Tool]
+        .into_iter()
+        .chain(others)
+        .map(count)
+        .collect();
+    all.join(", ")
+}
+
+/// The tools that are hidden only because their names are sensitive.
+fn say_sensitive(source: &Source, locked: &LockedSource) {
+    let hidden = locked.hidden.iter().filter_map(|tool| {
+        let by = source.exposure.hidden_by(&tool.name)?;
+        matches!(by, HiddenBy::Word(_)).then_some((&tool.name, by))
+    });
+    let hidden: Vec<_> = hidden.collect();
+    for (name, by) in hidden.iter().take(MAX_NAMED_HIDDEN) {
+        say(text!(
+            "{}: `{}` is {}",
+            source.path,
+            shown_line(name, 100),
+            by
+        ));
+    }
+    if hidden.is_empty() {
+        return;
+    }
+    if let Some(more @ 1..) = hidden.len().checked_sub(MAX_NAMED_HIDDEN) {
+        say(text!(
+            "{}: and {} for such a word; `broker-gen tree --hidden` shows all of a lock",
+            source.path,
+            counted(more, "more tool")
+        ));
+    }
+    let beside = match source.exposure.filter().has_positive() {
+        true => "",
+        // A filter whose only pattern is a name exposes nothing else.
+        false => ", beside `*` for the other tools",
+    };
+    say(text!(
+        "{}: to expose such a tool, write its name in `tool_filter`{}",
+        source.path,
+        beside
+    ));
+}
+
+/// The package that a source ran. One that cannot be inspected does not fail the lock.
+fn package(source: &Source, process: &ProcessSpec) -> Option<Package> {
+    match provenance::look(source, process) {
+        SeenPackage::Found(package) => Some(package),
+        SeenPackage::Nothing => None,
+        SeenPackage::Unseen(why) => {
+            output::diagnostics(provenance::unseen(source, process, &why).as_slice());
+            None
+        }
+    }
+}
+
+fn shown_pointers(pointers: &[String]) -> String {
+    let shown: Vec<_> = pointers
+        .iter()
+        .take(MAX_POINTERS)
+        .map(|pointer| format!("`{}`", shown_line(pointer, 200)))
+        .collect();
+    match pointers.len().saturating_sub(MAX_POINTERS) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more places", shown.join(", ")),
+    }
+}

@@ -1,0 +1,220 @@
+//! The lock of merged sources: compared with the config of the merge, and checked as `lock` checks what it writes.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use broker_mcp::ConcurrencyLimits;
+use broker_model::config::{Config, Source};
+use broker_model::digest::Digest;
+use broker_model::lock::{LOCK_VERSION, Lock, MIN_LOCK_VERSION};
+use broker_model::{Diagnostic, DiagnosticCode, LeftOutCode, NodePath};
+
+use super::three_way::{Conflict, MergedSources, Sides};
+use crate::cli::input::Input;
+use crate::cli::lock::checks::{Context, MERGE_CHECKS};
+use crate::cli::lock::draft::{Draft, LeftOutOf};
+use crate::{lock_file, plan, settings};
+
+/// A merged lock.
+#[derive(Debug)]
+pub(in crate::cli) struct Settled {
+    pub(in crate::cli) lock: Lock,
+    /// Sources of a side that the config does not have.
+    pub(in crate::cli) gone: Vec<NodePath>,
+    /// The parts that the lock leaves out since names of both sides clash.
+    pub(in crate::cli) left_out: Vec<(NodePath, LeftOutOf)>,
+    /// The warnings of the checks.
+    pub(in crate::cli) warnings: Vec<Diagnostic>,
+}
+
+/// Makes the lock of merged sources for this config. A conflict about a source that the config does not have is
+/// settled by the config.
+///
+/// # Errors
+///
+/// Conflicts; sources whose config is that of neither side; errors of the config with these sources.
+pub(in crate::cli) fn settle(
+    config: &Config,
+    file: &Path,
+    sides: &Sides<'_>,
+    mut merged: MergedSources,
+) -> Result<Settled, Vec<Diagnostic>> {
+    let gone = remove_gone(config, &mut merged);
+    let mut problems: Vec<_> = merged.conflicts.iter().map(conflict).collect();
+    let conflicts: BTreeSet<_> = merged.conflicts.iter().map(|one| &one.path).collect();
+    let others = config
+        .sources()
+        .filter(|one| !conflicts.contains(&one.path));
+    problems.extend(others.filter_map(|source| not_of_config(config, source, &merged)));
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let mut draft = Draft {
+        sources: merged.sources,
+        left_out: merged.left_out,
+        ..Draft::default()
+    };
+    let warnings = check(config, file, &mut draft)?;
+    let left_out = std::mem::take(&mut draft.problems);
+    let mut lock = with_version(draft.into_lock(MIN_LOCK_VERSION, config.digest()), sides);
+    if lock.version >= LOCK_VERSION && lock.sources.iter().any(|one| one.settings.is_none()) {
+        settings::describe(&mut lock, config);
+    }
+    refuse_old_clashes(&lock, sides)?;
+    plan::check_fresh(config, &lock)?;
+    Ok(Settled {
+        lock,
+        gone,
+        left_out,
+        warnings,
+    })
+}
+
+/// Makes the lock of merged sources if the config of the merge is not known, but its digest is.
+///
+/// # Errors
+///
+/// Conflicts; sources of a lock of version 1, which only the config can describe.
+pub(in crate::cli) fn settle_by_digest(
+    config_digest: &Digest,
+    sides: &Sides<'_>,
+    merged: MergedSources,
+) -> Result<Lock, Vec<Diagnostic>> {
+    if !merged.conflicts.is_empty() {
+        return Err(merged.conflicts.iter().map(conflict).collect());
+    }
+    let draft = Draft {
+        sources: merged.sources,
+        left_out: merged.left_out,
+        ..Draft::default()
+    };
+    let lock = draft.into_lock(MIN_LOCK_VERSION, config_digest.clone());
+    let lock = with_version(lock, sides);
+    let is_described =
+        lock.version < LOCK_VERSION || lock.sources.iter().all(|source| source.settings.is_some());
+    if !is_described {
+        let message = "a side has format version 1, and the config of the merge is not known";
+        return Err(vec![Diagnostic::error(
+            DiagnosticCode::MergeConflict,
+            message,
+        )]);
+    }
+    refuse_old_clashes(&lock, sides)?;
+    Ok(lock)
+}
+
+/// The error for a conflict.
+pub(in crate::cli) fn conflict(conflict: &Conflict) -> Diagnostic {
+    let path = &conflict.path;
+    let help = format!(
+        "Lock it again with `broker-gen lock --merge --source {path}`, or take one side with `--ours {path}` or `--theirs {path}`."
+    );
+    Diagnostic::error(DiagnosticCode::MergeConflict, conflict.to_string()).help(help)
+}
+
+/// Removes the sources that the config does not have, with their conflicts; their paths.
+pub(super) fn remove_gone(config: &Config, merged: &mut MergedSources) -> Vec<NodePath> {
+    let is_there = |path: &NodePath| config.source(path).is_some();
+    let all = merged.sources.iter().map(|one| &one.path);
+    let all = all.chain(merged.left_out.iter().map(|one| &one.path));
+    let all = all.chain(merged.conflicts.iter().map(|one| &one.path));
+    let gone: BTreeSet<_> = all.filter(|path| !is_there(path)).cloned().collect();
+    merged.sources.retain(|one| is_there(&one.path));
+    merged.left_out.retain(|one| is_there(&one.path));
+    merged.conflicts.retain(|one| is_there(&one.path));
+    gone.into_iter().collect()
+}
+
+/// The problem of a source whose config is not that with which the merged state was locked.
+fn not_of_config(config: &Config, source: &Source, merged: &MergedSources) -> Option<Diagnostic> {
+    let path = &source.path;
+    let locked = merged.sources.iter().find(|one| one.path == *path);
+    let left_out = merged.left_out.iter().find(|one| one.path == *path);
+    let digest = locked
+        .map(|one| &one.config_digest)
+        .or(left_out.map(|one| &one.config_digest));
+    let message = match digest {
+        Some(digest) if *digest == source.digest() => return None,
+        Some(_) => {
+            let changes = locked.map(|locked| settings::shown_changes(config, source, locked));
+            format!(
+                "the config of the source `{path}` is not the one of the merged lock{}",
+                changes.unwrap_or_default()
+            )
+        }
+        None => format!("the config has the source `{path}`, and neither lock has it"),
+    };
+    let help = format!("Lock it too: `broker-gen lock --merge --source {path}`.");
+    let problem = Diagnostic::error(DiagnosticCode::LockStale, message).help(help);
+    Some(config.place(problem.at(&source.pointer)))
+}
+
+/// Repeats the checks that see several sources at once.
+fn check(
+    config: &Config,
+    file: &Path,
+    draft: &mut Draft,
+) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
+    let input = Input {
+        config: config.clone(),
+        lock_path: lock_file(file),
+        specs: Vec::new(),
+        unresolved: Vec::new(),
+        concurrency: ConcurrencyLimits::new(),
+    };
+    let context = Context {
+        input: &input,
+        config_file: file,
+        old: None,
+        strict: false,
+        names_sources: false,
+        is_lock: true,
+    };
+    let mut warnings = Vec::new();
+    for check in MERGE_CHECKS {
+        let mut result = check.run(&context, draft);
+        warnings.append(&mut result.warnings);
+        let digest = |path: &NodePath| Some(config.source(path)?.digest());
+        draft.apply(check.name, result, digest);
+    }
+    match std::mem::take(&mut draft.refused) {
+        none if none.is_empty() => Ok(warnings),
+        refused => Err(refused),
+    }
+}
+
+/// The lock in the format version that `lock` gives it: version 1 only if a side has exactly this lock.
+fn with_version(mut lock: Lock, sides: &Sides<'_>) -> Lock {
+    let is_that_of =
+        |side: &Lock| side.version == MIN_LOCK_VERSION && side.root_digest() == lock.root_digest();
+    let is_left = is_that_of(sides.ours) || is_that_of(sides.theirs);
+    let version = lock.new_version();
+    if !(is_left && version == LOCK_VERSION) {
+        lock.version = version;
+    }
+    lock
+}
+
+/// A name that clashed with one of another source may be free now, and no side has what was left out.
+fn refuse_old_clashes(lock: &Lock, sides: &Sides<'_>) -> Result<(), Vec<Diagnostic>> {
+    let is_of_a_side = [sides.ours, sides.theirs]
+        .iter()
+        .any(|side| side.sources == lock.sources && side.left_out == lock.left_out);
+    let of_sides = [sides.ours, sides.theirs].map(Lock::left_out_parts);
+    let parts = lock.left_out_parts();
+    let old = parts.iter().filter(|part| {
+        part.code == LeftOutCode::PathClash && of_sides.iter().any(|parts| parts.contains(part))
+    });
+    let sources: BTreeSet<_> = old.map(|part| part.source).collect();
+    if is_of_a_side || sources.is_empty() {
+        return Ok(());
+    }
+    let problem = |path: &&NodePath| {
+        let message = format!(
+            "a side leaves out tools of the source `{path}` whose names clashed, and the other side changed sources"
+        );
+        let help = format!("Lock it again with `broker-gen lock --merge --source {path}`.");
+        Diagnostic::error(DiagnosticCode::MergeConflict, message).help(help)
+    };
+    Err(sources.iter().map(problem).collect())
+}

@@ -1,0 +1,233 @@
+//! `lock`: launches the sources and writes the snapshots of what is sound into the lock. What is not sound is left
+//! out, and shown with its reason and remedy.
+
+use broker_embed::Models;
+use std::path::PathBuf;
+
+use broker_model::digest::Digest;
+use broker_model::exit::Exit;
+use broker_model::lock::Lock;
+use broker_model::{Diagnostic, DiagnosticCode, NodePath};
+
+use super::input::Input;
+use super::output::{self, say};
+use super::{LockArgs, partial, pin, provenance, vectors};
+use crate::left_out_audits::LeftOutAudits;
+use crate::plan;
+
+pub(super) mod args;
+mod begin;
+pub(super) mod checks;
+pub(super) mod draft;
+mod gone;
+mod launched;
+pub(super) mod merge;
+mod table;
+mod write;
+
+use checks::{CHECKS, Context};
+use draft::{Draft, LeftOutOf};
+use write::Before;
+
+/// The result of a run.
+struct Outcome {
+    /// The lock of the file; `None` if it would only be written.
+    lock: Option<Lock>,
+    /// [`Exit::Partial`] if something is left out that no entry of the audits accepts.
+    exit: Exit,
+}
+
+/// Runs the merge driver of git.
+pub(super) fn merge_driver(files: &[PathBuf]) -> Exit {
+    merge::driver::run(files)
+}
+
+/// Merges two locks or audits. Sources that `--source` names are launched.
+pub(super) fn merge_sides(args: &LockArgs) -> Exit {
+    if args.config.sources.is_empty() {
+        return merge::run(args);
+    }
+    match merge::before_launch(args) {
+        Ok(merged) => super::launching(run(args, Some(merged))),
+        Err(problems) => output::diagnostics(&problems),
+    }
+}
+
+/// Locks the sources. `merged` is the lock of both sides of a merge, from which sources are taken that are not launched.
+pub(super) async fn run(args: &LockArgs, merged: Option<Lock>) -> Exit {
+    let locked = async {
+        let input = pin::input_with_pins(args, Input::read(&args.config)?).await?;
+        // A model that cannot be used fails before anything is launched.
+        let models = vectors::open(&input.config, &args.config.file.config)?;
+        let outcome = lock(args, &input, merged).await?;
+        Ok::<_, Vec<Diagnostic>>((input, models, outcome))
+    };
+    match locked.await {
+        Ok((input, models, outcome)) => match models.zip(outcome.lock) {
+            Some((models, lock)) => outcome.exit.or(embed(args, &input, &models, &lock).await),
+            None => outcome.exit,
+        },
+        Err(problems) => {
+            let exit = output::diagnostics(&problems);
+            say("the lock was not written");
+            exit
+        }
+    }
+}
+
+/// Makes the missing vectors of a lock that was written.
+async fn embed(args: &LockArgs, input: &Input, models: &Models, lock: &Lock) -> Exit {
+    let config = &input.config;
+    let made = match plan::plan(config, &lock.sources) {
+        Ok(plan) => vectors::update(config, &plan, models, &args.config.file.config).await,
+        Err(problems) => Err(problems),
+    };
+    made.map_or_else(|problems| output::diagnostics(&problems), |()| Exit::Ok)
+}
+
+/// Writes the lock of what is sound.
+async fn lock(
+    args: &LockArgs,
+    input: &Input,
+    merged: Option<Lock>,
+) -> Result<Outcome, Vec<Diagnostic>> {
+    // An unreadable lock cannot be compared with.
+    let needs_old = !args.config.sources.is_empty() && input.lock_path.exists();
+    let before = Before::read(input, needs_old && merged.is_none())?;
+    let old = merged.as_ref().or(before.lock.as_ref());
+    if let Some(corrected) = old.and_then(|old| gone::without_gone(args, input, old)) {
+        return correct(args, input, &before, corrected);
+    }
+    let mut draft = begin::begin(args, input, old)?;
+    let of_tools = begin::one_source(args, input, old)?;
+    let audits = LeftOutAudits::read(&args.config.file.config)?;
+    check_command_line(args, input)?;
+
+    let config_digest =
+        |path: &NodePath| -> Option<Digest> { Some(input.config.source(path)?.digest()) };
+    for (path, problems) in &input.unresolved {
+        let locked = old.and_then(|old| old.source(path.as_str()));
+        let check = launched::unresolved(input, path, problems, locked);
+        draft.apply("start", check, config_digest);
+    }
+    let mut listed = Vec::new();
+    for result in launched::launch(args, input).await {
+        let locked = old.and_then(|old| old.source(result.source.as_str()));
+        let (source, mut check) = launched::take(input, result, locked).await;
+        if of_tools.is_some() && source.is_some() {
+            // The other tools stay as they are locked.
+            check.left_out.retain(|one| one.is_of_tools(&args.tools));
+        }
+        match (source, &of_tools) {
+            (Some((new, line)), None) => {
+                draft.add(new);
+                listed.push(line);
+            }
+            (Some((new, line)), Some(old)) => {
+                draft.add(partial::take(old, &new, &args.tools)?);
+                listed.push(line);
+            }
+            // Nothing of what the command line names can be done.
+            (None, Some(_)) => {
+                let problems = check.left_out.into_iter();
+                return Err(problems.map(|one| one.problem).collect());
+            }
+            (None, None) => {}
+        }
+        draft.apply("start", check, config_digest);
+    }
+    let context = Context {
+        input,
+        config_file: &args.config.file.config,
+        old,
+        strict: args.strict,
+        names_sources: !args.config.sources.is_empty(),
+        is_lock: true,
+    };
+    for check in CHECKS {
+        let result = check.run(&context, &draft);
+        output::diagnostics(&result.warnings);
+        draft.apply(check.name, result, config_digest);
+    }
+    launched::report(input, &draft, &listed);
+    refuse(args, &mut draft)?;
+    let problems = std::mem::take(&mut draft.problems);
+    let lock = write::lock_of(draft, input, old);
+    finish(args, input, &before, lock, problems, &audits)
+}
+
+/// Writes the lock and shows what it leaves out.
+fn finish(
+    args: &LockArgs,
+    input: &Input,
+    before: &Before,
+    lock: Lock,
+    mut problems: Vec<(NodePath, LeftOutOf)>,
+    audits: &LeftOutAudits,
+) -> Result<Outcome, Vec<Diagnostic>> {
+    let config = &args.config.file.config;
+    let written = write::write(lock, input, config, before, args.dry_run)?;
+    problems.extend(written.left_out);
+    let exit = table::show(&written.lock, &problems, audits, config);
+    Ok(Outcome {
+        lock: written.is_in_file.then_some(written.lock),
+        exit,
+    })
+}
+
+/// Writes the lock without the sources that are gone from the config.
+fn correct(
+    args: &LockArgs,
+    input: &Input,
+    before: &Before,
+    corrected: gone::Corrected,
+) -> Result<Outcome, Vec<Diagnostic>> {
+    let audits = LeftOutAudits::read(&args.config.file.config)?;
+    gone::report(&corrected.gone);
+    finish(args, input, before, corrected.lock, Vec::new(), &audits)
+}
+
+/// Warns about commands and texts of the config, and refuses unpinned packages with `--strict`.
+fn check_command_line(args: &LockArgs, input: &Input) -> Result<(), Vec<Diagnostic>> {
+    let unpinned = provenance::unpinned(&input.config, &input.specs, args.strict);
+    if unpinned.iter().any(Diagnostic::is_error) {
+        return Err(unpinned);
+    }
+    output::diagnostics(&unpinned);
+    let (_, literal_secrets) = input.config.compiled();
+    output::diagnostics(&literal_secrets);
+    output::diagnostics(&input.config.literal_secrets_in_commands());
+    Ok(())
+}
+
+/// The errors for which nothing is written: those of the config and of `access`; with `--all-or-nothing` every
+/// reason why a part is left out; and these reasons as well if no source is left.
+fn refuse(args: &LockArgs, draft: &mut Draft) -> Result<(), Vec<Diagnostic>> {
+    let mut problems = std::mem::take(&mut draft.refused);
+    let nothing_is_left = draft.sources.is_empty() && !draft.left_out.is_empty();
+    if args.all_or_nothing || nothing_is_left || !problems.is_empty() {
+        let reasons = std::mem::take(&mut draft.problems).into_iter();
+        problems.extend(reasons.map(|(_, one)| one.problem));
+    }
+    if args.all_or_nothing {
+        problems.extend(listed_left_out(draft, &problems));
+    }
+    match problems.is_empty() {
+        true => Ok(()),
+        false => Err(problems),
+    }
+}
+
+/// One error for each source of which parts are left out that no check named: the listing has them.
+fn listed_left_out(draft: &Draft, problems: &[Diagnostic]) -> Vec<Diagnostic> {
+    if !problems.is_empty() {
+        return Vec::new();
+    }
+    let sources = draft.sources.iter();
+    let parts = sources.flat_map(|source| source.left_out_parts());
+    let problem = |part: broker_model::lock::LeftOutPart<'_>| {
+        let message = format!("{} {}: {}", table::shown(&part), part.state(), part.reason);
+        Diagnostic::error(DiagnosticCode::SourceFailed, message).help(part.code.remedy())
+    };
+    parts.map(problem).collect()
+}

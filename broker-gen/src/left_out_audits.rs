@@ -1,0 +1,154 @@
+//! Entries of the audits file that accept what a lock leaves out, and the check of verify and build: a server that is
+//! down for a minute must not shrink a deployment unseen.
+//!
+//! An entry counts for one part, one reason and one digest. It does not expire, so that the same files always build.
+
+use std::path::Path;
+
+use broker_model::digest::Digest;
+use broker_model::lock::{LeftOutPart, Lock};
+use broker_model::text::{shell_word, shown_line};
+use broker_model::{Diagnostic, DiagnosticCode, LeftOutCode, NodePath};
+use serde::Deserialize;
+
+use crate::audits_file::{self, fields};
+
+/// Maximum number of parts that are reported one by one.
+const MAX_REPORTED: usize = 20;
+/// Maximum number of characters of a name in a message.
+const MAX_NAME_CHARS: usize = 120;
+/// The remedy for a source of which two launches differ at a place outside its tools.
+pub(crate) const UNSTABLE_SOURCE: &str = "Make the server return the same values at every start; only members of tools and `/instructions` can be `volatile`.";
+
+/// A person accepted that a part is left out or kept.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "a table: `[[left_out]]`")]
+pub(crate) struct LeftOutAudit {
+    pub(crate) source: NodePath,
+    /// The key of the tool or item; `None` for the whole source, and for an object without a readable name.
+    #[serde(default, deserialize_with = "fields::optional_text")]
+    pub(crate) tool: Option<String>,
+    /// The code of the reason.
+    #[serde(deserialize_with = "fields::text")]
+    pub(crate) reason: String,
+    pub(crate) digest: Digest,
+    #[serde(deserialize_with = "fields::text")]
+    pub(crate) who: String,
+    #[serde(deserialize_with = "fields::day")]
+    pub(crate) date: String,
+    #[serde(default, deserialize_with = "fields::optional_text")]
+    pub(crate) notes: Option<String>,
+}
+
+impl LeftOutAudit {
+    /// Whether it accepts the part.
+    pub(crate) fn accepts(&self, part: &LeftOutPart<'_>) -> bool {
+        self.source == *part.source
+            && self.tool == part.tool
+            && self.reason == part.code.as_str()
+            && self.digest == part.digest
+    }
+}
+
+/// The entries of an audits file.
+#[derive(Debug, Default)]
+pub(crate) struct LeftOutAudits(Vec<LeftOutAudit>);
+
+impl LeftOutAudits {
+    /// Reads them beside a config. Other entries of the file are not checked.
+    pub(crate) fn read(config: &Path) -> Result<Self, Vec<Diagnostic>> {
+        audits_file::entries_of(config, "left_out").map(Self)
+    }
+
+    /// Whether an entry accepts the part.
+    pub(crate) fn accept(&self, part: &LeftOutPart<'_>) -> bool {
+        self.0.iter().any(|entry| entry.accepts(part))
+    }
+}
+
+/// The parts of a lock that no entry beside the config accepts, as errors; `shown` is the config in commands.
+pub(crate) fn check(lock: &Lock, config: &Path, shown: &str) -> Vec<Diagnostic> {
+    let parts = lock.left_out_parts();
+    if parts.is_empty() {
+        return Vec::new();
+    }
+    let audits = match LeftOutAudits::read(config) {
+        Ok(audits) => audits,
+        Err(problems) => return problems,
+    };
+    let open: Vec<_> = parts
+        .into_iter()
+        .filter(|part| !audits.accept(part))
+        .collect();
+    let mut problems: Vec<_> = open
+        .iter()
+        .take(MAX_REPORTED)
+        .map(|part| problem(part, shown))
+        .collect();
+    if let Some(more @ 1..) = open.len().checked_sub(MAX_REPORTED) {
+        let message = format!("{more} more parts of the lock are left out, kept or unvalidated");
+        problems.push(Diagnostic::error(
+            DiagnosticCode::LeftOutUnaccepted,
+            message,
+        ));
+    }
+    problems
+}
+
+fn problem(part: &LeftOutPart<'_>, config: &str) -> Diagnostic {
+    let state = part.state();
+    let message = format!("{} {state}: {}", shown(part), shown_line(part.reason, 300));
+    let help = format!(
+        "{} To accept it as it is, run `{}`.",
+        remedy(part, config),
+        accept_command(part, config)
+    );
+    Diagnostic::error(DiagnosticCode::LeftOutUnaccepted, message).help(help)
+}
+
+/// The part in a message: its source, or its tool and source.
+pub(crate) fn shown(part: &LeftOutPart<'_>) -> String {
+    match (&part.tool, part.code) {
+        (Some(tool), _) => format!(
+            "`{}` of `{}`",
+            shown_line(tool, MAX_NAME_CHARS),
+            part.source
+        ),
+        (None, LeftOutCode::More) => format!("a number of parts of `{}`", part.source),
+        (None, _) if part.is_source => format!("the source `{}`", part.source),
+        (None, _) => format!("an object without a name of `{}`", part.source),
+    }
+}
+
+/// The command that accepts a part.
+pub(crate) fn accept_command(part: &LeftOutPart<'_>, config: &str) -> String {
+    let config = shell_word(config);
+    let tool = part.tool.as_deref();
+    let tool = tool.map_or(String::new(), |tool| {
+        format!(" --tool {}", shell_word(&shown_line(tool, MAX_NAME_CHARS)))
+    });
+    let source = part.source;
+    format!("broker-gen accept --config {config} --source {source}{tool} --left-out")
+}
+
+/// The command or the line of the config that settles a part.
+pub(crate) fn remedy(part: &LeftOutPart<'_>, config: &str) -> String {
+    let (config, source) = (shell_word(config), part.source);
+    let lock = format!("broker-gen lock --config {config} --source {source}");
+    match (part.code, &part.tool) {
+        (LeftOutCode::NotStarted, _) => format!(
+            "Find the cause with `broker-gen doctor --config {config} --source {source}`, then run `{lock}`; or write `\"disabled\": true` into the source."
+        ),
+        (LeftOutCode::NotLocked, _) => {
+            format!("Run `{lock}`, or write `\"disabled\": true` into the source.")
+        }
+        (LeftOutCode::Unstable, _) if part.is_source => UNSTABLE_SOURCE.to_owned(),
+        (LeftOutCode::PackageChanged, _) => format!("Find out why, then run `{lock}`."),
+        (LeftOutCode::SchemaRefused | LeftOutCode::LintRefused, Some(tool)) => format!(
+            "Hide it, with `\"!{}\"` in the `tool_filter` of `{source}`, or: {}",
+            shown_line(tool, MAX_NAME_CHARS),
+            part.code.remedy()
+        ),
+        (code, _) => code.remedy().to_owned(),
+    }
+}

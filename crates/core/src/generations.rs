@@ -1,0 +1,215 @@
+//! The catalog that a core serves, and its replacement by another one while calls run. A replaced catalog is kept until
+//! its last call has ended; its sources stop after that.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use broker_mcp::{AskedLogLevel, ConcurrencyLimits};
+use broker_memory::MemoryBudget;
+use broker_model::Diagnostic;
+use broker_model::redact::Redactor;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
+
+use crate::drain::Drain;
+use crate::sources::lifecycle::STOP_TIMEOUT;
+use crate::{Core, CoreBuilder, Inner, StartOutcome};
+
+/// The maximum number of replaced catalogs whose calls are still running; no other catalog replaces one before.
+const MAX_REPLACED: usize = 8;
+
+/// The catalog in force, and those before it that still have calls.
+pub(crate) struct Generations {
+    current: ArcSwap<Inner>,
+    memory: MemoryBudget,
+    drain: Drain,
+    replaced: Mutex<Vec<Arc<Inner>>>,
+    /// The grace of [`Core::shorten_stop`].
+    stop_grace: OnceLock<Duration>,
+    /// Held while a catalog is replaced.
+    replacing: tokio::sync::Mutex<()>,
+}
+
+/// The parts of a broker that a new catalog takes over.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    pub(crate) memory: MemoryBudget,
+    pub(crate) concurrency: ConcurrencyLimits,
+    pub(crate) log_level: AskedLogLevel,
+    pub(crate) drain: Drain,
+    pub(crate) tasks: TaskTracker,
+    pub(crate) tool_changes: watch::Sender<u64>,
+}
+
+/// A catalog that was replaced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replacement {
+    /// The digest of the catalog that is served now.
+    pub catalog_digest: &'static str,
+    /// The digest of the one before.
+    pub before: &'static str,
+}
+
+/// Why a catalog was not replaced; nothing has changed.
+#[derive(Debug)]
+pub enum ReplaceError {
+    /// The new catalog and its config cannot be used.
+    Unusable(Vec<Diagnostic>),
+    /// A start with the new catalog would be refused.
+    Refused(Box<StartOutcome>),
+    /// Calls of earlier catalogs are still running.
+    Busy,
+    /// The broker is shutting down.
+    NotRunning,
+}
+
+impl Generations {
+    pub(crate) fn new(inner: Inner) -> Self {
+        Self {
+            memory: inner.memory.clone(),
+            drain: inner.drain.clone(),
+            current: ArcSwap::from_pointee(inner),
+            replaced: Mutex::default(),
+            stop_grace: OnceLock::new(),
+            replacing: tokio::sync::Mutex::new(()),
+        }
+    }
+
+    pub(crate) const fn memory(&self) -> &MemoryBudget {
+        &self.memory
+    }
+
+    pub(crate) const fn drain(&self) -> &Drain {
+        &self.drain
+    }
+
+    pub(crate) fn current(&self) -> Arc<Inner> {
+        self.current.load_full()
+    }
+
+    /// The catalog for one call, which is kept until the token is dropped.
+    pub(crate) fn enter(&self) -> (Arc<Inner>, TaskTrackerToken) {
+        loop {
+            let inner = self.current();
+            let token = inner.active.token();
+            // Counted before a replacement looks at the count, or the next catalog is used.
+            if Arc::ptr_eq(&inner, &self.current.load()) {
+                return (inner, token);
+            }
+        }
+    }
+
+    pub(crate) fn shorten_stop(&self, grace: Duration) {
+        let _ = self.stop_grace.set(grace);
+        self.current().shorten_stop(grace);
+    }
+
+    /// Stops all sources of every catalog within about `time`; pending calls fail at once.
+    pub(crate) async fn stop_sources(&self, time: Duration) {
+        let replaced = self.replaced().clone();
+        let mut stops = JoinSet::new();
+        for old in replaced {
+            stops.spawn(async move { old.stop_upstreams(time).await });
+        }
+        self.current().stop_sources(time).await;
+        while stops.join_next().await.is_some() {}
+    }
+
+    fn replaced(&self) -> MutexGuard<'_, Vec<Arc<Inner>>> {
+        self.replaced.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Stops the sources of a replaced catalog after its last call.
+    fn retire(self: &Arc<Self>, old: Arc<Inner>) {
+        self.replaced().push(old.clone());
+        let generations = self.clone();
+        let tasks = old.tasks.clone();
+        tasks.spawn(async move {
+            old.active.close();
+            tokio::select! {
+                () = old.active.wait() => {}
+                () = old.drain.drained() => {}
+            }
+            old.stop_upstreams(STOP_TIMEOUT).await;
+            generations
+                .replaced()
+                .retain(|known| !Arc::ptr_eq(known, &old));
+        });
+    }
+}
+
+impl Core {
+    /// Replaces the catalog and the config, completely or not at all. The sources of the new catalog are started beside
+    /// the running ones and compared with their lock; then new requests use the new catalog. Calls in progress end with
+    /// the old one, whose sources stop after that.
+    /// `mask` gets the secrets of the new sources before one is started.
+    pub async fn replace(
+        &self,
+        builder: CoreBuilder<'_>,
+        mask: &dyn Fn(&Redactor),
+    ) -> Result<Replacement, ReplaceError> {
+        let generations = &self.0;
+        let _turn = generations.replacing.lock().await;
+        if generations.replaced().len() >= MAX_REPLACED {
+            return Err(ReplaceError::Busy);
+        }
+        let old = generations.current();
+        let reloading = old.reloading.lock().await;
+        let builder = CoreBuilder {
+            kept: Some(Kept {
+                memory: old.memory.clone(),
+                concurrency: old.concurrency.clone(),
+                log_level: old.log_level.clone(),
+                drain: old.drain.clone(),
+                tasks: old.tasks.clone(),
+                tool_changes: old.drift_state.tool_change_sender(),
+            }),
+            filters: old.filters.clone(),
+            ..builder
+        };
+        let memory_bytes = builder
+            .read_config()
+            .map_err(ReplaceError::Unusable)?
+            .limits
+            .memory_bytes;
+        let new = Arc::new(crate::sources::setup::build(builder).map_err(ReplaceError::Unusable)?);
+        if let Some(grace) = generations.stop_grace.get() {
+            new.shorten_stop(*grace);
+        }
+        mask(&new.drift_state.redactor());
+        new.start_sources();
+        let draining = generations.drain.draining();
+        let outcome = tokio::select! {
+            outcome = new.drift_state.gate.outcome() => Ok(outcome),
+            () = draining.cancelled() => Err(ReplaceError::NotRunning),
+        };
+        let outcome = outcome.and_then(|outcome| match outcome.refuse {
+            None => Ok(()),
+            Some(_) => Err(ReplaceError::Refused(Box::new(outcome))),
+        });
+        if let Err(error) = outcome {
+            new.stop_upstreams(STOP_TIMEOUT).await;
+            return Err(error);
+        }
+        let replacement = Replacement {
+            catalog_digest: new.catalog.catalog_digest,
+            before: old.catalog.catalog_digest,
+        };
+        generations.memory.set_limit(memory_bytes);
+        generations.current.store(new.clone());
+        new.drift_state.count_tool_change();
+        drop(reloading);
+        generations.retire(old);
+        Ok(replacement)
+    }
+}
+
+impl fmt::Debug for Generations {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Generations").finish_non_exhaustive()
+    }
+}

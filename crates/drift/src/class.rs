@@ -1,0 +1,138 @@
+//! The drift classes: their names, and the reaction of a start and of a running broker to each.
+
+use crate::report::Class;
+
+impl Class {
+    /// All, in the order of the summary.
+    pub const ALL: [Self; 10] = [
+        Self::Same,
+        Self::Equivalent,
+        Self::Text,
+        Self::Compatible,
+        Self::Unknown,
+        Self::Breaking,
+        Self::Security,
+        Self::Gone,
+        Self::Added,
+        Self::Unchecked,
+    ];
+
+    /// The name in reports and replies.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Added => "added",
+            Self::Same => "same",
+            Self::Equivalent => "equivalent",
+            Self::Text => "text",
+            Self::Compatible => "compatible",
+            Self::Unknown => "unknown",
+            Self::Breaking => "breaking",
+            Self::Security => "security",
+            Self::Gone => "gone",
+            Self::Unchecked => "unchecked",
+        }
+    }
+
+    /// The meaning of the class, and the reaction of a running broker, in one sentence.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Added => "A new tool: not exposed before it is reviewed, and not a failure.",
+            Self::Same => "No reviewed content changed: the tool is served.",
+            Self::Equivalent => {
+                "The bytes changed and the meaning is proven the same: a plain start refuses, a running broker keeps serving it."
+            }
+            Self::Text => {
+                "A text changed: a plain start refuses, a running broker serves the tool with the reviewed text, or withdraws it if `on_text_drift` says so."
+            }
+            Self::Compatible => {
+                "Every valid call and result of the lock is proven still valid: a plain start refuses, a running broker serves the tool with the reviewed schema."
+            }
+            Self::Unknown => {
+                "Neither a proof nor a counterexample was found: a plain start refuses, a running broker withdraws the tool."
+            }
+            Self::Breaking => {
+                "Valid calls or results of the lock are no longer valid: a plain start refuses, a running broker withdraws the tool."
+            }
+            Self::Security => {
+                "Less safe than reviewed: a plain start refuses, a running broker withdraws the tool, or the source if the source changed."
+            }
+            Self::Gone => {
+                "No longer listed: a plain start refuses, a running broker withdraws the tool."
+            }
+            Self::Unchecked => {
+                "The source could not be started or listed: a plain start refuses, a running broker keeps its tools listed and tries again."
+            }
+        }
+    }
+
+    /// Whether a running broker withdraws a tool of this class.
+    pub const fn withdraws(self) -> bool {
+        match self {
+            Self::Unknown | Self::Breaking | Self::Security | Self::Gone => true,
+            Self::Same
+            | Self::Equivalent
+            | Self::Text
+            | Self::Compatible
+            | Self::Added
+            | Self::Unchecked => false,
+        }
+    }
+
+    /// Whether it refuses a plain start and fails a check. A source that was not checked does as well.
+    pub const fn refuses(self) -> bool {
+        match self {
+            Self::Same | Self::Added => false,
+            Self::Equivalent
+            | Self::Text
+            | Self::Compatible
+            | Self::Unknown
+            | Self::Breaking
+            | Self::Security
+            | Self::Gone
+            | Self::Unchecked => true,
+        }
+    }
+
+    /// Whether a rule of this class reports a difference, rather than a missing comparison.
+    pub(crate) const fn is_drift(self) -> bool {
+        match self {
+            Self::Unchecked => false,
+            Self::Same
+            | Self::Equivalent
+            | Self::Text
+            | Self::Compatible
+            | Self::Unknown
+            | Self::Breaking
+            | Self::Security
+            | Self::Gone
+            | Self::Added => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_class_is_in_the_list_once_and_withdraws_only_if_it_refuses() {
+        let position = |class: Class| match class {
+            Class::Same => 0,
+            Class::Equivalent => 1,
+            Class::Text => 2,
+            Class::Compatible => 3,
+            Class::Unknown => 4,
+            Class::Breaking => 5,
+            Class::Security => 6,
+            Class::Gone => 7,
+            Class::Added => 8,
+            Class::Unchecked => 9,
+        };
+        for (at, class) in Class::ALL.into_iter().enumerate() {
+            assert_eq!(position(class), at, "{class:?}");
+            assert!(class.refuses() || !class.withdraws(), "{class:?}");
+        }
+        // A new class needs a position above, and with it a place in the list.
+        assert_eq!(Class::ALL.len(), 1 + position(Class::Unchecked));
+    }
+}

@@ -1,0 +1,7 @@
+//! Merges of locks and audits: by git through the merge driver, and by `lock --merge`.
+
+mod branches;
+mod driver;
+mod files;
+mod random;
+mod repository;
