@@ -70,7 +70,11 @@ pub fn classify(locked: &LockedSource, live: &Snapshot, exposure: &Exposure) -> 
     let successors = rename::successors(&left, &listed, read);
     for tool in left {
         let successor = successors.get(tool.upstream_name.as_str()).copied();
-        report.tools.push(gone(locked, tool, successor));
+        let live = successor.and_then(|name| listed.get(name).map(|tool| (name, read(tool))));
+        report.tools.push(match live {
+            Some((name, raw)) => renamed(locked, tool, name, raw),
+            None => gone(locked, tool),
+        });
     }
     for (name, tool) in listed.iter().filter(|(name, _)| exposure.exposes(name)) {
         report.tools.push(added(locked, name, &read(tool)));
@@ -193,37 +197,62 @@ fn withdrawn(locked: &LockedSource, tool: &LockedTool, mut problem: Finding) -> 
     ToolDrift::new(&locked.path, &tool.upstream_name, path, vec![problem])
 }
 
-/// A tool that the server no longer lists. Its probable successor is a separate note, so that neither class
-/// nor exit code depends on the guess.
-fn gone(locked: &LockedSource, tool: &LockedTool, successor: Option<&str>) -> ToolDrift {
+/// A tool that the server no longer lists.
+fn gone(locked: &LockedSource, tool: &LockedTool) -> ToolDrift {
     let name = &tool.upstream_name;
-    let names: Vec<_> = [Some(name.as_str()), successor]
-        .into_iter()
-        .flatten()
-        .collect();
-    let remedy = relock_tools(&locked.path, &names);
-    let listed = match ItemKind::of_key(name) {
-        (ItemKind::Tool, name) => format!("`{name}`"),
-        (kind, id) => format!("the {} `{id}`", kind.as_str()),
-    };
-    let mut findings = vec![Finding {
+    let found = Finding {
         old: Some(json!({"digest": tool.digest.as_str()})),
         ..Finding::of(
             rules::rule("tool-gone"),
-            format!("the server no longer lists {listed}"),
-            &remedy,
+            format!("the server no longer lists {}", named(name)),
+            &relock_tools(&locked.path, &[name]),
         )
-    }];
-    findings.extend(successor.map(|new| Finding {
-        new: Some(json!({"name": new})),
+    };
+    let path = leaf(&locked.path, &tool.exposed_name);
+    ToolDrift::new(&locked.path, name, path, vec![found])
+}
+
+/// A tool that the server seems to list under another name. It counts as gone, so that neither class nor exit code
+/// depends on the guess.
+fn renamed(
+    locked: &LockedSource,
+    tool: &LockedTool,
+    successor: &str,
+    live: Map<String, Value>,
+) -> ToolDrift {
+    let name = &tool.upstream_name;
+    let digest = Digest::of_tool(&live);
+    let how = match rename::class_but_for_the_name(tool, live) {
+        Class::Same => "with the same definition".to_owned(),
+        class => format!(
+            "with other differences, the worst of class `{}`",
+            class.as_str()
+        ),
+    };
+    let found = Finding {
+        pointer: "/name".to_owned(),
+        old: Some(json!({"name": name, "digest": tool.digest.as_str()})),
+        new: Some(json!({"name": successor, "digest": digest.as_str()})),
         ..Finding::of(
             rules::rule("tool-renamed"),
-            format!("`{name}` seems to be `{new}` now"),
-            &remedy,
+            format!(
+                "the server no longer lists {}; it seems to be {} now, {how}",
+                named(name),
+                named(successor)
+            ),
+            &relock_tools(&locked.path, &[name, successor]),
         )
-    }));
+    };
     let path = leaf(&locked.path, &tool.exposed_name);
-    ToolDrift::new(&locked.path, name, path, findings)
+    ToolDrift::new(&locked.path, name, path, vec![found])
+}
+
+/// The name of a tool or of another item, for a sentence.
+fn named(key: &str) -> String {
+    match ItemKind::of_key(key) {
+        (ItemKind::Tool, name) => format!("`{name}`"),
+        (kind, id) => format!("the {} `{id}`", kind.as_str()),
+    }
 }
 
 fn added(locked: &LockedSource, name: &str, raw: &Map<String, Value>) -> ToolDrift {

@@ -172,7 +172,7 @@ fn render(report: &Report, sides: Sides) -> Text {
             source.findings.as_slice(),
         )
     });
-    let tools = report.tools.iter().map(|tool| {
+    let tools = report.shown_tools().map(|tool| {
         let name = Some(tool.tool.as_str());
         (tool.class, tool.title(), name, tool.findings.as_slice())
     });
@@ -308,7 +308,7 @@ fn relock_all(report: &Report) -> String {
     let config = config
         .map(|file| format!(" --config {file}"))
         .unwrap_or_default();
-    let added = report.tools.iter().any(|tool| tool.class == Class::Added);
+    let added = report.shown_tools().any(|tool| tool.class == Class::Added);
     let deny = if added {
         "; deny new tools in `tool_filter` to keep them hidden"
     } else {

@@ -14,6 +14,7 @@ pub mod encoded;
 mod human;
 mod icons;
 mod package;
+mod property_rename;
 mod rename;
 mod report;
 mod rules;

@@ -1,5 +1,5 @@
 //! Finds removed tools under another name or at another source, by name, members and text, since real
-//! renames never keep all bytes. The tools count as gone in any case; another name is only a note.
+//! renames never keep all bytes. The tools count as gone in any case.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::report::{Class, Report};
 use super::rules::rule;
+use super::tool::{Room, changes};
 use broker_model::digest::Digest;
 use broker_model::lock::LockedTool;
 use broker_model::snapshot::ListedTool;
@@ -70,6 +71,24 @@ pub(super) fn successors<'a>(
     found
 }
 
+/// The members by which the protocol names an item.
+const NAMES: [&str; 3] = ["name", "uri", "uriTemplate"];
+
+/// Classifies the differences of a reviewed tool and its successor, other than those of the name.
+pub(super) fn class_but_for_the_name(tool: &LockedTool, mut live: Map<String, Value>) -> Class {
+    for member in NAMES {
+        match tool.raw.get(member) {
+            Some(name) => live.insert(member.to_owned(), name.clone()),
+            None => live.remove(member),
+        };
+    }
+    if Digest::of_tool(&live) == tool.digest {
+        return Class::Same;
+    }
+    let changes = changes(tool, &live, "", &mut Room::of_source());
+    super::report::worst(&changes)
+}
+
 /// Names tools that moved from one source to another, over the reports of several sources: the same bytes,
 /// or the same name.
 pub fn name_moves(report: &mut Report) {
@@ -98,10 +117,7 @@ pub fn name_moves(report: &mut Report) {
         .iter_mut()
         .filter(|tool| tool.class == Class::Gone)
     {
-        // A tool of the same source with nearly the same content is the better guess.
-        if tool.findings.iter().any(|one| one.rule == "tool-renamed") {
-            continue;
-        }
+        // A tool that was renamed has another finding: one of the same source is the better guess.
         let Some(found) = tool.findings.iter_mut().find(|one| one.rule == "tool-gone") else {
             continue;
         };
@@ -173,7 +189,7 @@ impl Features {
 }
 
 /// The percentage of features that both have; two empty sets share none.
-fn shared(one: &BTreeSet<u64>, other: &BTreeSet<u64>) -> u32 {
+pub(super) fn shared(one: &BTreeSet<u64>, other: &BTreeSet<u64>) -> u32 {
     let all = one.union(other).count();
     let both = one.intersection(other).count() * 100;
     both.checked_div(all)
@@ -182,7 +198,7 @@ fn shared(one: &BTreeSet<u64>, other: &BTreeSet<u64>) -> u32 {
 }
 
 /// The hashes of a text's words, for comparison only.
-fn words(text: &str) -> BTreeSet<u64> {
+pub(super) fn words(text: &str) -> BTreeSet<u64> {
     let mut words = BTreeSet::new();
     let (mut word, mut lower) = (String::new(), false);
     let mut end = |word: &mut String| {

@@ -1,6 +1,6 @@
 //! The report: the differences, their severity and their remedies. `wire.rs` has its only JSON form.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -307,6 +307,22 @@ impl Report {
         }
     }
 
+    /// The tools that a report for people shows. A new tool that is the other side of a rename is shown there.
+    pub fn shown_tools(&self) -> impl Iterator<Item = &ToolDrift> {
+        let renames = self.tools.iter().filter_map(|tool| {
+            let found = tool
+                .findings
+                .iter()
+                .find(|one| one.rule == "tool-renamed")?;
+            let name = found.new.as_ref()?.get("name")?.as_str()?;
+            Some((&tool.source, name))
+        });
+        let renames: BTreeSet<_> = renames.collect();
+        self.tools.iter().filter(move |tool| {
+            tool.class != Class::Added || !renames.contains(&(&tool.source, tool.tool.as_str()))
+        })
+    }
+
     /// Whether it says nothing: no difference, and no unchanged tool.
     pub fn is_empty(&self) -> bool {
         self.tools.is_empty() && self.sources.is_empty() && self.access.is_empty() && self.same == 0
@@ -467,7 +483,7 @@ impl SourceDrift {
     }
 }
 
-fn worst(findings: &[Finding]) -> Class {
+pub(super) fn worst(findings: &[Finding]) -> Class {
     findings
         .iter()
         .map(|finding| finding.class)

@@ -74,8 +74,8 @@ const RULES: &[Rule] = table! {
     // A tool as a whole.
     "tool-gone" Gone Error
         "Calls to a tool that is no longer listed cannot succeed."
-    "tool-renamed" Same Note
-        "A guess about a tool that is gone; under another name it is a new tool until it is reviewed."
+    "tool-renamed" Gone Error
+        "The tool seems to have another name; under that name it is a new tool until it is reviewed."
     "tool-moved" Gone Error
         "The tool is now offered by another source, so another server would run it."
     "tool-hidden" Gone Error
@@ -132,6 +132,8 @@ const RULES: &[Rule] = table! {
         "A new optional property is a new input channel; callers do not see it before it is reviewed."
     "input-channel-added" Compatible Error
         "A new property that asks for context, credentials or addresses can leak data."
+    "input-property-renamed" Breaking Error
+        "The server ignores or refuses an argument under its reviewed name."
     "input-property-removed" Breaking Error
         "Calls with the property no longer have the reviewed meaning."
     "input-schema-emptied" Breaking Error
@@ -207,6 +209,8 @@ const RULES: &[Rule] = table! {
         "Results may lack a property that readers rely on."
     "output-property-added" Breaking Error
         "Results have a member that the reviewed, closed object does not allow."
+    "output-property-renamed" Breaking Error
+        "Readers of results find nothing under the reviewed name."
     "output-property-removed" Compatible Warning
         "Results no longer declare an optional property."
     "output-schema-emptied" Unknown Error
@@ -362,6 +366,7 @@ mod tests {
             "header-changed",
             "keyword-changed",
             "property-removed",
+            "property-renamed",
         ] {
             for side in ["input", "output"] {
                 assert_eq!(of(side, id).id, format!("{side}-{id}"));

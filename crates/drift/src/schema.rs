@@ -4,7 +4,7 @@ use broker_schema::{Change, Direction, Incomparable, Relation, Side, compare};
 use serde_json::Value;
 
 use super::report::{Class, FindingSeverity};
-use super::rules;
+use super::{property_rename, rules};
 
 /// One finding on a schema. Pointers are into the schema.
 #[derive(Debug)]
@@ -26,7 +26,10 @@ pub(super) fn findings(side: Side, old: &Value, new: &Value) -> Vec<SchemaFindin
         vec![SchemaFinding::of(side, change, Class::Unknown, None)]
     };
     match compare(side, old, new) {
-        Ok(comparison) => assign(side, comparison.changes, &comparison.relation, [old, new]),
+        Ok(comparison) => {
+            let found = assign(side, comparison.changes, &comparison.relation, [old, new]);
+            property_rename::join(side, found)
+        }
         Err(Incomparable::New(message)) => refused("the live schema", &message),
         Err(Incomparable::Old(message)) => refused("the reviewed schema", &message),
     }
@@ -190,7 +193,7 @@ fn whole(rule: &str, old: &Value, new: &Value, message: String) -> Change {
 }
 
 impl SchemaFinding {
-    fn of(side: Side, change: Change, class: Class, witness: Option<Value>) -> Self {
+    pub(super) fn of(side: Side, change: Change, class: Class, witness: Option<Value>) -> Self {
         let rule = rules::of(side.as_str(), &change.rule);
         let severity = if class == rule.class {
             rule.severity

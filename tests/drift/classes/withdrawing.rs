@@ -90,7 +90,7 @@ fn tool_that_is_removed_is_gone() {
 
 #[test]
 fn tool_that_is_renamed_is_gone() {
-    check_case("gone", ECHO, &["tool-gone", "tool-renamed"], |script| {
+    check_case("gone", ECHO, &["tool-renamed"], |script| {
         tool(script, "echo")["name"] = json!(format!("echo_{MARK}"));
     });
 }

@@ -1,5 +1,8 @@
 //! A comment for a pull request: a table of relevant findings, with folded details.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use broker_drift::{Class, FailOn, Finding, access_lines};
 use broker_model::terminal::Text;
 use broker_model::text;
@@ -7,16 +10,19 @@ use broker_model::text::{counted, shown_line};
 
 use super::{Block, ReportView, Sides};
 
-/// Maximum number of lines about access.
-const ACCESS_LINES: usize = 30;
-
 /// The limits of a comment.
 #[derive(Clone, Copy, Debug)]
 struct CommentLimits {
+    /// Maximum number of lines about access.
+    access: usize,
     /// Maximum rows of the table.
     rows: usize,
     /// Maximum number of tools with details.
     details: usize,
+    /// Maximum number of tools that a row names.
+    row_titles: usize,
+    /// Maximum number of tools that details name.
+    detail_titles: usize,
     /// Maximum findings of one tool.
     findings: usize,
     /// Maximum length in characters, without the remedies at the end.
@@ -26,14 +32,20 @@ struct CommentLimits {
 /// A comment of GitHub has at most 65 536 characters. The remedies take at most 5 lines of 400 characters, each of
 /// which is escaped by at most 6.
 const OF_A_COMMENT: CommentLimits = CommentLimits {
+    access: 30,
     rows: 30,
     details: 30,
+    row_titles: 10,
+    detail_titles: 30,
     findings: 8,
     chars: 65_536 - 5 * 400 * 6 - 1_000,
 };
 const UNLIMITED: CommentLimits = CommentLimits {
+    access: usize::MAX,
     rows: usize::MAX,
     details: usize::MAX,
+    row_titles: usize::MAX,
+    detail_titles: usize::MAX,
     findings: usize::MAX,
     chars: usize::MAX,
 };
@@ -120,7 +132,8 @@ fn written<'a>(
     ));
     if !report.access.is_empty() {
         out.push("\n#### Who gains or loses what\n\n");
-        for line in access_lines(&report.access, ACCESS_LINES) {
+        out.is_cut |= report.access.len() > limits.access;
+        for line in access_lines(&report.access, limits.access) {
             out.push(text!("- {}\n", inert(&line)));
         }
     }
@@ -128,15 +141,20 @@ fn written<'a>(
         return out;
     }
     out.push("\n| class | what | change | rule |\n|---|---|---|---|\n");
-    out.push_parts(blocks.iter().map(row), limits.rows);
+    let rows = Group::of(&blocks);
+    out.is_cut |= rows.iter().any(|group| {
+        group.titles.len() > limits.row_titles || group.block.findings.len() > limits.findings
+    });
+    let rows = rows.iter().map(|group| group.row(limits.row_titles));
+    out.push_parts(rows, limits.rows);
     let detailed: Vec<_> = blocks
         .iter()
         .filter(|block| !matches!(block.class, Class::Added | Class::Same))
         .collect();
+    let groups = Group::of(detailed.iter().copied());
     if !detailed.is_empty() {
         out.push("\n<details><summary>What changed</summary>\n");
-        let parts = detailed.iter();
-        let parts = parts.map(|block| details(shown, block, limits.findings));
+        let parts = groups.iter().map(|group| group.details(shown, limits));
         out.push_parts(parts, limits.details);
         out.push("\n</details>\n");
     }
@@ -152,57 +170,131 @@ fn written<'a>(
     out
 }
 
-fn row(block: &Block<'_>) -> Text {
-    let class = block.class.as_str();
-    let class = if block.class.withdraws() || block.class == Class::Unchecked {
-        format!("**{class}**")
-    } else {
-        class.to_owned()
-    };
-    let worst = block
-        .findings
-        .iter()
-        .max_by_key(|finding| (finding.class, finding.severity));
-    let (message, rule) = worst.map_or_else(Default::default, |finding| {
-        (shown_line(&finding.message, 120), finding.rule)
-    });
-    let more = match block.findings.len() {
-        0 | 1 => String::new(),
-        more => format!(" (and {} more)", more - 1),
-    };
-    text!(
-        "| {} | <code>{}</code> | {}{} | {} |\n",
-        class,
-        inert(&shown_line(&block.title, 120)),
-        inert(&message),
-        more,
-        rule
-    )
+/// Tools, or one source, with equal findings.
+struct Group<'a> {
+    titles: Vec<&'a str>,
+    /// The first one.
+    block: &'a Block<'a>,
 }
 
-fn details(shown: &ReportView<'_>, block: &Block<'_>, most: usize) -> Text {
-    let mut out = text!(
-        "\n<b>{}</b> <code>{}</code>\n",
-        block.class.as_str(),
-        inert(&shown_line(&block.title, 200))
-    );
-    for (index, finding) in block.findings.iter().take(most).enumerate() {
-        let before = &block.findings[..index];
-        let again = before.iter().any(|other| other.shows_what(finding));
-        out.push(detail(shown, finding, again));
+impl<'a> Group<'a> {
+    /// Joins the blocks with equal findings, in the order of the first of each.
+    fn of(blocks: impl IntoIterator<Item = &'a Block<'a>>) -> Vec<Self> {
+        let mut groups: Vec<Self> = Vec::new();
+        let mut known: HashMap<String, usize> = HashMap::new();
+        for block in blocks {
+            let title = block.title.as_str();
+            match known.entry(without_the_name(block)) {
+                Entry::Occupied(place) => groups[*place.get()].titles.push(title),
+                Entry::Vacant(place) => {
+                    place.insert(groups.len());
+                    let titles = vec![title];
+                    groups.push(Self { titles, block });
+                }
+            }
+        }
+        groups
     }
-    if let Some(more @ 1..) = block.findings.len().checked_sub(most) {
-        out.push(text!("\n- and {} more\n", more));
+
+    /// The titles, the first ones by name.
+    fn title(&self, most: usize, chars: usize) -> Text {
+        let mut out = Text::new();
+        for (index, title) in self.titles.iter().take(most).enumerate() {
+            let separator = if index == 0 { "" } else { ", " };
+            let title = inert(&shown_line(title, chars));
+            out.push(text!("{}<code>{}</code>", separator, title));
+        }
+        if let Some(more @ 1..) = self.titles.len().checked_sub(most) {
+            out.push(text!(" and {} more", more));
+        }
+        out
+    }
+
+    /// The message of a finding, which names the tool only if it is the only one.
+    fn message(&self, finding: &Finding) -> String {
+        match self.titles.as_slice() {
+            [_] => finding.message.clone(),
+            _ => neutral(self.block, &finding.message),
+        }
+    }
+
+    fn row(&self, titles: usize) -> Text {
+        let class = self.block.class.as_str();
+        let class = if self.block.class.withdraws() || self.block.class == Class::Unchecked {
+            format!("**{class}**")
+        } else {
+            class.to_owned()
+        };
+        let findings = self.block.findings.iter();
+        let worst = findings.max_by_key(|finding| (finding.class, finding.severity));
+        let (message, rule) = worst.map_or_else(Default::default, |finding| {
+            (shown_line(&self.message(finding), 120), finding.rule)
+        });
+        let more = match self.block.findings.len() {
+            0 | 1 => String::new(),
+            more => format!(" (and {} more)", more - 1),
+        };
+        text!(
+            "| {} | {} | {}{} | {} |\n",
+            class,
+            self.title(titles, 120),
+            inert(&message),
+            more,
+            rule
+        )
+    }
+
+    fn details(&self, shown: &ReportView<'_>, limits: CommentLimits) -> Text {
+        let mut out = text!(
+            "\n<b>{}</b> {}\n",
+            self.block.class.as_str(),
+            self.title(limits.detail_titles, 200)
+        );
+        let findings = self.block.findings;
+        for (index, finding) in findings.iter().take(limits.findings).enumerate() {
+            let mut before = findings[..index].iter();
+            let again = before.any(|other| other.shows_what(finding));
+            out.push(detail(shown, finding, &self.message(finding), again));
+        }
+        if let Some(more @ 1..) = findings.len().checked_sub(limits.findings) {
+            out.push(text!("\n- and {} more\n", more));
+        }
+        out
+    }
+}
+
+/// What a block says without the name of its tool; of a source, with its title.
+fn without_the_name(block: &Block<'_>) -> String {
+    let mut out = format!("{:?} {:?}", block.class, block.kind);
+    for finding in block.findings {
+        let message = neutral(block, &finding.message);
+        let (rule, pointer) = (finding.rule, &finding.pointer);
+        out.push_str(&format!(
+            "\n{rule} {:?} {pointer} {message}",
+            finding.severity
+        ));
+        // The digests of whole tools differ, and no report for people shows them.
+        if !pointer.is_empty() {
+            let values = [&finding.old, &finding.new, &finding.witness];
+            out.push_str(&format!(" {values:?}"));
+        }
+    }
+    if block.tool.is_none() {
+        out.push_str(&block.title);
     }
     out
 }
 
-fn detail(shown: &ReportView<'_>, finding: &Finding, again: bool) -> Text {
-    let mut out = text!(
-        "\n- {}: {}",
-        finding.rule,
-        inert(&shown_line(&finding.message, 300))
-    );
+/// A message without the name of the tool.
+fn neutral(block: &Block<'_>, message: &str) -> String {
+    match block.tool {
+        Some(name) => message.replace(&format!("`{name}`"), "`…`"),
+        None => message.to_owned(),
+    }
+}
+
+fn detail(shown: &ReportView<'_>, finding: &Finding, message: &str, again: bool) -> Text {
+    let mut out = text!("\n- {}: {}", finding.rule, inert(&shown_line(message, 300)));
     if !finding.pointer.is_empty() {
         out.push(text!(
             " at <code>{}</code>",

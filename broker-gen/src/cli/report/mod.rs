@@ -307,7 +307,7 @@ impl ReportView<'_> {
             tool: None,
             findings: &one.findings,
         });
-        let tools = self.report.tools.iter().map(|one| Block {
+        let tools = self.report.shown_tools().map(|one| Block {
             class: one.class,
             kind: BlockKind::Drift,
             title: one.title(),

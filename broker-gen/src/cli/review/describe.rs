@@ -1,16 +1,20 @@
 //! A tool as text for a reviewer: what it may do, its description, its arguments and results. Every member is
-//! in it: those without a form here follow as JSON. Text of a server is behind `| ` or in one line, so that it
+//! in it: those without a form here follow as valid JSON. Text of a server is behind `| ` or in one line, so that it
 //! cannot look like a line of this program: names of members that this file does not know are quoted.
 
+use broker_model::json::to_text;
 use broker_model::lock::LockedTool;
 use broker_model::null_members::remove_nulls;
-use broker_model::terminal::one_line;
+use broker_model::terminal::{Text, one_line};
+use broker_terminal::{WIDTH, columns};
 use serde_json::{Map, Value};
 
 use crate::cli::audits::Subject;
 
 /// Levels of nested objects whose properties are listed; deeper ones are JSON.
 const MAX_DEPTH: usize = 4;
+/// Columns that the review puts before a line.
+const MARGIN: usize = 2;
 /// The annotations that [`may_do`] puts into words.
 const HINTS: [&str; 4] = [
     "readOnlyHint",
@@ -56,14 +60,14 @@ fn of_tool(out: &mut Vec<String>, tool: &LockedTool) {
     if let Some(rest) =
         annotations.filter(|rest| rest.as_object().is_none_or(|rest| !rest.is_empty()))
     {
-        out.push(format!("annotations: {rest}"));
+        json(out, "", "annotations", &rest);
     }
     match raw.remove("description") {
         Some(Value::String(text)) => {
             out.push("description:".to_owned());
             quote(out, "", &text);
         }
-        Some(other) => out.push(format!("description: {other}")),
+        Some(other) => json(out, "", "description", &other),
         None => out.push("description: none".to_owned()),
     }
     for (member, title) in [("inputSchema", "arguments"), ("outputSchema", "results")] {
@@ -89,7 +93,7 @@ fn of_tool(out: &mut Vec<String>, tool: &LockedTool) {
     }
     for (member, value) in raw {
         // In quotes, since the name is a text of the server too.
-        out.push(format!("{}: {value}", Value::from(member)));
+        json(out, "", &compact(&member.into()), &value);
     }
 }
 
@@ -129,8 +133,7 @@ fn may_do(annotations: Option<&mut Value>) -> String {
 /// The properties of a schema as a list, the rest as JSON.
 fn of_schema(out: &mut Vec<String>, title: &str, schema: Value) {
     let Value::Object(mut schema) = schema else {
-        out.push(format!("{title}: {schema}"));
-        return;
+        return json(out, "", title, &schema);
     };
     let is_object = schema.get("type").and_then(Value::as_str) == Some("object");
     if is_object {
@@ -142,7 +145,7 @@ fn of_schema(out: &mut Vec<String>, title: &str, schema: Value) {
     out.push(format!("{title}:{none}"));
     out.append(&mut list);
     if !is_object || !schema.is_empty() {
-        out.push(format!("{title}, further rules: {}", Value::Object(schema)));
+        json(out, "", &format!("{title}, further rules"), &schema.into());
     }
 }
 
@@ -185,12 +188,12 @@ fn of_property(
     let need = if is_required { ", required" } else { "" };
     let name = one_line(name);
     let Value::Object(mut schema) = property else {
-        out.push(format!("{indent}- {name}: {property}{need}"));
-        return;
+        let property = compact(&property);
+        return out.push(format!("{indent}- {name}: {property}{need}"));
     };
     let kind = match schema.remove("type") {
         Some(Value::String(kind)) => one_line(&kind),
-        Some(other) => other.to_string(),
+        Some(other) => compact(&other),
         None => "any type".to_owned(),
     };
     out.push(format!("{indent}- {name}: {kind}{need}"));
@@ -203,7 +206,7 @@ fn of_property(
         properties(out, &inner, &mut schema, depth + 1);
     }
     if !schema.is_empty() {
-        out.push(format!("{inner}rules: {}", Value::Object(schema)));
+        json(out, &inner, "rules", &schema.into());
     }
 }
 
@@ -212,11 +215,25 @@ fn quote(out: &mut Vec<String>, indent: &str, text: &str) {
     out.extend(text.split('\n').map(|line| format!("{indent}| {line}")));
 }
 
+/// Adds a value as JSON: behind its title if both fit on a line, else in lines of its own behind `| `.
+fn json(out: &mut Vec<String>, indent: &str, title: &str, value: &Value) {
+    let line = format!("{indent}{title}: {}", compact(value));
+    if columns(&line) <= WIDTH - MARGIN {
+        return out.push(line);
+    }
+    out.push(format!("{indent}{title}:"));
+    quote(out, indent, Text::json(value).as_str().trim_end());
+}
+
+/// A value as JSON in one line, with invisible characters as `\u…`.
+fn compact(value: &Value) -> String {
+    let text = Text::json_text(&to_text(value));
+    text.as_str().trim_end().to_owned()
+}
+
 /// A text without its quotes, any other value as JSON.
 fn plain(value: &Value) -> String {
-    value
-        .as_str()
-        .map_or_else(|| value.to_string(), str::to_owned)
+    value.as_str().map_or_else(|| compact(value), str::to_owned)
 }
 
 #[cfg(test)]
@@ -297,6 +314,23 @@ mod tests {
                 "\"may do\": \"read\"",
             ]
         );
+    }
+
+    #[test]
+    fn described_json_that_needs_several_lines_is_valid() {
+        let schema =
+            json!({"anyOf": [{"const": "a\u{202e}b"}, {"minimum": 1, "title": "x ".repeat(60)}]});
+        let lines = described(json!({"name": "x", "inputSchema": schema}));
+        let at = lines
+            .iter()
+            .position(|line| line == "arguments, further rules:")
+            .expect("the title");
+        let json: String = lines[at + 1..]
+            .iter()
+            .map(|line| line.strip_prefix("| ").expect("a quoted line"))
+            .collect();
+        assert_eq!(serde_json::from_str::<Value>(&json).unwrap(), schema);
+        assert!(json.contains("a\\u202eb"), "{json}");
     }
 
     #[test]

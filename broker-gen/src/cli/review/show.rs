@@ -77,27 +77,33 @@ pub(super) fn whole(item: &Item<'_>) -> Text {
     out
 }
 
-/// The whole item as it is in the lock.
+/// The whole item as it is in the lock: JSON behind `| `.
 pub(super) fn json(item: &Item<'_>) -> Text {
+    let json = Text::json_text(&item.subject.review_text());
     let mut out = Text::new();
-    for line in item.subject.review_text().lines() {
-        out.fold(&Text::line(line), WIDTH, "      ");
+    for line in json.as_str().lines() {
+        folded(&mut out, &format!("  | {line}"));
     }
     out
 }
 
-/// A folded line of a server's text keeps its `| `.
+/// Adds a line in parts of at most 80 columns. A further part of a quoted line is behind `|+`, so that the line can be put
+/// together again.
 fn folded(out: &mut Text, line: &str) {
+    out.fold(&Text::line(line), WIDTH, &continuation(line, "    "));
+}
+
+/// What stands before the further parts of a line: its own indent, and `|+` or `other`.
+fn continuation(line: &str, other: &str) -> String {
     let blanks = line.len() - line.trim_start_matches(' ').len();
-    let rest = &line[blanks..];
-    let indent = if rest.starts_with("| ") {
-        format!("{}| ", &line[..blanks])
-    } else {
-        format!("{}    ", &line[..blanks])
-    };
     // Deep nesting leaves room for text.
-    let indent = &indent[..indent.len().min(WIDTH / 2)];
-    out.fold(&Text::line(line), WIDTH, indent);
+    let indent = &line[..blanks.min(WIDTH / 2)];
+    let mark = if line[blanks..].starts_with("| ") {
+        "|+"
+    } else {
+        other
+    };
+    format!("{indent}{mark}")
 }
 
 /// The lines of the text that changed; if the text is the same, those of the JSON.
@@ -120,9 +126,10 @@ fn change(item: &Item<'_>, style: Style) -> Text {
             _ => "",
         };
         // A wrapped line keeps its sign, so that each line shows whether it was added or removed.
-        let sign = line.get(..1).unwrap_or(" ");
+        let (sign, rest) = line.split_at_checked(1).unwrap_or((" ", line));
+        let indent = format!("{sign}{}", continuation(rest, "     "));
         let mut folded = Text::new();
-        folded.fold(&Text::line(line), WIDTH, &format!("{sign}     "));
+        folded.fold(&Text::line(line), WIDTH, &indent);
         let lines = folded.as_str().lines();
         lines
             .map(|line| text!("{}\n", style.paint(code, line)))

@@ -42,7 +42,7 @@ pub(super) struct VerifyArgs {
 /// The format of the outcome.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// For people: one line for each check that passed.
+    /// For people: one line if all is well, else also the checks that passed.
     #[default]
     Human,
     /// One JSON object.

@@ -39,26 +39,35 @@ impl Outcome {
         self.holds.push((what, how));
     }
 
+    /// Renders the outcome for people: one line if all is well, else the checks that passed and the result.
     pub(super) fn human(&self, exit: Exit) -> Text {
+        if exit == Exit::Ok {
+            return self.verified();
+        }
         let mut out = Text::new();
         for (what, how) in &self.holds {
             out.push(text!("  {:<8} {}\n", what, how));
         }
         let errors = self.problems.iter().filter(|one| one.is_error()).count();
-        out.push(match exit {
-            Exit::Ok => text!(
-                "verified: {} of {}{}\n",
-                counted(self.tools, "tool"),
-                counted(self.sources, "source"),
-                self.audits
-                    .as_ref()
-                    .map(|counts| format!(", audits {counts}"))
-                    .unwrap_or_default()
-            ),
-            _ if errors == 0 => "not verified: there is no source, so nothing was checked\n".into(),
+        out.push(match errors {
+            0 => "not verified: there is no source, so nothing was checked\n".into(),
             _ => text!("not verified: {}\n", counted(errors, "problem")),
         });
         out
+    }
+
+    fn verified(&self) -> Text {
+        let audits = self.audits.as_ref();
+        let audits = audits.map(|counts| format!(", audits {counts}"));
+        let catalog = self.catalog_digest.as_ref();
+        let catalog = catalog.map(|digest| format!(", catalog {digest}"));
+        text!(
+            "verified: {} of {}{}{}\n",
+            counted(self.tools, "tool"),
+            counted(self.sources, "source"),
+            audits.unwrap_or_default(),
+            catalog.unwrap_or_default()
+        )
     }
 
     pub(super) fn to_json(&self, exit: Exit) -> Value {
