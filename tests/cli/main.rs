@@ -8,5 +8,6 @@ mod lint_page;
 mod live;
 mod merge;
 mod offline;
+mod recipes;
 mod scaffold;
 mod tutorial;

@@ -1,5 +1,5 @@
 //! Finds properties that a schema has under another name: one removed and one added at the same object, with the
-//! same schema but for texts, and with a similar name or text.
+//! same schema except texts, and with a similar name or text.
 
 use std::collections::BTreeSet;
 
@@ -137,12 +137,15 @@ fn likeness(old: &Property, new: &Property) -> Option<u32> {
         true => 100,
         false => shared(&words(&old.name), &words(&new.name)),
     };
-    let text = |one: &Property| {
+    let [before, after] = [old, new].map(|one| {
         let text = one.schema.get("description").and_then(Value::as_str);
         words(text.unwrap_or_default())
-    };
-    let text = shared(&text(old), &text(new));
-    (name >= 33 || text >= 60).then_some(name + text)
+    });
+    let text = shared(&before, &after);
+    // Without texts only the name tells.
+    let is_silent = before.is_empty() && after.is_empty();
+    let alike = name == 100 || (name >= 33 && (is_silent || text >= 25)) || text >= 60;
+    alike.then_some(name + text)
 }
 
 /// A schema without the texts of its top level.

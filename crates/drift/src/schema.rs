@@ -123,10 +123,13 @@ fn assign(
                 out.push(SchemaFinding::of(side, change, Class::Compatible, None));
             }
         }
-        Relation::LosesMembers => {
+        Relation::LosesMembers(example) => {
             if !of_class(&out, Class::Breaking) {
                 let change = whole("member-lost", "a declared member is no longer declared");
                 out.push(SchemaFinding::of(side, change, Class::Breaking, None));
+            }
+            if let Some(example) = example {
+                show_lost_member(&mut out, example);
             }
         }
         Relation::NotCovered(..) => {
@@ -173,6 +176,21 @@ fn assign(
         out.push(SchemaFinding::of(side, change, Class::Equivalent, None));
     }
     out
+}
+
+/// Adds an example with a lost member to the finding on that member, else to the first one that breaks.
+fn show_lost_member(findings: &mut [SchemaFinding], example: &Value) {
+    let text = example.to_string();
+    let names_it = |one: &SchemaFinding| {
+        let name = one.pointer.rsplit('/').next().unwrap_or_default();
+        text.contains(&format!("{}:", Value::from(name)))
+    };
+    let breaks = |one: &SchemaFinding| one.class == Class::Breaking;
+    let named = findings.iter().position(|one| breaks(one) && names_it(one));
+    let at = named.or_else(|| findings.iter().position(breaks));
+    if let Some(at) = at {
+        findings[at].witness = Some(example.clone());
+    }
 }
 
 fn same_dialect(old: &Value, new: &Value) -> bool {

@@ -1,10 +1,10 @@
 //! The differences of one tool, member by member.
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::report::Finding;
 use super::rules::rule;
-use broker_schema::Side;
+use broker_schema::{Coverage, Side, covers};
 
 use super::schema::{self, SchemaFinding};
 use super::{Difference, annotations, differences, icons, wording};
@@ -205,10 +205,19 @@ fn schema(side: Side, pointer: &str, old: Option<&Value>, new: Option<&Value>) -
         (None, _) => ("schema-added", "was added"),
         (_, None) => ("schema-removed", "was removed"),
     };
+    // Results without a schema may be anything: an answer that the reviewed schema refuses is the example.
+    let witness = match (side, old, new) {
+        (Side::Output, Some(old), None) => match covers(&json!({"type": "object"}), old) {
+            Coverage::Counterexample { value, .. } => Some(value),
+            Coverage::Covered | Coverage::Unknown(_) => None,
+        },
+        _ => None,
+    };
     let found = Finding {
         pointer: pointer.to_owned(),
         old: old.cloned(),
         new: new.cloned(),
+        witness,
         ..Finding::of(
             super::rules::of(side.as_str(), id),
             format!("the {} schema {what}", side.as_str()),

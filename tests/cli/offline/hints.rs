@@ -58,10 +58,7 @@ fn hint_that_claims_more_safety_needs_an_entry() {
         &bench.read("c.audits.toml"),
         &["values = { readOnlyHint = true, destructiveHint = false, openWorldHint = false }\n"],
     );
-    contains(
-        &bench.fine(&VERIFY),
-        &["hints    safer than those of the server for 1 tool, all audited"],
-    );
+    bench.fine(&VERIFY);
     let again = bench.run(&[
         "accept", "--config", "c.json", "--source", "/a", "--tool", "x", "--hints", "--who", "A",
     ]);

@@ -143,7 +143,7 @@ fn new_crate_from_an_mcp_servers_file_has_no_secrets() {
         .replace(r#""s3\"cr\u00e9t""#, "\"${Z_TOKEN}\"");
     assert_eq!(written, expected, "everything else is as it was written");
     contains(
-        &bench.read("mine/.github/workflows/broker.yml"),
+        &bench.read("mine/.github/workflows/mcp.yml"),
         &[
             "A_KEY: ${{ secrets.A_KEY }}",
             "Z_TOKEN: ${{ secrets.Z_TOKEN }}",

@@ -1,4 +1,5 @@
 //! Five public MCP servers behind one broker.
 
 mod http;
+mod partly;
 mod stdio;

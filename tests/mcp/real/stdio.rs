@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 use harness::{Run, binary};
 use serde_json::{Value, json};
 
-fn folder() -> &'static Path {
+pub(super) fn folder() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/real-broker"))
 }
 
 /// A folder for one era, with the files of the servers.
-struct ServerFiles(PathBuf);
+pub(super) struct ServerFiles(PathBuf);
 
 impl ServerFiles {
-    fn new(era: &str) -> Self {
+    pub(super) fn new(era: &str) -> Self {
         assert!(
             folder().join("servers/installed").exists(),
             "the real servers are not installed; run tests/real-broker/install"
@@ -44,12 +44,12 @@ impl ServerFiles {
         files
     }
 
-    fn at(&self, name: &str) -> String {
+    pub(super) fn at(&self, name: &str) -> String {
         self.0.join(name).to_string_lossy().into_owned()
     }
 
     /// The results of a client with a server.
-    fn outcomes(&self, era: &str, server: &[&str], calls: &[Value]) -> Vec<Value> {
+    pub(super) fn outcomes(&self, era: &str, server: &[&str], calls: &[Value]) -> Vec<Value> {
         let lines: String = calls.iter().map(|call| format!("{call}\n")).collect();
         fs::write(self.at("calls"), lines).expect("written");
         let output = Run::new(Path::new("/bin/sh"))

@@ -20,6 +20,19 @@ pub(super) fn render(name: &str, spec: &Spec, starting: &Starting) -> Vec<(Strin
             ".github/workflows/broker.yml",
             include_str!("../../new/workflow.yml.in"),
         ),
+        template(
+            ".github/workflows/mcp.yml",
+            include_str!("../../new/mcp.yml.in"),
+        ),
+        template(
+            ".github/workflows/mcp-lock.yml",
+            include_str!("../../new/mcp-lock.yml.in"),
+        ),
+        template(".gitlab-ci.yml", include_str!("../../new/gitlab-ci.yml.in")),
+        template(
+            ".githooks/pre-commit",
+            include_str!("../../new/pre-commit.in"),
+        ),
         template("Dockerfile", include_str!("../../new/Dockerfile.in")),
         (
             format!("{name}.service"),
@@ -53,6 +66,7 @@ fn fill(template: &str, name: &str, spec: &Spec, starting: &Starting) -> String 
         let line = "# Install here what `command` in config.json runs (node, python, ...).";
         (String::new(), "", line.to_owned())
     };
+    let secrets = each(|name| format!("          {name}: ${{{{ secrets.{name} }}}}\n"));
     let values = [
         ("name", name.to_owned()),
         ("broker", spec.dependency("crates/broker")),
@@ -71,13 +85,13 @@ fn fill(template: &str, name: &str, spec: &Spec, starting: &Starting) -> String 
         ),
         (
             "check_env",
-            if starting.variables.is_empty() {
+            if secrets.is_empty() {
                 String::new()
             } else {
-                let lines = each(|name| format!("          {name}: ${{{{ secrets.{name} }}}}\n"));
-                format!("        env:\n{lines}")
+                format!("        env:\n{secrets}")
             },
         ),
+        ("lock_env", secrets),
         (
             "variables_section",
             if named.is_empty() {

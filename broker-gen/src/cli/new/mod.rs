@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use broker_model::exit::Exit;
@@ -142,9 +143,19 @@ fn write(path: &Path, text: &str, made: &mut Vec<PathBuf>) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
+    // git runs a hook only if it is executable.
+    let mode = if path
+        .parent()
+        .is_some_and(|folder| folder.ends_with(".githooks"))
+    {
+        0o777
+    } else {
+        0o666
+    };
     let mut file = fs::File::options()
         .write(true)
         .create_new(true)
+        .mode(mode)
         .open(path)?;
     made.push(path.to_owned());
     file.write_all(text.as_bytes())

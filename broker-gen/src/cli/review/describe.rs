@@ -215,7 +215,7 @@ fn quote(out: &mut Vec<String>, indent: &str, text: &str) {
     out.extend(text.split('\n').map(|line| format!("{indent}| {line}")));
 }
 
-/// Adds a value as JSON: behind its title if both fit on a line, else in lines of its own behind `| `.
+/// Adds a value as JSON: behind its title if both fit on a line, else in separate lines behind `| `.
 fn json(out: &mut Vec<String>, indent: &str, title: &str, value: &Value) {
     let line = format!("{indent}{title}: {}", compact(value));
     if columns(&line) <= WIDTH - MARGIN {

@@ -93,7 +93,7 @@ fn folded(out: &mut Text, line: &str) {
     out.fold(&Text::line(line), WIDTH, &continuation(line, "    "));
 }
 
-/// What stands before the further parts of a line: its own indent, and `|+` or `other`.
+/// The beginning of the further parts of a line: its own indent, and `|+` or `other`.
 fn continuation(line: &str, other: &str) -> String {
     let blanks = line.len() - line.trim_start_matches(' ').len();
     // Deep nesting leaves room for text.

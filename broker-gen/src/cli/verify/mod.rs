@@ -176,6 +176,7 @@ fn compiled_in(outcome: &mut Outcome, binary: &Path) {
     match catalog_of(binary) {
         Ok(Some(digest)) if digest == expected => {
             outcome.holds("binary", format!("{shown} has this catalog"));
+            outcome.binary = Some(shown);
         }
         Ok(found) => {
             let has = found.map_or_else(

@@ -15,6 +15,8 @@ pub(super) struct Outcome {
     /// One line for each passed check, with its name.
     pub(super) holds: Vec<(&'static str, String)>,
     pub(super) catalog_digest: Option<String>,
+    /// The broker that has this catalog, if one was asked.
+    pub(super) binary: Option<String>,
     pub(super) root_digest: Option<String>,
     pub(super) audits: Option<Counts>,
     pub(super) problems: Vec<Diagnostic>,
@@ -61,12 +63,15 @@ impl Outcome {
         let audits = audits.map(|counts| format!(", audits {counts}"));
         let catalog = self.catalog_digest.as_ref();
         let catalog = catalog.map(|digest| format!(", catalog {digest}"));
+        let binary = self.binary.as_ref();
+        let binary = binary.map(|file| format!(", compiled into {file}"));
         text!(
-            "verified: {} of {}{}{}\n",
+            "verified: {} of {}{}{}{}\n",
             counted(self.tools, "tool"),
             counted(self.sources, "source"),
             audits.unwrap_or_default(),
-            catalog.unwrap_or_default()
+            catalog.unwrap_or_default(),
+            binary.unwrap_or_default()
         )
     }
 

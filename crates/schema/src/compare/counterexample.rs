@@ -18,6 +18,8 @@ const MAX_BYTES: usize = 16 << 20;
 /// Maximum steps of validating all of them, each within the budget of a call.
 const MAX_STEPS: u64 = 20_000_000;
 
+/// Maximum nesting at which a lost member is looked for.
+const MAX_DEPTH: usize = 12;
 /// Maximum number of reasons.
 const MAX_REASONS: usize = 5;
 
@@ -87,13 +89,32 @@ impl<'s, 'a> Search<'s, 'a> {
         }
     }
 
-    /// The simplest value found.
+    /// Finds the simplest value that the writer's schema accepts and the reader's does not.
     pub(super) fn counterexample(&self, view: View) -> Option<Value> {
+        self.first(view, |value, verdict| {
+            verdict(0, value) == Verdict::Valid && verdict(1, value) == Verdict::Invalid
+        })
+    }
+
+    /// Finds the simplest value with a member that the writer's schema declares and the reader's does not.
+    pub(super) fn value_with_a_lost_member(&self) -> Option<Value> {
+        self.first(View::Practical, |value, verdict| {
+            loses_a_member(value, self.writer, self.reader, 0)
+                && verdict(0, value) == Verdict::Valid
+        })
+    }
+
+    /// Finds the simplest value that a predicate takes; it gets the verdicts of writer and reader.
+    fn first(
+        &self,
+        view: View,
+        takes: impl Fn(&Value, &dyn Fn(usize, &Value) -> Verdict) -> bool,
+    ) -> Option<Value> {
         let mut bytes = 0;
         let left = Cell::new(MAX_STEPS);
-        let verdict = |validator: &Validator, value: &Value| {
+        let verdict = |side: usize, value: &Value| {
             let budget = Budget::steps(left.get().min(MIN_STEPS));
-            let evaluation = validator.evaluate(value, &budget);
+            let evaluation = self.takes[side].evaluate(value, &budget);
             left.set(left.get() - evaluation.steps);
             if let Verdict::OverBudget { .. } = evaluation.verdict {
                 self.cut.set(true);
@@ -108,10 +129,37 @@ impl<'s, 'a> Search<'s, 'a> {
                 bytes += value.to_string().len();
                 bytes <= MAX_BYTES && left.get() > 0
             })
-            .find(|value| {
-                (value.is_object() || !self.objects_only)
-                    && verdict(&self.takes[0], value) == Verdict::Valid
-                    && verdict(&self.takes[1], value) == Verdict::Invalid
-            })
+            .find(|value| (value.is_object() || !self.objects_only) && takes(value, &verdict))
+    }
+}
+
+/// Whether a value has a member that the writer declares at its place and the reader does not.
+fn loses_a_member(
+    value: &Value,
+    writer: &Conjunction<'_>,
+    reader: &Conjunction<'_>,
+    depth: usize,
+) -> bool {
+    if depth > MAX_DEPTH || writer.is_anything() {
+        return false;
+    }
+    let (from, to) = (writer.read(), reader.read());
+    match value {
+        Value::Object(members) => members.iter().any(|(name, value)| {
+            let (old, new) = (
+                from.properties.get(name.as_str()),
+                to.properties.get(name.as_str()),
+            );
+            match (old, new) {
+                (Some(_), None) => true,
+                (Some(old), Some(new)) => loses_a_member(value, old, new, depth + 1),
+                (None, _) => false,
+            }
+        }),
+        Value::Array(items) => {
+            let mut items = items.iter().skip(from.prefix.len().max(to.prefix.len()));
+            items.any(|item| loses_a_member(item, &from.rest, &to.rest, depth + 1))
+        }
+        _ => false,
     }
 }

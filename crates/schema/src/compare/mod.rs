@@ -52,8 +52,9 @@ pub enum Relation {
     /// The reader accepts every value of the writer. The value, if there is one, is an exception that
     /// the schemas allow as written and that does not occur in practice.
     Covered(Option<Value>),
-    /// In practice only members that the new schema no longer declares are lost.
-    LosesMembers,
+    /// In practice only members that the new schema no longer declares are lost. The value, if one was found, has such a
+    /// member: the old schema accepts it, and the new one does not declare all of it.
+    LosesMembers(Option<Value>),
     /// The writer's schema accepts this value and the reader's does not, for these reasons.
     NotCovered(Value, Vec<SchemaError>),
     /// Neither a proof nor a counterexample was found, for this reason.
@@ -162,7 +163,7 @@ fn relation(side: Side, old: &Conjunction<'_>, new: &Conjunction<'_>) -> Relatio
         return Relation::NotCovered(value, reasons);
     }
     if side == Side::Input && prove(View::Lenient) {
-        return Relation::LosesMembers;
+        return Relation::LosesMembers(search.value_with_a_lost_member());
     }
     Relation::Unknown(search.why_unknown())
 }
