@@ -1,5 +1,5 @@
-//! The age of the releases that sources run, from the `npm` program: it reads its cache, or with `--online` asks the
-//! registry of its configuration. No program of Python prints the time of a release.
+//! The age of the releases that sources run. The program `npm` reads its cache, or with `--online` asks the registry of its
+//! configuration. With `--online` a script asks the index that `pip` or `uv` is configured for; their caches have no times.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,28 +9,48 @@ use broker_model::text;
 use broker_model::text::{counted, shown_line};
 use jiff::Timestamp;
 use serde_json::Value;
+use tokio::process::Command;
 
 use super::output::say;
 use super::program;
 
-/// Maximum number of packages for which `npm` is asked.
+/// Asks an index of Python packages.
+const PYTHON: &str = include_str!("release_age.py");
+/// Maximum number of packages that are asked for.
 const MAX_PACKAGES: usize = 50;
 /// Maximum size of the times of one package.
 const MAX_TIMES_BYTES: u64 = 8 << 20;
-const NPM_TIMEOUT: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 const DAY_SECONDS: i64 = 86_400;
 
-/// Says for each npm package of the lock how old its release is, as far as that is known.
+/// Where a release is published.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Registry {
+    Npm,
+    Python,
+}
+
+/// Says for each package of the lock how old its release is, as far as that is known.
 pub(super) fn say_ages(sources: &[LockedSource], online: bool) {
     let packages = sources.iter().filter_map(|source| source.package.as_ref());
-    let of_npm = packages.filter(|package| package.kind == PackageKind::Npm);
-    let releases: BTreeSet<(&str, &str)> = of_npm
-        .filter_map(|package| Some((package.name.as_str(), package.version.as_deref()?)))
-        .filter(|(name, _)| !name.starts_with('-'))
+    let releases: BTreeSet<(Registry, &str, &str)> = packages
+        .filter_map(|package| {
+            let registry = match package.kind {
+                PackageKind::Npm => Registry::Npm,
+                PackageKind::Pypi if online => Registry::Python,
+                PackageKind::Pypi | PackageKind::Oci | PackageKind::File => return None,
+            };
+            Some((registry, package.name.as_str(), package.version.as_deref()?))
+        })
+        .filter(|(_, name, version)| !name.starts_with('-') && !version.starts_with('-'))
         .collect();
-    for (name, version) in releases.iter().take(MAX_PACKAGES) {
+    for (registry, name, version) in releases.iter().take(MAX_PACKAGES) {
         let release = format!("{}@{}", shown_line(name, 200), shown_line(version, 80));
-        match times(name, online).map(|text| age(&text, version, Timestamp::now())) {
+        let times = match registry {
+            Registry::Npm => npm_times(name, online),
+            Registry::Python => python_times(name, version),
+        };
+        match times.map(|text| age(&text, version, Timestamp::now())) {
             Ok(Some(0)) => say(text!("`{}` was released today", release)),
             Ok(Some(days)) => say(text!(
                 "`{}` was released {} ago",
@@ -51,20 +71,34 @@ pub(super) fn say_ages(sources: &[LockedSource], online: bool) {
     }
 }
 
-/// The times of all releases of a package, as JSON text.
-fn times(name: &str, online: bool) -> Result<String, String> {
+/// Reads the times of all releases of an npm package, as JSON text.
+fn npm_times(name: &str, online: bool) -> Result<String, String> {
     let command = program::command("npm", |command| {
         command.args(["view", name, "time", "--json"]);
         if !online {
             command.arg("--offline");
         }
     });
-    let output = program::run(command, NPM_TIMEOUT, MAX_TIMES_BYTES)
-        .map_err(|error| format!("npm cannot be run: {error}"))?;
+    output_of("npm", command)
+}
+
+/// Reads the time of a release of a Python package, as JSON text.
+fn python_times(name: &str, version: &str) -> Result<String, String> {
+    let command = program::command("python3", |command| {
+        // The script is isolated from modules in the present folder.
+        command.args(["-I", "-c", PYTHON, name, version]);
+    });
+    output_of("python3", command)
+}
+
+/// Runs a program; its output is text. An error does not repeat what the program printed, which may name a credential.
+fn output_of(name: &str, command: Command) -> Result<String, String> {
+    let output = program::run(command, TIMEOUT, MAX_TIMES_BYTES)
+        .map_err(|error| format!("{name} cannot be run: {error}"))?;
     if !output.status.success() {
-        return Err(format!("npm ended with {}", output.status));
+        return Err(format!("{name} ended with {}", output.status));
     }
-    String::from_utf8(output.stdout).map_err(|_| "npm printed text that is not UTF-8".to_owned())
+    String::from_utf8(output.stdout).map_err(|_| format!("{name} printed text that is not UTF-8"))
 }
 
 /// The whole days since a release.

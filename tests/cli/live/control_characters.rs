@@ -1,7 +1,7 @@
 //! No text of a live server controls a terminal: `lock` and `check` over servers that put control
 //! characters into each field of each message.
 
-use harness::{Bench, FLOOD, assert_inert, flooded, flooded_places};
+use harness::{Bench, FLOOD, assert_inert, assert_no_commands, flooded, flooded_places};
 use serde_json::{Value, json};
 
 use super::bench::tool;
@@ -63,6 +63,10 @@ fn live_server_texts_reach_no_terminal_unescaped() {
             let what = format!("{args:?} of {script}");
             assert_inert(&what, &output.stdout);
             assert_inert(&what, &output.stderr);
+            assert_no_commands(&what, &output.stderr);
+            if format == "human" || !args.contains(&"--format") {
+                assert_no_commands(&what, &output.stdout);
+            }
         }
     }
 }

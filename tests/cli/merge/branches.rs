@@ -3,7 +3,7 @@
 use broker_model::lock::Lock;
 use harness::{Output, contains};
 
-use super::repository::{AUDITS, CONFIG, Clone, LOCK};
+use super::repository::{AUDITS, CONFIG, Clone, LOCK, all_gits};
 
 const SOURCES: [&str; 3] = ["a", "b", "d"];
 
@@ -78,8 +78,13 @@ fn has_both(clone: &Clone, what: &str) {
 
 #[test]
 fn branches_that_changed_different_sources_merge_without_a_conflict() {
-    for variable in [None, Some(("CI", "true"))] {
-        let clone = two_branches();
+    let gits = all_gits();
+    let runs = gits
+        .into_iter()
+        .flat_map(|git| [(git.clone(), None), (git, Some(("CI", "true")))]);
+    for (git, variable) in runs {
+        let mut clone = two_branches();
+        clone.git = git;
         for name in SOURCES {
             drop(std::fs::remove_file(
                 clone.bench.path(&format!("below/{name}.log")),
@@ -94,7 +99,7 @@ fn branches_that_changed_different_sources_merge_without_a_conflict() {
 
 #[test]
 fn branches_that_changed_different_sources_rebase_pick_and_stash_without_a_conflict() {
-    let clone = two_branches();
+    let mut clone = two_branches();
     let runs: [(&str, &[&[&str]]); 3] = [
         ("rebase", &[&["rebase", "-q", "theirs"]]),
         ("cherry-pick", &[&["cherry-pick", "theirs"]]),
@@ -109,9 +114,13 @@ fn branches_that_changed_different_sources_rebase_pick_and_stash_without_a_confl
             ],
         ),
     ];
-    let ours = clone.git_fine(&["rev-parse", "ours"]);
-    for (what, commands) in runs {
+    let [ours, theirs] = ["ours", "theirs"].map(|name| clone.git_fine(&["rev-parse", name]));
+    let gits = all_gits();
+    let runs = gits.iter().flat_map(|git| runs.map(|run| (git, run)));
+    for (git, (what, commands)) in runs {
+        clone.git.clone_from(git);
         clone.git_fine(&["checkout", "-q", "-B", "ours", ours.trim()]);
+        clone.git_fine(&["branch", "-q", "-f", "theirs", theirs.trim()]);
         for name in SOURCES {
             drop(std::fs::remove_file(
                 clone.bench.path(&format!("below/{name}.log")),

@@ -1,8 +1,10 @@
 //! Clones of a repository with a config, scripts of its servers, a lock, and the merge driver of `docs/lock.md`.
 
+use std::ffi::OsStr;
+use std::path::PathBuf;
 use std::process::Command;
 
-use harness::{Bench, Output, binary};
+use harness::{Bench, Output, Run, binary};
 use serde_json::{Value, json};
 
 /// The name of the config; it is in a folder of the repository.
@@ -13,6 +15,23 @@ pub(crate) const AUDITS: &str = "below/c.audits.toml";
 /// A clone.
 pub(crate) struct Clone {
     pub(crate) bench: Bench,
+    /// The git that runs, and that `broker-gen` finds first.
+    pub(crate) git: PathBuf,
+}
+
+/// Every version of git on this machine, the first in `PATH` of each.
+pub(crate) fn all_gits() -> Vec<PathBuf> {
+    let path = std::env::var_os("PATH").expect("programs are found by it");
+    let mut found: Vec<(String, PathBuf)> = Vec::new();
+    let programs = std::env::split_paths(&path).map(|folder| folder.join("git"));
+    for program in programs.filter(|program| program.is_file()) {
+        let version = Run::new(&program).args(["--version"]).output().stdout;
+        if !found.iter().any(|(known, _)| *known == version) {
+            found.push((version, program));
+        }
+    }
+    assert!(!found.is_empty(), "git is installed");
+    found.into_iter().map(|(_, program)| program).collect()
 }
 
 impl Clone {
@@ -20,6 +39,7 @@ impl Clone {
     pub(crate) fn new() -> Self {
         let clone = Self {
             bench: Bench::new(),
+            git: all_gits().remove(0),
         };
         std::fs::create_dir(clone.bench.path("below")).expect("a new folder");
         clone.git_fine(&["init", "-q", "-b", "main"]);
@@ -31,6 +51,7 @@ impl Clone {
     pub(crate) fn of(other: &Self) -> Self {
         let clone = Self {
             bench: Bench::new(),
+            git: other.git.clone(),
         };
         let from = other.bench.path("");
         let from = from.to_str().expect("a name");
@@ -55,10 +76,11 @@ impl Clone {
     }
 
     /// A program in the folder that finds `broker-gen`, without settings of the user.
-    fn command(&self, program: &str) -> Command {
+    fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let generator = binary("broker-gen");
         let beside = generator.parent().expect("it is in a folder");
         let path = std::env::var("PATH").unwrap_or_default();
+        let git = self.git.parent().expect("it is in a folder").display();
         #[expect(
             clippy::disallowed_methods,
             reason = "tests start the programs that they test with"
@@ -77,14 +99,14 @@ impl Clone {
             .env("GIT_CEILING_DIRECTORIES", std::env::temp_dir())
             .env("GIT_EDITOR", "true")
             .env("LC_ALL", "C")
-            .env("PATH", format!("{}:{path}", beside.display()))
+            .env("PATH", format!("{}:{git}:{path}", beside.display()))
             .current_dir(self.bench.path(""));
         command
     }
 
     /// Runs git with these variables.
     pub(crate) fn git_with(&self, args: &[&str], variables: &[(&str, &str)]) -> Output {
-        let mut command = self.command("git");
+        let mut command = self.command(&self.git);
         command.args(args).envs(variables.iter().copied());
         let output = command.output().expect("git is installed");
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

@@ -5,7 +5,7 @@ use std::fs;
 use broker_model::config::Config;
 use broker_model::lock::{Lock, LockedSource};
 use broker_model::snapshot::Snapshot;
-use harness::{Bench, FLOOD, Output, assert_inert, flooded, flooded_places};
+use harness::{Bench, FLOOD, Output, assert_inert, assert_no_commands, flooded, flooded_places};
 use serde_json::{Value, json};
 
 use super::baseline::git;
@@ -21,11 +21,29 @@ fn inert(what: &str, output: &Output) {
 
 fn run(bench: &Bench, args: &[&str]) {
     let output = bench.run(args);
-    inert(&args.join(" "), &output);
+    let what = args.join(" ");
+    inert(&what, &output);
+    assert_no_commands(&what, &output.stderr);
+    // The other formats are read by programs; that of GitHub is commands.
+    if !args.contains(&"--format") || args.ends_with(&["human"]) {
+        assert_no_commands(&what, &output.stdout);
+    }
     let is_json = args.ends_with(&["json"]) || args.ends_with(&["sarif"]);
     if is_json && !output.stdout.is_empty() {
         let read = serde_json::from_str::<Value>(&output.stdout);
         assert!(read.is_ok(), "{args:?}: {}", output.stdout);
+    }
+    if args.ends_with(&["github"]) {
+        let mut commands = output
+            .stdout
+            .lines()
+            .filter(|line| line.trim_start().starts_with("::"));
+        let ours = |line: &str| {
+            ["error", "warning", "notice"]
+                .iter()
+                .any(|name| line.starts_with(&format!("::{name} file=")))
+        };
+        assert!(commands.all(ours), "{args:?}: {}", output.stdout);
     }
     if args.ends_with(&["junit"]) && !output.stdout.is_empty() {
         let read = roxmltree::Document::parse(&output.stdout);

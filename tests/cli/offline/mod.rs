@@ -17,6 +17,7 @@ mod key;
 mod new;
 mod review;
 mod rules;
+mod sarif_limits;
 mod schemas;
 mod search;
 mod search_hints;

@@ -4,7 +4,8 @@ use serde_json::{Map, Value};
 
 /// A text that clears the screen, moves the cursor, rings the bell, changes the text direction, hides
 /// characters, and begins a new line.
-pub const FLOOD: &str = "x\u{1b}[2J\r\u{7}\u{202e}\u{200b}\u{9b}\nforged: all is well\ny";
+pub const FLOOD: &str =
+    "x\u{1b}[2J\r\u{7}\u{202e}\u{200b}\u{9b}\n::add-mask::z\n##[error]\nforged: all is well\ny";
 
 /// The document once for each of its strings and names of members, with [`FLOOD`] added to that one.
 pub fn flooded_places(document: &Value) -> Vec<Value> {
@@ -79,4 +80,12 @@ pub fn assert_inert(what: &str, printed: &str) {
     assert!(raw.is_none(), "{what}: {raw:?} in {printed:?}");
     let forged = printed.lines().find(|line| line.starts_with("forged:"));
     assert!(forged.is_none(), "{what}: a forged line in\n{printed}");
+}
+
+/// Asserts that a text for people has no command of a CI runner: `::NAME` at the start of a line, or `##[NAME`.
+#[track_caller]
+pub fn assert_no_commands(what: &str, printed: &str) {
+    let is_command = |line: &&str| line.trim_start().starts_with("::") || line.contains("##[");
+    let found = printed.lines().find(is_command);
+    assert!(found.is_none(), "{what}: {found:?} in\n{printed}");
 }

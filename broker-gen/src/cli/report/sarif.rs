@@ -5,12 +5,19 @@ use std::collections::BTreeMap;
 
 use broker_drift::{Class, Finding, FindingSeverity};
 use broker_model::digest::Digest;
+use broker_model::text::counted;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
 use super::places::Places;
 use super::{Block, ReportView};
 use crate::cli::rules;
+
+/// Maximum number of results: GitHub refuses a run with more.
+const MAX_RESULTS: usize = 25_000;
+/// Maximum bytes of all results, with the values of each. GitHub takes 10 MB after compression, which JSON of this kind
+/// has at less than half of its size.
+const MAX_BYTES: usize = 20 << 20;
 
 /// The document.
 pub(super) fn document(shown: &ReportView<'_>, places: &Places<'_>) -> Value {
@@ -22,7 +29,7 @@ pub(super) fn document(shown: &ReportView<'_>, places: &Places<'_>) -> Value {
     used.sort_unstable();
     used.dedup();
     let index: BTreeMap<&str, usize> = used.iter().enumerate().map(|(at, id)| (*id, at)).collect();
-    let mut results = Vec::new();
+    let mut results = Results::default();
     let mut notifications = Vec::new();
     for block in &blocks {
         for finding in block.findings {
@@ -33,9 +40,11 @@ pub(super) fn document(shown: &ReportView<'_>, places: &Places<'_>) -> Value {
                     "associatedRule": {"id": finding.rule, "index": index[finding.rule]},
                 }));
             }
-            results.push(result(shown, places, block, finding, index[finding.rule]));
+            results.add(|| result(shown, places, block, finding, index[finding.rule]));
         }
     }
+    let is_complete = notifications.is_empty();
+    notifications.extend(results.cut());
     json!({
         "$schema": "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json",
         "version": "2.1.0",
@@ -47,12 +56,43 @@ pub(super) fn document(shown: &ReportView<'_>, places: &Places<'_>) -> Value {
             }},
             "columnKind": "unicodeCodePoints",
             "invocations": [{
-                "executionSuccessful": notifications.is_empty(),
+                "executionSuccessful": is_complete,
                 "toolExecutionNotifications": notifications,
             }],
-            "results": results,
+            "results": results.list,
         }],
     })
+}
+
+/// Results within the limits of a file, the worst first.
+#[derive(Default)]
+struct Results {
+    list: Vec<Value>,
+    bytes: usize,
+    left_out: usize,
+}
+
+impl Results {
+    /// Adds a result if it fits; after the first that does not fit, only counts.
+    fn add(&mut self, result: impl FnOnce() -> Value) {
+        if self.left_out == 0 && self.list.len() < MAX_RESULTS {
+            let result = result();
+            self.bytes += result.to_string().len();
+            if self.bytes <= MAX_BYTES {
+                return self.list.push(result);
+            }
+        }
+        self.left_out += 1;
+    }
+
+    /// Says how many results are not in the file.
+    fn cut(&self) -> Option<Value> {
+        let text = format!(
+            "{} are not in this file: code scanning takes at most {MAX_RESULTS} results; the format `json` has all",
+            counted(self.left_out, "more result")
+        );
+        (self.left_out > 0).then(|| json!({"level": "warning", "message": {"text": text}}))
+    }
 }
 
 fn rule(id: &str) -> Value {
