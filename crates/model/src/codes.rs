@@ -263,6 +263,7 @@ closed_list! {
         HintStale = "hint_stale", "A search hint was written for another version of its tool, and is left out.", "Remove it, or delete `for` if it still fits; `broker-gen hints --export` lists tools without a current hint.";
         HintRefused = "hint_refused", "A phrase of an answer cannot be a search hint.", "Correct or remove it at the place that the message names; nothing was written.";
         HintUnaudited = "hint_unaudited", "Hints in the config claim more safety for a tool than its server does, and no entry of the audits confirms them.", "Run the command that the message names, or remove the hints from `tool_overrides`.";
+        MovedRefused = "moved_refused", "The entries of the audits cannot be carried over to another path: its source is another one, or has other bytes.", "Review it with `broker-gen review`.";
         AuditStale = "audit_stale", "An audit matches no locked tool or source.", "None: it is history; you may remove it by hand.";
         WriteRefused = "write_refused", "The verb would write a file, and `CI` or `MCP_BROKER_LOCKED` is set.", "Run it on your own machine, and commit what it writes.";
         WhoMissing = "who_missing", "The audit has no author.", "Pass `--who NAME`, set MCP_BROKER_WHO, or set git's `user.name` and `user.email`.";

@@ -14,6 +14,7 @@ mod generated_hints;
 mod hints;
 mod import;
 mod key;
+mod moved;
 mod new;
 mod review;
 mod rules;

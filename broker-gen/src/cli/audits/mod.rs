@@ -17,6 +17,7 @@ use crate::left_out_audits::LeftOutAudit;
 mod append;
 mod date;
 mod fields;
+mod moved;
 mod status;
 mod subject;
 #[cfg(test)]
@@ -25,6 +26,7 @@ mod who;
 
 pub(super) use append::{Decision, append, quoted};
 pub(super) use date::Date;
+pub(super) use moved::Move;
 pub(super) use status::{AuditStatus, Missing};
 pub(super) use subject::{Subject, subjects};
 pub(super) use who::who;

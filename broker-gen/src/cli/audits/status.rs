@@ -3,7 +3,7 @@
 use std::fmt;
 
 use broker_model::digest::Digest;
-use broker_model::lock::Lock;
+use broker_model::lock::{Lock, LockedSource};
 use broker_model::text::shown_line;
 use broker_model::{Diagnostic, DiagnosticCode, NodePath};
 
@@ -154,14 +154,19 @@ fn is_of(audit: &Audit, subject: &Subject<'_>) -> bool {
 
 /// Whether the lock has exactly these bytes there.
 fn fits(lock: &Lock, source: &NodePath, tool: Option<&str>, digest: &Digest) -> bool {
-    lock.source(source.as_str())
-        .is_some_and(|source| match tool {
-            None => source_digest(source) == *digest,
-            Some(name) => source
-                .exposed
-                .iter()
-                .any(|tool| tool.upstream_name == name && tool.digest == *digest),
-        })
+    let locked = lock.source(source.as_str());
+    locked.is_some_and(|locked| is_in(locked, tool, digest))
+}
+
+/// Whether a source has exactly these bytes.
+pub(super) fn is_in(source: &LockedSource, tool: Option<&str>, digest: &Digest) -> bool {
+    match tool {
+        None => source_digest(source) == *digest,
+        Some(name) => source
+            .exposed
+            .iter()
+            .any(|tool| tool.upstream_name == name && tool.digest == *digest),
+    }
 }
 
 /// The text follows "has no valid audit:".
