@@ -13,8 +13,8 @@ use broker_model::{Diagnostic, DiagnosticCode, text};
 use clap::{ArgGroup, Args};
 
 use super::audits::{
-    Audit, AuditStatus, Audits, Criteria, Date, Decision, Subject, Suppression, append,
-    audits_file, subjects, who,
+    Audit, Audits, Criteria, Date, Decision, Subject, Suppression, append, audits_file, subjects,
+    who,
 };
 use super::input;
 use super::output::{self, say};
@@ -127,7 +127,8 @@ fn accept(args: &AcceptArgs) -> Result<(), Vec<Diagnostic>> {
     let audits = Audits::read(config)?;
     let open = if args.rules.is_empty() {
         let mut open = targets(args, &lock)?;
-        open.retain(|subject| audits.status(subject, today) != AuditStatus::Audited);
+        let who = who(args.who.as_deref(), config)?;
+        open.retain(|subject| !audits.is_accepted_by(subject, &who, today));
         open.into_iter().map(|subject| (subject, None)).collect()
     } else {
         findings(args, &lock, &audits)?

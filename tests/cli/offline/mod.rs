@@ -16,6 +16,7 @@ mod import;
 mod key;
 mod moved;
 mod new;
+mod people;
 mod review;
 mod rules;
 mod schemas;

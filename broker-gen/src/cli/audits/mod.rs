@@ -18,6 +18,7 @@ mod append;
 mod date;
 mod fields;
 mod moved;
+mod person;
 mod status;
 mod subject;
 #[cfg(test)]

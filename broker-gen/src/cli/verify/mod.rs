@@ -219,7 +219,11 @@ fn signed(outcome: &mut Outcome, config: &Config, lock: &Lock, audits: &Audits, 
     let today = Date::today();
     let all = subjects(lock);
     let of = all.len();
-    let standings = || all.iter().map(|subject| audits.status(subject, today));
+    let needed = config.audits_required;
+    let standings = || {
+        all.iter()
+            .map(|subject| audits.status(subject, today, needed))
+    };
     let audited = standings()
         .filter(|one| *one == AuditStatus::Audited)
         .count();
@@ -227,7 +231,7 @@ fn signed(outcome: &mut Outcome, config: &Config, lock: &Lock, audits: &Audits, 
         .filter(|one| matches!(one, AuditStatus::Exempt(_)))
         .count();
     let counts = Counts {
-        required: config.audits_required,
+        people: needed,
         audited,
         exempt,
         of,
@@ -235,8 +239,8 @@ fn signed(outcome: &mut Outcome, config: &Config, lock: &Lock, audits: &Audits, 
     outcome.holds("audits", counts.to_string());
     outcome.audits = Some(counts);
     outcome.problems.extend(audits.stale(lock));
-    if config.audits_required {
-        let missing = audits.missing(lock, today);
+    if needed > 0 {
+        let missing = audits.missing(lock, today, needed);
         let former = Former::new(config, Some(lock), path, None);
         let problems = missing.iter().map(|one| {
             let moved = moved_from(one, audits, &former, today);

@@ -29,8 +29,9 @@ pub(super) struct TreeConfig {
     tree: Tree,
     /// Whether Rust types are generated, unless a source says otherwise. Default: true.
     types: Option<bool>,
-    /// Whether `broker-gen verify` refuses a lock with tools that have no audit. Default: false.
-    audits_required: Option<bool>,
+    /// Whether `broker-gen verify` refuses a lock with tools that have no audit, or the number of people who must have
+    /// accepted each tool; true is 1. Default: false.
+    audits_required: Option<AuditsRequired>,
     /// The reaction of a running broker to a tool of which only texts changed: `serve` it with the reviewed
     /// text, or `withdraw` it. Default: `serve`; `withdraw` with `audits_required`.
     on_text_drift: Option<TextDrift>,
@@ -80,8 +81,9 @@ pub(super) struct ServersConfig {
     mcp_servers: BTreeMap<String, Source>,
     /// Whether Rust types are generated, unless a source says otherwise. Default: true.
     types: Option<bool>,
-    /// Whether `broker-gen verify` refuses a lock with tools that have no audit. Default: false.
-    audits_required: Option<bool>,
+    /// Whether `broker-gen verify` refuses a lock with tools that have no audit, or the number of people who must have
+    /// accepted each tool; true is 1. Default: false.
+    audits_required: Option<AuditsRequired>,
     /// The reaction of a running broker to a tool of which only texts changed: `serve` it with the reviewed
     /// text, or `withdraw` it. Default: `serve`; `withdraw` with `audits_required`.
     on_text_drift: Option<TextDrift>,
@@ -118,6 +120,14 @@ pub(super) struct ServersConfig {
     public_url: Option<String>,
     /// Addresses and networks of the proxies whose `Forwarded` and `X-Forwarded-For` are believed. Default: none.
     trusted_proxies: Option<Vec<String>>,
+}
+
+/// Whether every tool needs an audit, or the number of people who must have accepted it.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+enum AuditsRequired {
+    Whether(bool),
+    People(#[schemars(range(min = 1, max = 10))] u8),
 }
 
 #[derive(JsonSchema)]
