@@ -9,7 +9,7 @@ use broker_model::lock::{Lock, LockedSource};
 use broker_model::suggest;
 use broker_model::terminal::Text;
 use broker_model::text::{counted, shown_line};
-use broker_model::{Diagnostic, DiagnosticCode, text};
+use broker_model::{Diagnostic, DiagnosticCode, LeftOutCode, text};
 use clap::{ArgGroup, Args};
 
 use super::audits::{
@@ -162,8 +162,10 @@ fn accept_left_out(args: &AcceptArgs, today: Date) -> Result<(), Vec<Diagnostic>
     let lock = read_lock(config)?;
     let audits = Audits::read(config)?;
     let parts = accept_left_out::parts(&lock, args.source.as_deref(), args.tool.as_deref())?;
+    accept_left_out::refuse_violations(&parts)?;
     let open: Vec<_> = parts
         .iter()
+        .filter(|part| part.code != LeftOutCode::Violation)
         .filter(|part| !audits.accept_left_out(part))
         .collect();
     let shown = shown_line(&audits_file(config).to_string_lossy(), 200);

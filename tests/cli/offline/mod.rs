@@ -25,3 +25,4 @@ mod search_hints;
 mod trust;
 mod unattended;
 mod verify;
+mod violations;

@@ -13,6 +13,7 @@ pub(super) use crate::audits_file::audits_file;
 use crate::audits_file::{FileEntry, read_lists, text_of};
 use crate::hint_audits::HintAudit;
 use crate::left_out_audits::LeftOutAudit;
+use crate::violations::Violations;
 
 mod append;
 mod date;
@@ -42,6 +43,7 @@ pub(super) struct Audits {
     exemptions: Vec<FileEntry<Exemption>>,
     suppressions: Vec<FileEntry<Suppression>>,
     left_out: Vec<FileEntry<LeftOutAudit>>,
+    violations: Violations,
 }
 
 /// The criteria that an audit states.
@@ -137,6 +139,7 @@ impl Audits {
             "hints" => all.hints = problems.entries(list),
             "exemptions" => all.exemptions = problems.entries(list),
             "left_out" => all.left_out = problems.entries(list),
+            "violations" => all.violations = Violations::of(file, problems.entries(list)),
             _ => all.suppressions = problems.entries(list),
         })?;
         Ok(all)
@@ -151,9 +154,15 @@ impl Audits {
         })
     }
 
-    /// Whether an entry accepts a part that a lock leaves out.
+    /// Whether an entry accepts a part that a lock leaves out, or a violation refuses it.
     pub(super) fn accept_left_out(&self, part: &LeftOutPart<'_>) -> bool {
-        self.left_out.iter().any(|one| one.entry.accepts(part))
+        let mut accepted = self.left_out.iter();
+        accepted.any(|one| one.entry.accepts(part)) || self.violations.settle(part)
+    }
+
+    /// The entries that refuse tools and sources.
+    pub(super) fn violations(&self) -> &Violations {
+        &self.violations
     }
 
     /// Whether a suppression covers this finding of the lint in exactly these bytes.

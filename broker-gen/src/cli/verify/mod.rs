@@ -15,7 +15,7 @@ use super::accept::read_lock;
 use super::audits::{Audit, AuditStatus, Audits, Date, Missing, subjects};
 use super::moved::{Comparison, Former};
 use super::{access_args, output, program, schemas};
-use crate::{hint_audits, left_out_audits, lock_file, plan, tables, vectors_file};
+use crate::{hint_audits, left_out_audits, lock_file, plan, tables, vectors_file, violations};
 
 mod outcome;
 
@@ -124,6 +124,13 @@ fn documents(outcome: &mut Outcome, config: &Config, lock: &Lock, path: &Path) {
         }
     }
     outcome.problems.extend(open);
+    let refused = violations::check(&lock.sources, path, &path.to_string_lossy());
+    // Of an audits file that is not valid, every problem is reported once.
+    let refused = refused
+        .into_iter()
+        .filter(|one| !outcome.problems.contains(one));
+    let refused: Vec<_> = refused.collect();
+    outcome.problems.extend(refused);
     let refused = schemas::refused(&lock.sources).into_iter();
     let mut problems: Vec<_> = refused.map(|tool| tool.problem).collect();
     problems.extend(schemas::check_examples(config, &lock.sources));
@@ -239,6 +246,12 @@ fn signed(outcome: &mut Outcome, config: &Config, lock: &Lock, audits: &Audits, 
     outcome.holds("audits", counts.to_string());
     outcome.audits = Some(counts);
     outcome.problems.extend(audits.stale(lock));
+    let violations = audits.violations();
+    outcome.problems.extend(violations.unmatched(lock));
+    if violations.len() > 0 && violations.refused(&lock.sources, "").is_empty() {
+        let entries = counted(violations.len(), "violation");
+        outcome.holds("refused", format!("nothing in the lock, by {entries}"));
+    }
     if needed > 0 {
         let missing = audits.missing(lock, today, needed);
         let former = Former::new(config, Some(lock), path, None);
