@@ -2,6 +2,7 @@
 
 mod accept;
 mod access_changes;
+mod authors;
 mod baseline;
 pub(crate) mod bench;
 mod connect;

@@ -29,6 +29,7 @@ mod who;
 pub(super) use append::{Decision, append, quoted};
 pub(super) use date::Date;
 pub(super) use moved::Move;
+pub(super) use person::{Person, different};
 pub(super) use status::{AuditStatus, Missing};
 pub(super) use subject::{Subject, subjects};
 pub(super) use who::who;

@@ -47,6 +47,12 @@ impl Person {
             (None, _) | (_, None) => self.name == other.name,
         }
     }
+
+    /// Whether both may be the same person: one of name and address is the same.
+    pub(in crate::cli) fn is_like(&self, other: &Self) -> bool {
+        let is_named = !self.name.is_empty() && self.name == other.name;
+        is_named || (self.email.is_some() && self.email == other.email)
+    }
 }
 
 fn is_address(text: &str) -> bool {

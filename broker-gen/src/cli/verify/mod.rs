@@ -17,6 +17,7 @@ use super::moved::{Comparison, Former};
 use super::{access_args, output, program, schemas};
 use crate::{hint_audits, left_out_audits, lock_file, plan, tables, vectors_file, violations};
 
+mod authors;
 mod outcome;
 
 use outcome::{Counts, Outcome};
@@ -32,6 +33,10 @@ pub(super) struct VerifyArgs {
     /// Start no source. This is always so; the option states it.
     #[arg(long)]
     offline: bool,
+    /// Refuse a tool whose audits are by authors of the commits that brought it into the lock. Needs the whole history in
+    /// git.
+    #[arg(long)]
+    require_other_author: bool,
     /// A broker that must have this catalog compiled in; it is only run with `--version`.
     #[arg(long, value_name = "FILE")]
     binary: Option<PathBuf>,
@@ -93,6 +98,9 @@ fn verify(args: &VerifyArgs) -> Outcome {
     }
     if let (Some(config), Some(lock), Some(audits)) = (&config, &lock, &audits) {
         signed(&mut outcome, config, lock, audits, path);
+        if args.require_other_author {
+            authors::check(&mut outcome, lock, audits, path, config.audits_required);
+        }
     }
     outcome
 }
