@@ -160,6 +160,21 @@ impl Violations {
         unused.take(MAX_REPORTED).map(warning).collect()
     }
 
+    /// A warning for each entry that names a source by its old path and not by its new one.
+    #[cfg(feature = "cli")]
+    pub(crate) fn left_behind(&self, old: &str, new: &str) -> Vec<Diagnostic> {
+        let is_left = |one: &Violation| one.is_of_source(old) && !one.is_of_source(new);
+        let left = self.entries.iter().filter(|one| is_left(&one.entry));
+        let warning = |one: &FileEntry<Violation>| {
+            let reason = shown_line(&one.entry.reason, 200);
+            let message = format!("a violation names `{old}` and not `{new}`: {reason}");
+            let warning = Diagnostic::warning(DiagnosticCode::ViolationUnmatched, message);
+            let help = "Give it the new path, if the reason is still valid.";
+            self.place(one, warning.help(help))
+        };
+        left.take(MAX_REPORTED).map(warning).collect()
+    }
+
     /// The error for what an entry refuses.
     pub(crate) fn problem(
         &self,

@@ -9,6 +9,7 @@ use broker_model::{Diagnostic, DiagnosticCode, NodePath};
 
 use super::audits::{Audits, Decision, Move};
 use super::moved::{Comparison, Former};
+use super::output;
 use crate::build_script::parse_config;
 use crate::hint_audits::HintValues;
 
@@ -88,6 +89,8 @@ pub(super) fn entries(
         let help = format!("Run `broker-gen review --config {config}`.");
         return Err(refused(message, &help));
     }
+    let (old, new) = (old.as_str(), new.as_str());
+    output::diagnostics(&audits.violations().left_behind(old, new));
     Ok(carried.new)
 }
 

@@ -147,6 +147,28 @@ fn moved_source_that_no_lock_has_needs_a_baseline() {
 }
 
 #[test]
+fn move_names_violations_that_only_the_old_path_has() {
+    let clone = moved_with(server(), &[tool("x"), tool("y")]);
+    let violation = |source: &str| {
+        format!(
+            "\n[[violations]]\nsource = \"{source}\"\ntool = \"z\"\nreason = \"of {source}\"\nwho = \"B\"\ndate = 2026-03-01\n"
+        )
+    };
+    let text = clone.bench.read(AUDITS) + &violation("/old") + &violation("*");
+    clone.bench.write(AUDITS, &text);
+    let output = carry(&clone, &["/old", "/new"]);
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    contains(
+        &output.stderr,
+        &[
+            "a violation names `/old` and not `/new`: of /old",
+            "added 2 entries",
+        ],
+    );
+    assert!(!output.stderr.contains("of *"), "{}", output.stderr);
+}
+
+#[test]
 fn moved_source_with_an_unknown_or_equal_path_is_refused() {
     let clone = moved_with(server(), &[tool("x")]);
     let text = clone.bench.read(AUDITS);

@@ -73,7 +73,8 @@ fn form(text: &str) -> String {
     nfc(&words.join(" ")).into_owned()
 }
 
-/// One text for each different person; a name of which nothing is seen is none. A name without an address is another person only if no address goes with it.
+/// One text for each different person. A name without an address is another person only if no address has the same name,
+/// and a name of which nothing is seen is not one.
 pub(in crate::cli) fn different<'t>(texts: impl IntoIterator<Item = &'t str>) -> Vec<&'t str> {
     let all: Vec<_> = texts
         .into_iter()

@@ -84,7 +84,7 @@ pub(super) fn check(
 ) {
     let commits = match commits(lock, config) {
         Ok(commits) => commits,
-        Err(problem) => return outcome.problems.push(problem),
+        Err(why) => return outcome.problems.push(unknown(config, &why)),
     };
     let today = Date::today();
     let mut audited = subjects(lock);
@@ -226,39 +226,35 @@ fn unknown(config: &Path, why: &str) -> Diagnostic {
 }
 
 /// The commits that changed the lock, if all of them can be read and the lock is the committed one.
-fn commits(lock: &Lock, config: &Path) -> Result<Vec<Commit>, Diagnostic> {
+fn commits(lock: &Lock, config: &Path) -> Result<Vec<Commit>, String> {
     let file = lock_file(config);
-    let unknown = |why: String| unknown(config, &why);
     let folder = program::folder_of(config);
-    let is_shallow = program::git(&["rev-parse", "--is-shallow-repository"], folder);
-    match is_shallow.map_err(unknown)?.trim() {
-        "false" => {}
-        _ => return Err(unknown("this clone is shallow".to_owned())),
+    let is_shallow = program::git(&["rev-parse", "--is-shallow-repository"], folder)?;
+    if is_shallow.trim() != "false" {
+        return Err("this clone is shallow".to_owned());
     }
     let committed = read_baseline(LAST_COMMIT, config).map_err(|problems| {
         let messages: Vec<_> = problems.into_iter().map(|one| one.message).collect();
-        unknown(messages.join("; "))
+        messages.join("; ")
     })?;
     match committed {
         Some(committed) if committed.root_digest() == lock.root_digest() => {}
-        Some(_) => return Err(unknown("it is not as it is committed".to_owned())),
-        None => return Err(unknown("it is not committed".to_owned())),
+        Some(_) => return Err("it is not as it is committed".to_owned()),
+        None => return Err("it is not committed".to_owned()),
     }
     let name = file.file_name().and_then(|name| name.to_str());
-    let Some(name) = name else {
-        return Err(unknown("its name is not UTF-8".to_owned()));
-    };
+    let name = name.ok_or("its name is not UTF-8")?;
     let name = format!("./{name}");
     let args: Vec<&str> = LOG.into_iter().chain([name.as_str()]).collect();
-    let log = program::git(&args, folder).map_err(unknown)?;
-    let commits = parse(&log).ok_or_else(|| unknown("git printed another log".to_owned()))?;
+    let log = program::git(&args, folder)?;
+    let commits = parse(&log).ok_or("git printed a log of another form")?;
     let versions: BTreeSet<_> = commits.iter().map(|commit| &commit.new).collect();
     match versions.len() {
-        0 => Err(unknown("no commit has it".to_owned())),
+        0 => Err("no commit has it".to_owned()),
         1..=MAX_VERSIONS => Ok(commits),
-        many => Err(unknown(format!(
+        many => Err(format!(
             "it has {many} versions, and at most {MAX_VERSIONS} are read"
-        ))),
+        )),
     }
 }
 
