@@ -61,7 +61,7 @@ impl Violation {
         self.tool.as_ref().is_none_or(|glob| !glob.admits(tool)) && self.is_of_bytes(digest)
     }
 
-    /// Whether it refuses a source that it names, with all its tools: by its name, or by the bytes of its own texts.
+    /// Whether it refuses a source that it names, with all its tools: by its name, or by the bytes of its texts.
     fn refuses_source(&self, own: Option<&Digest>) -> bool {
         self.tool.is_none()
             && match &self.digest {

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::access::{Access, Hints};
 use super::identities::Identities;
-use super::start::{SchemaPolicy, StartDrift, TextDrift, Unreachable};
+use super::start::{AuditsRequired, SchemaPolicy, StartDrift, TextDrift, Unreachable};
 use super::surfaces::{Mcp, Surfaces};
 
 /// A config of mcp-broker: a tree of nodes with servers, or the `mcpServers` of other clients.
@@ -120,14 +120,6 @@ pub(super) struct ServersConfig {
     public_url: Option<String>,
     /// Addresses and networks of the proxies whose `Forwarded` and `X-Forwarded-For` are believed. Default: none.
     trusted_proxies: Option<Vec<String>>,
-}
-
-/// Whether every tool needs an audit, or the number of people who must have accepted it.
-#[derive(JsonSchema)]
-#[serde(untagged)]
-enum AuditsRequired {
-    Whether(bool),
-    People(#[schemars(range(min = 1, max = 10))] u8),
 }
 
 #[derive(JsonSchema)]
