@@ -27,6 +27,7 @@ use crate::plan::{self, Plan};
 #[cfg(feature = "cli")]
 use crate::tables::{self, Tables};
 use crate::vectors_file::{self, vectors_file};
+use crate::violations;
 
 /// Compiles the config that `MCP_BROKER_CONFIG` names, by default `config.json` or `smoke_config.json`,
 /// relative to the package's folder. Call it from a build script; a failure ends the process.
@@ -157,7 +158,7 @@ pub(crate) fn read_tables(
     })
 }
 
-/// The plan of config and lock, whose hints are audited and whose tools have vectors.
+/// The plan of config and lock, whose hints are audited, of which no violation refuses a part, and whose tools have vectors.
 pub(crate) fn checked_plan<'a>(
     config: &'a Config,
     lock: &'a Lock,
@@ -174,6 +175,13 @@ fn with_checks<'a>(
     shown: &str,
 ) -> Result<Plan<'a>, Vec<Diagnostic>> {
     let mut problems = hint_audits::check(config, &plan, file, shown);
+    let sources = plan.sources.iter().map(|(_, locked)| *locked);
+    for problem in violations::check(sources, file, shown) {
+        // Of an audits file that is not valid, every problem is reported once.
+        if !problems.contains(&problem) {
+            problems.push(problem);
+        }
+    }
     match vectors_file::load(config, &plan, file, shown) {
         Ok(vectors) => plan.vectors = vectors,
         Err(stale) => problems.extend(stale),

@@ -12,6 +12,7 @@ use broker_model::{Diagnostic, DiagnosticCode, LeftOutCode, NodePath};
 use serde::Deserialize;
 
 use crate::audits_file::{self, fields};
+use crate::violations::Violations;
 
 /// Maximum number of parts that are reported one by one.
 const MAX_REPORTED: usize = 20;
@@ -43,26 +44,34 @@ pub(crate) struct LeftOutAudit {
 impl LeftOutAudit {
     /// Whether it accepts the part.
     pub(crate) fn accepts(&self, part: &LeftOutPart<'_>) -> bool {
-        self.source == *part.source
+        // What a violation refuses is settled by the violation alone.
+        part.code != LeftOutCode::Violation
+            && self.source == *part.source
             && self.tool == part.tool
             && self.reason == part.code.as_str()
             && self.digest == part.digest
     }
 }
 
-/// The entries of an audits file.
+/// The entries of an audits file that settle what a lock leaves out.
 #[derive(Debug, Default)]
-pub(crate) struct LeftOutAudits(Vec<LeftOutAudit>);
+pub(crate) struct LeftOutAudits {
+    accepted: Vec<LeftOutAudit>,
+    violations: Violations,
+}
 
 impl LeftOutAudits {
     /// Reads them beside a config. Other entries of the file are not checked.
     pub(crate) fn read(config: &Path) -> Result<Self, Vec<Diagnostic>> {
-        audits_file::entries_of(config, "left_out").map(Self)
+        Ok(Self {
+            accepted: audits_file::entries_of(config, "left_out")?,
+            violations: Violations::read(config)?,
+        })
     }
 
-    /// Whether an entry accepts the part.
+    /// Whether an entry accepts the part, or a violation refuses it, so that it is rightly left out.
     pub(crate) fn accept(&self, part: &LeftOutPart<'_>) -> bool {
-        self.0.iter().any(|entry| entry.accepts(part))
+        self.accepted.iter().any(|entry| entry.accepts(part)) || self.violations.settle(part)
     }
 }
 
@@ -98,6 +107,10 @@ pub(crate) fn check(lock: &Lock, config: &Path, shown: &str) -> Vec<Diagnostic> 
 fn problem(part: &LeftOutPart<'_>, config: &str) -> Diagnostic {
     let state = part.state();
     let message = format!("{} {state}: {}", shown(part), shown_line(part.reason, 300));
+    if part.code == LeftOutCode::Violation {
+        let help = remedy(part, config);
+        return Diagnostic::error(DiagnosticCode::LeftOutUnaccepted, message).help(help);
+    }
     let help = format!(
         "{} To accept it as it is, run `{}`.",
         remedy(part, config),
@@ -141,6 +154,9 @@ pub(crate) fn remedy(part: &LeftOutPart<'_>, config: &str) -> String {
         ),
         (LeftOutCode::NotLocked, _) => {
             format!("Run `{lock}`, or write `\"disabled\": true` into the source.")
+        }
+        (LeftOutCode::Violation, _) => {
+            format!("No violation refuses it any more: run `{lock}`.")
         }
         (LeftOutCode::Unstable, _) if part.is_source => UNSTABLE_SOURCE.to_owned(),
         (LeftOutCode::PackageChanged, _) => format!("Find out why, then run `{lock}`."),

@@ -26,5 +26,6 @@ pub mod tables;
 mod text;
 pub mod types;
 pub mod vectors_file;
+mod violations;
 
 pub use build_script::{build, build_config, lock_file};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use broker_model::config::{Backend, Config, Source};
 #[cfg(feature = "cli")]
-use broker_model::lock::Lock;
+use broker_model::lock::{EndpointSettings, Lock};
 use broker_model::lock::{LockedSource, SettingChange, SourceSettings};
 use broker_model::text::shown_line;
 use broker_model::trust::TrustLevel;
@@ -32,6 +32,12 @@ pub(crate) fn describe_source(source: &mut LockedSource, config: &Config) {
     source.describe(config, &folder_of(config), |source, tool| {
         summary::summary(source.overrides.get(&tool.upstream_name), tool)
     });
+}
+
+/// The way in which a source of a config is reached, in the form of a lock.
+#[cfg(feature = "cli")]
+pub(crate) fn endpoint_of(config: &Config, source: &Source) -> EndpointSettings {
+    SourceSettings::of(config, source, &folder_of(config)).endpoint
 }
 
 /// The changes of a source's config since it was locked, each in one sentence.

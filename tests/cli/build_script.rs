@@ -660,3 +660,29 @@ fn build_of_a_lock_with_a_left_out_part_fails_until_it_is_accepted() {
     package.write("c.audits.toml", &entry(digest.as_str()));
     package.builds("c.json");
 }
+
+#[test]
+fn build_of_a_lock_with_a_tool_that_a_violation_refuses_fails() {
+    let package = Package::new("c.json");
+    let entry = |tool: &str| {
+        format!(
+            "[[violations]]\nsource = \"/a\"\ntool = \"{tool}\"\nreason = \"sends secrets\"\nwho = \"B\"\ndate = 2026-03-01\n"
+        )
+    };
+    package.write("c.audits.toml", &entry("x"));
+    let errors = package.refuses("c.json");
+    one(
+        &errors,
+        "[violation] `x` of `/a` is refused by the violation of B on 2026-03-01: sends secrets (",
+        "Run `broker-gen lock --config c.json`, which leaves it out.",
+    );
+    package.write("c.audits.toml", "[[violations]]\nsource = \"/a\"\n");
+    let errors = package.refuses("c.json");
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    assert!(
+        errors[0].contains("[audits_value] missing field"),
+        "{errors:?}"
+    );
+    package.write("c.audits.toml", &entry("z"));
+    package.builds("c.json");
+}

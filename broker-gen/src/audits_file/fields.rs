@@ -1,5 +1,6 @@
 //! Deserializes fields of entries that build scripts read as well.
 
+use broker_model::filter::ToolFilter;
 use broker_model::utc::UtcTime;
 use serde::de::{Deserialize, Deserializer, Error};
 use toml::value::Datetime;
@@ -42,5 +43,55 @@ pub(crate) fn day_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Str
     Ok(match Written::deserialize(deserializer)? {
         Written::Text(text) => text,
         Written::Date(date) => date.to_string(),
+    })
+}
+
+/// A glob that names what an entry is about.
+#[cfg(feature = "cli")]
+pub(crate) fn glob<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ToolFilter, D::Error> {
+    let text = glob_text(deserializer)?;
+    compiled(&text, &text)
+}
+
+/// [`glob`] in a member that may be absent.
+#[cfg(feature = "cli")]
+pub(crate) fn optional_glob<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<ToolFilter>, D::Error> {
+    glob(deserializer).map(Some)
+}
+
+/// A glob as the deny of a filter, which admits what it does not name and matches look-alikes.
+pub(crate) fn deny_glob<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<ToolFilter, D::Error> {
+    let text = glob_text(deserializer)?;
+    compiled(&text, &format!("!{text}"))
+}
+
+/// [`deny_glob`] in a member that may be absent.
+pub(crate) fn optional_deny_glob<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<ToolFilter>, D::Error> {
+    deny_glob(deserializer).map(Some)
+}
+
+fn glob_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let text = text(deserializer)?;
+    // A filter would read `!x` as everything except `x`.
+    if text.trim_start().starts_with('!') {
+        let message = format!("expected a glob, which cannot deny, got `{text}`");
+        return Err(D::Error::custom(message));
+    }
+    Ok(text)
+}
+
+fn compiled<E: Error>(text: &str, pattern: &str) -> Result<ToolFilter, E> {
+    ToolFilter::compile(&[pattern]).map_err(|errors| {
+        let why: Vec<_> = errors.into_iter().map(|error| error.reason).collect();
+        E::custom(format!(
+            "expected a glob ({}), got `{text}`",
+            why.join("; ")
+        ))
     })
 }

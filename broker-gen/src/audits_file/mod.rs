@@ -16,10 +16,6 @@ pub(crate) const MAX_BYTES: usize = 4 << 20;
 /// An entry, and its first line.
 #[derive(Clone, Debug)]
 pub(crate) struct FileEntry<T> {
-    #[cfg_attr(
-        not(feature = "cli"),
-        expect(dead_code, reason = "only `verify` names lines")
-    )]
     pub(crate) line: usize,
     pub(crate) entry: T,
 }

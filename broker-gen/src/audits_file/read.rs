@@ -11,7 +11,14 @@ use toml::de::{DeTable, DeValue, Error, ValueDeserializer};
 
 use super::FileEntry;
 
-const LISTS: &[&str] = &["audits", "hints", "exemptions", "suppressions", "left_out"];
+const LISTS: &[&str] = &[
+    "audits",
+    "hints",
+    "exemptions",
+    "suppressions",
+    "left_out",
+    "violations",
+];
 
 /// The result of a merge of two branches that added entries: git merges lines that both sides share.
 const MIXED: &str = "Run `broker-gen lock --merge`, or set up the merge driver of docs/lock.md before the next merge. By hand: keep the entries of both sides, each with a `[[audits]]` line and all its other lines; git leaves lines that both sides share outside its markers.";

@@ -9,21 +9,21 @@ use broker_model::lock::{Lock, LockedSource};
 use broker_model::suggest;
 use broker_model::terminal::Text;
 use broker_model::text::{counted, shown_line};
-use broker_model::{Diagnostic, DiagnosticCode, text};
+use broker_model::{Diagnostic, DiagnosticCode, LeftOutCode, text};
 use clap::{ArgGroup, Args};
 
 use super::audits::{
-    Audit, AuditStatus, Audits, Criteria, Date, Decision, Subject, Suppression, append,
-    audits_file, subjects, who,
+    Audit, Audits, Criteria, Date, Decision, Subject, Suppression, append, audits_file, subjects,
+    who,
 };
 use super::input;
 use super::output::{self, say};
-use super::{accept_hints, accept_left_out, unattended};
+use super::{accept_hints, accept_left_out, accept_moved, unattended};
 use crate::lock_file;
 use crate::plan::nearest;
 
 #[derive(Debug, Args)]
-#[command(group(ArgGroup::new("what").required(true).args(["source", "all"])))]
+#[command(group(ArgGroup::new("what").required(true).args(["source", "all", "moved"])))]
 pub(super) struct AcceptArgs {
     #[command(flatten)]
     file: super::ConfigFile,
@@ -56,6 +56,19 @@ pub(super) struct AcceptArgs {
     /// Every locked tool and source.
     #[arg(long)]
     all: bool,
+    /// Carry the entries of the source of path OLD over to NEW, its path in the config: for equal bytes, and only if the
+    /// command or URL is the same. Each keeps its author and date.
+    #[arg(
+        long,
+        num_args = 2,
+        value_names = ["OLD", "NEW"],
+        conflicts_with_all = ["tool", "hints", "left_out", "itself", "notes", "looked_at", "expires", "rules"]
+    )]
+    moved: Vec<String>,
+    /// With `--moved`: the lock that has the old path, `git:REV[:PATH]` or a file. Default: the lock beside the config, else
+    /// `git:HEAD`.
+    #[arg(long, value_name = "BASELINE", requires = "moved")]
+    baseline: Option<String>,
     /// The author of the audit. Default: git's `user.name <user.email>`.
     #[arg(long, value_name = "NAME", env = "MCP_BROKER_WHO")]
     who: Option<String>,
@@ -107,11 +120,15 @@ fn accept(args: &AcceptArgs) -> Result<(), Vec<Diagnostic>> {
     if args.left_out {
         return accept_left_out(args, today);
     }
+    if let [old, new] = args.moved.as_slice() {
+        return accept_moved(args, old, new);
+    }
     let lock = read_lock(config)?;
     let audits = Audits::read(config)?;
     let open = if args.rules.is_empty() {
         let mut open = targets(args, &lock)?;
-        open.retain(|subject| audits.status(subject, today) != AuditStatus::Audited);
+        let who = who(args.who.as_deref(), config)?;
+        open.retain(|subject| !audits.is_accepted_by(subject, &who, today));
         open.into_iter().map(|subject| (subject, None)).collect()
     } else {
         findings(args, &lock, &audits)?
@@ -145,8 +162,10 @@ fn accept_left_out(args: &AcceptArgs, today: Date) -> Result<(), Vec<Diagnostic>
     let lock = read_lock(config)?;
     let audits = Audits::read(config)?;
     let parts = accept_left_out::parts(&lock, args.source.as_deref(), args.tool.as_deref())?;
+    accept_left_out::refuse_violations(&parts)?;
     let open: Vec<_> = parts
         .iter()
+        .filter(|part| part.code != LeftOutCode::Violation)
         .filter(|part| !audits.accept_left_out(part))
         .collect();
     let shown = shown_line(&audits_file(config).to_string_lossy(), 200);
@@ -161,6 +180,30 @@ fn accept_left_out(args: &AcceptArgs, today: Date) -> Result<(), Vec<Diagnostic>
         .iter()
         .map(|part| Decision::LeftOut(entry(part)))
         .collect();
+    add(config, &decisions)
+}
+
+/// Adds the entries of a source for the new path of its node.
+fn accept_moved(args: &AcceptArgs, old: &str, new: &str) -> Result<(), Vec<Diagnostic>> {
+    let config = &args.file.config;
+    let audits = Audits::read(config)?;
+    // A lock that does not exist yet is made after the entries are there.
+    let lock = match lock_file(config).exists() {
+        true => Some(read_lock(config)?),
+        false => None,
+    };
+    let who = who(args.who.as_deref(), config)?;
+    let paths = accept_moved::Paths {
+        old,
+        new,
+        baseline: args.baseline.as_deref(),
+    };
+    let decisions = accept_moved::entries(config, lock.as_ref(), &audits, &paths, &who)?;
+    if decisions.is_empty() {
+        let shown = shown_line(&audits_file(config).to_string_lossy(), 200);
+        say(text!("nothing to do: {} already has these entries", shown));
+        return Ok(());
+    }
     add(config, &decisions)
 }
 

@@ -2,7 +2,7 @@
 
 use broker_model::lock::{LeftOutPart, Lock};
 use broker_model::text::shown_line;
-use broker_model::{Diagnostic, DiagnosticCode};
+use broker_model::{Diagnostic, DiagnosticCode, LeftOutCode};
 
 use super::audits::Date;
 use crate::left_out_audits::{LeftOutAudit, shown};
@@ -53,6 +53,24 @@ pub(super) fn parts<'a>(
     Err(vec![
         Diagnostic::error(DiagnosticCode::PathInvalid, message).help(help),
     ])
+}
+
+/// An error if a violation refuses all of the parts, which nothing accepts.
+pub(super) fn refuse_violations(parts: &[LeftOutPart<'_>]) -> Result<(), Vec<Diagnostic>> {
+    let is_refused = |part: &LeftOutPart<'_>| part.code == LeftOutCode::Violation;
+    match parts.first().filter(|_| parts.iter().all(is_refused)) {
+        None => Ok(()),
+        Some(part) => {
+            let message = format!(
+                "a violation refuses {}, and nothing accepts it",
+                shown(part)
+            );
+            let help = "Read the reason of the violation in the audits file; if it was wrong, remove the entry and run `broker-gen lock`.";
+            Err(vec![
+                Diagnostic::error(DiagnosticCode::Violation, message).help(help),
+            ])
+        }
+    }
 }
 
 /// The entry that accepts a part.

@@ -102,11 +102,13 @@ async fn checked(args: &ConfigArgs, strict: bool) -> Result<CheckOutcome, Vec<Di
     let redactor = specs.fold(Redactor::default(), |known, spec| {
         known.merge(&spec.redactor)
     });
-    // A source that was never locked is not compared unless it is named.
+    // A source that was never locked, or that a violation refuses, is not compared unless it is named.
     let is_compared = |spec: &&SourceSpec| {
         let left_out = lock.left_out_source(&spec.source);
         !args.sources.is_empty()
-            || left_out.is_none_or(|known| known.code != LeftOutCode::NotLocked)
+            || left_out.is_none_or(|known| {
+                !matches!(known.code, LeftOutCode::NotLocked | LeftOutCode::Violation)
+            })
     };
     let jobs: Vec<_> = input
         .specs

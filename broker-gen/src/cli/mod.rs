@@ -20,6 +20,7 @@ use lock::args::{LockArgs, MergeArgs};
 mod accept;
 mod accept_hints;
 mod accept_left_out;
+mod accept_moved;
 mod access;
 mod access_args;
 mod access_diff;
@@ -40,6 +41,7 @@ mod lint;
 mod live;
 mod lock;
 mod lock_diff;
+mod moved;
 mod new;
 mod output;
 mod partial;
@@ -168,10 +170,10 @@ enum Verb {
     /// Verify that config, lock, audits and, if named, a built broker match. Launches nothing.
     ///
     /// Exits with 0 if all of it matches; 5 if the lock is missing, damaged or stale, if the broker has another
-    /// catalog, or if the config has `audits_required` and a tool has no valid audit; 2 if config or audits are
-    /// invalid; 4 if there was nothing to verify.
+    /// catalog, if the config has `audits_required` and a tool has no valid audit, or if a violation refuses a part of the lock;
+    /// 2 if config or audits are invalid; 4 if there was nothing to verify.
     #[command(
-        after_help = "Examples:\n  broker-gen verify --offline\n  broker-gen verify --binary target/release/my-broker"
+        after_help = "Examples:\n  broker-gen verify --offline\n  broker-gen verify --binary target/release/my-broker\n  broker-gen verify --require-other-author"
     )]
     Verify(verify::VerifyArgs),
     /// Review everything without an audit in a terminal: shows each change, and asks.
@@ -186,7 +188,7 @@ enum Verb {
     /// Appends to `<config stem>.audits.toml`; commit it. With `--rule`, a finding of the lint is suppressed
     /// instead.
     #[command(
-        after_help = "Examples:\n  broker-gen accept --source /repo --tool get_file --looked-at description,inputSchema\n  broker-gen accept --all --who 'A. Reviewer <a@example.org>' --notes 'read in full'"
+        after_help = "Examples:\n  broker-gen accept --source /repo --tool get_file --looked-at description,inputSchema\n  broker-gen accept --all --who 'A. Reviewer <a@example.org>' --notes 'read in full'\n  broker-gen accept --moved /old /new"
     )]
     Accept(accept::AcceptArgs),
     /// Print the JSON Schema of the config, the lock or the report.

@@ -170,6 +170,7 @@ closed_list! {
         PackageChanged = "package_changed", "The source runs another package than the lock names, or another content of the same version.", "Find out why; then lock the source alone.";
         NotStarted = "not_started", "The source could not be started or listed.", "Find the cause with `broker-gen doctor`, then lock it; or write `\"disabled\": true` into it.";
         NotLocked = "not_locked", "The source was not asked for when the lock was begun with `--source`.", "Lock it with `broker-gen lock --source`, or write `\"disabled\": true` into it.";
+        Violation = "violation", "An entry `[[violations]]` of the audits file refuses it.", "Read its reason in the audits file; nothing accepts it.";
         More = "more", "More than 1 000 parts of the source are left out, and these are only counted.", "Hide them with `tool_filter`.";
     }
 }
@@ -263,6 +264,11 @@ closed_list! {
         HintStale = "hint_stale", "A search hint was written for another version of its tool, and is left out.", "Remove it, or delete `for` if it still fits; `broker-gen hints --export` lists tools without a current hint.";
         HintRefused = "hint_refused", "A phrase of an answer cannot be a search hint.", "Correct or remove it at the place that the message names; nothing was written.";
         HintUnaudited = "hint_unaudited", "Hints in the config claim more safety for a tool than its server does, and no entry of the audits confirms them.", "Run the command that the message names, or remove the hints from `tool_overrides`.";
+        MovedRefused = "moved_refused", "The entries of the audits cannot be carried over to another path: its source is another one, or has other bytes.", "Review it with `broker-gen review`.";
+        Violation = "violation", "The lock has something that an entry `[[violations]]` of the audits file refuses, whatever audits and exemptions say.", "Run `broker-gen lock`, which leaves it out.";
+        ViolationUnmatched = "violation_unmatched", "An entry `[[violations]]` matches nothing in the lock and nothing that it leaves out.", "Correct its globs, unless it refuses what may come.";
+        AuditByAuthor = "audit_by_author", "The people who audited a tool are authors of the commits that changed it in the lock, and `--require-other-author` is given.", "Let another person review it.";
+        AuthorsUnknown = "authors_unknown", "The authors of the lock cannot be read from git: there is no repository or only a part of its history, or the lock is not as it is committed.", "Commit the lock, and fetch the whole history: for `actions/checkout`, `fetch-depth: 0`.";
         AuditStale = "audit_stale", "An audit matches no locked tool or source.", "None: it is history; you may remove it by hand.";
         WriteRefused = "write_refused", "The verb would write a file, and `CI` or `MCP_BROKER_LOCKED` is set.", "Run it on your own machine, and commit what it writes.";
         WhoMissing = "who_missing", "The audit has no author.", "Pass `--who NAME`, set MCP_BROKER_WHO, or set git's `user.name` and `user.email`.";

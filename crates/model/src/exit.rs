@@ -129,6 +129,9 @@ impl Exit {
             | Code::MergeConflict
             | Code::VectorsStale
             | Code::AuditMissing
+            | Code::Violation
+            | Code::AuditByAuthor
+            | Code::AuthorsUnknown
             | Code::HintUnaudited
             | Code::LeftOutUnaccepted
             | Code::GeneratedStale => Self::Lock,

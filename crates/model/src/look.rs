@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use icu_normalizer::ComposingNormalizerBorrowed;
 use unicode_security::confusable_detection::skeleton as prototypes;
 
+const NFC: ComposingNormalizerBorrowed<'static> = ComposingNormalizerBorrowed::new_nfc();
 const NFKC: ComposingNormalizerBorrowed<'static> = ComposingNormalizerBorrowed::new_nfkc();
 
 /// Whether a text is in the form NFKC.
@@ -18,6 +19,14 @@ pub fn nfkc(text: &str) -> Cow<'_, str> {
     match text.is_ascii() {
         true => Cow::Borrowed(text),
         false => NFKC.normalize(text),
+    }
+}
+
+/// The form NFC of a text: a letter with a mark becomes one character.
+pub fn nfc(text: &str) -> Cow<'_, str> {
+    match text.is_ascii() {
+        true => Cow::Borrowed(text),
+        false => NFC.normalize(text),
     }
 }
 

@@ -23,3 +23,4 @@ mod provenance;
 mod proxies;
 mod schemas;
 mod trust;
+mod violations;

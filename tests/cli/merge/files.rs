@@ -155,3 +155,36 @@ fn audits_that_both_sides_changed_conflict_and_are_no_valid_file() {
     );
     contains(&bench.read("ours"), &["<<<<<<< ours", ">>>>>>> theirs"]);
 }
+
+#[test]
+fn violations_of_both_sides_are_merged_and_the_same_one_is_there_once() {
+    let violation = |tool: &str, reason: &str| {
+        format!(
+            "[[violations]]\nsource = \"/a\"\ntool = \"{tool}\"\nreason = \"{reason}\"\nwho = \"A\"\ndate = 2026-03-01\n"
+        )
+    };
+    let both = violation("both", "r");
+    let bench = audits(
+        &[audit("x", "A")],
+        &[audit("x", "A"), violation("y*", "r"), both.clone()],
+        &[audit("x", "A"), violation("z*", "r"), both.clone()],
+    );
+    let output = bench.verb(&["lock", "--merge", "ours", "theirs", "base"]);
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    let expected = [
+        audit("x", "A"),
+        violation("y*", "r"),
+        violation("z*", "r"),
+        both,
+    ];
+    assert_eq!(bench.read("c.audits.toml"), file(&expected));
+
+    let of = |reason: &str| [violation("x", reason)];
+    let bench = audits(&of("r"), &of("ours"), &of("theirs"));
+    let output = bench.verb(&["lock", "--merge", "ours", "theirs", "base"]);
+    assert_eq!(output.code, Some(5), "{}", output.stderr);
+    contains(
+        &output.stderr,
+        &["merge_conflict", "both sides changed an entry"],
+    );
+}

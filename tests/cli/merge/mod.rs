@@ -4,4 +4,4 @@ mod branches;
 mod driver;
 mod files;
 mod random;
-mod repository;
+pub(crate) mod repository;

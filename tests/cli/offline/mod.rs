@@ -2,6 +2,7 @@
 
 mod accept;
 mod access_changes;
+mod authors;
 mod baseline;
 pub(crate) mod bench;
 mod connect;
@@ -14,7 +15,9 @@ mod generated_hints;
 mod hints;
 mod import;
 mod key;
+mod moved;
 mod new;
+mod people;
 mod review;
 mod rules;
 mod sarif_limits;
@@ -24,3 +27,4 @@ mod search_hints;
 mod trust;
 mod unattended;
 mod verify;
+mod violations;

@@ -13,10 +13,13 @@ pub(super) use crate::audits_file::audits_file;
 use crate::audits_file::{FileEntry, read_lists, text_of};
 use crate::hint_audits::HintAudit;
 use crate::left_out_audits::LeftOutAudit;
+use crate::violations::Violations;
 
 mod append;
 mod date;
 mod fields;
+mod moved;
+mod person;
 mod status;
 mod subject;
 #[cfg(test)]
@@ -25,6 +28,8 @@ mod who;
 
 pub(super) use append::{Decision, append, quoted};
 pub(super) use date::Date;
+pub(super) use moved::Move;
+pub(super) use person::{Person, different};
 pub(super) use status::{AuditStatus, Missing};
 pub(super) use subject::{Subject, subjects};
 pub(super) use who::who;
@@ -39,6 +44,7 @@ pub(super) struct Audits {
     exemptions: Vec<FileEntry<Exemption>>,
     suppressions: Vec<FileEntry<Suppression>>,
     left_out: Vec<FileEntry<LeftOutAudit>>,
+    violations: Violations,
 }
 
 /// The criteria that an audit states.
@@ -134,6 +140,7 @@ impl Audits {
             "hints" => all.hints = problems.entries(list),
             "exemptions" => all.exemptions = problems.entries(list),
             "left_out" => all.left_out = problems.entries(list),
+            "violations" => all.violations = Violations::of(file, problems.entries(list)),
             _ => all.suppressions = problems.entries(list),
         })?;
         Ok(all)
@@ -148,9 +155,15 @@ impl Audits {
         })
     }
 
-    /// Whether an entry accepts a part that a lock leaves out.
+    /// Whether an entry accepts a part that a lock leaves out, or a violation refuses it.
     pub(super) fn accept_left_out(&self, part: &LeftOutPart<'_>) -> bool {
-        self.left_out.iter().any(|one| one.entry.accepts(part))
+        let mut accepted = self.left_out.iter();
+        accepted.any(|one| one.entry.accepts(part)) || self.violations.settle(part)
+    }
+
+    /// The entries that refuse tools and sources.
+    pub(super) fn violations(&self) -> &Violations {
+        &self.violations
     }
 
     /// Whether a suppression covers this finding of the lint in exactly these bytes.

@@ -3,16 +3,17 @@
 use std::fmt;
 
 use broker_model::digest::Digest;
-use broker_model::lock::Lock;
+use broker_model::lock::{Lock, LockedSource};
 use broker_model::text::shown_line;
 use broker_model::{Diagnostic, DiagnosticCode, NodePath};
 
+use super::person::{Person, different};
 use super::{Audit, Audits, Date, FileEntry, Subject, subject::source_digest, subjects};
 
 /// The audit status of one subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::cli) enum AuditStatus {
-    /// An audit has exactly these bytes.
+    /// Enough people audited exactly these bytes.
     Audited,
     /// It needs no audit until the end of this day.
     Exempt(Date),
@@ -25,6 +26,8 @@ pub(in crate::cli) enum AuditStatus {
 pub(in crate::cli) enum AuditGap {
     /// It was never audited.
     Never,
+    /// Too few people audited these bytes.
+    TooFew { who: Vec<String>, needed: u8 },
     /// An audit has other bytes.
     Changed { who: String, date: Date },
     /// The audit of these bytes has expired.
@@ -41,24 +44,60 @@ pub(in crate::cli) struct Missing<'a> {
 }
 
 impl Audits {
-    /// Every subject of the lock without a valid audit and without an exemption, in the lock's order.
-    pub(in crate::cli) fn missing<'a>(&self, lock: &'a Lock, today: Date) -> Vec<Missing<'a>> {
-        let missing = |subject: Subject<'a>| match self.status(&subject, today) {
+    /// Every subject of the lock that too few people audited and that has no exemption, in the lock's order.
+    pub(in crate::cli) fn missing<'a>(
+        &self,
+        lock: &'a Lock,
+        today: Date,
+        needed: u8,
+    ) -> Vec<Missing<'a>> {
+        let missing = |subject: Subject<'a>| match self.status(&subject, today, needed) {
             AuditStatus::Missing(why) => Some(Missing { subject, why }),
             AuditStatus::Audited | AuditStatus::Exempt(_) => None,
         };
         subjects(lock).into_iter().filter_map(missing).collect()
     }
 
-    /// The audit status of one subject on a day.
-    pub(in crate::cli) fn status(&self, subject: &Subject<'_>, today: Date) -> AuditStatus {
+    /// The audits of exactly these bytes that hold on a day.
+    pub(in crate::cli) fn valid<'s>(
+        &'s self,
+        subject: &'s Subject<'_>,
+        today: Date,
+    ) -> impl Iterator<Item = &'s Audit> {
+        let audits = self.audits.iter().map(|placed| &placed.entry);
+        audits.filter(move |audit| {
+            is_of(audit, subject)
+                && audit.digest == subject.digest
+                && audit.expires.is_none_or(|last| today <= last)
+        })
+    }
+
+    /// Whether a person accepted exactly these bytes.
+    pub(in crate::cli) fn is_accepted_by(
+        &self,
+        subject: &Subject<'_>,
+        who: &str,
+        today: Date,
+    ) -> bool {
+        let who = Person::of(who);
+        self.valid(subject, today)
+            .any(|audit| Person::of(&audit.who).is_same(&who))
+    }
+
+    /// The audit status of one subject on a day, if this number of people must have audited it.
+    pub(in crate::cli) fn status(
+        &self,
+        subject: &Subject<'_>,
+        today: Date,
+        needed: u8,
+    ) -> AuditStatus {
         let of_it = || {
             let audits = self.audits.iter().map(|placed| &placed.entry);
             audits.filter(|audit| is_of(audit, subject))
         };
         let of_its_bytes = |audit: &&Audit| audit.digest == subject.digest;
-        let holds = |audit: &Audit| audit.expires.is_none_or(|last| today <= last);
-        if of_it().filter(of_its_bytes).any(holds) {
+        let people = different(self.valid(subject, today).map(|audit| audit.who.as_str()));
+        if people.len() >= usize::from(needed.max(1)) {
             return AuditStatus::Audited;
         }
         let exemptions = self.exemptions.iter().map(|placed| &placed.entry);
@@ -73,6 +112,10 @@ impl Audits {
         let exempt = exemptions.map(|one| one.expires).max();
         if let Some(until) = exempt.filter(|until| today <= *until) {
             return AuditStatus::Exempt(until);
+        }
+        if !people.is_empty() {
+            let who = people.into_iter().map(str::to_owned).collect();
+            return AuditStatus::Missing(AuditGap::TooFew { who, needed });
         }
         let ended = of_it()
             .filter(of_its_bytes)
@@ -154,14 +197,19 @@ fn is_of(audit: &Audit, subject: &Subject<'_>) -> bool {
 
 /// Whether the lock has exactly these bytes there.
 fn fits(lock: &Lock, source: &NodePath, tool: Option<&str>, digest: &Digest) -> bool {
-    lock.source(source.as_str())
-        .is_some_and(|source| match tool {
-            None => source_digest(source) == *digest,
-            Some(name) => source
-                .exposed
-                .iter()
-                .any(|tool| tool.upstream_name == name && tool.digest == *digest),
-        })
+    let locked = lock.source(source.as_str());
+    locked.is_some_and(|locked| is_in(locked, tool, digest))
+}
+
+/// Whether a source has exactly these bytes.
+pub(super) fn is_in(source: &LockedSource, tool: Option<&str>, digest: &Digest) -> bool {
+    match tool {
+        None => source_digest(source) == *digest,
+        Some(name) => source
+            .exposed
+            .iter()
+            .any(|tool| tool.upstream_name == name && tool.digest == *digest),
+    }
 }
 
 /// The text follows "has no valid audit:".
@@ -169,6 +217,11 @@ impl fmt::Display for AuditGap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Never => f.write_str("it was never audited"),
+            Self::TooFew { who, needed } => {
+                let shown: Vec<_> = who.iter().map(|who| shown_line(who, 80)).collect();
+                let (count, shown) = (who.len(), shown.join(", "));
+                write!(f, "{count} of {needed} people accepted it ({shown})")
+            }
             Self::Changed { who, date } => {
                 let who = shown_line(who, 80);
                 write!(f, "it has changed since the audit of {who} on {date}")

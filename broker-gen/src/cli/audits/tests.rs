@@ -226,7 +226,7 @@ fn audit_counts_for_its_digest_until_it_expires() {
     let today = date(TODAY);
     let why = |text: &str| -> Vec<String> {
         let audits = parse(text);
-        let missing = audits.missing(&lock, today);
+        let missing = audits.missing(&lock, today, 1);
         missing
             .iter()
             .map(|one| format!("{}: {}", one.subject.shown(), one.why))
@@ -265,7 +265,7 @@ fn exemption_covers_what_its_globs_match_until_it_expires() {
     let today = date(TODAY);
     let missing = |text: &str| -> Vec<String> {
         let audits = parse(text);
-        let missing = audits.missing(&lock, today);
+        let missing = audits.missing(&lock, today, 1);
         missing
             .iter()
             .map(|one| format!("{}: {}", one.subject.shown(), one.why))

@@ -14,6 +14,7 @@ use super::output::{self, say};
 use super::{LockArgs, partial, pin, provenance, vectors};
 use crate::left_out_audits::LeftOutAudits;
 use crate::plan;
+use crate::violations::Violations;
 
 pub(super) mod args;
 mod begin;
@@ -25,8 +26,9 @@ pub(super) mod merge;
 mod table;
 mod write;
 
+use checks::violations::take_refused;
 use checks::{CHECKS, Context};
-use draft::{Draft, LeftOutOf};
+use draft::{CheckResult, Draft, LeftOutOf};
 use write::Before;
 
 /// The result of a run.
@@ -56,10 +58,16 @@ pub(super) fn merge_sides(args: &LockArgs) -> Exit {
 /// Locks the sources. `merged` is the lock of both sides of a merge, from which sources are taken that are not launched.
 pub(super) async fn run(args: &LockArgs, merged: Option<Lock>) -> Exit {
     let locked = async {
-        let input = pin::input_with_pins(args, Input::read(&args.config)?).await?;
+        let mut input = Input::read(&args.config)?;
+        let violations = Violations::read(&args.config.file.config)?;
+        let shown = args.config.file.config.to_string_lossy();
+        let refused = take_refused(&mut input, &violations, &shown);
+        let mut input = pin::input_with_pins(args, input).await?;
+        // With pins it was read again.
+        take_refused(&mut input, &violations, &shown);
         // A model that cannot be used fails before anything is launched.
         let models = vectors::open(&input.config, &args.config.file.config)?;
-        let outcome = lock(args, &input, merged).await?;
+        let outcome = lock(args, &input, refused, merged).await?;
         Ok::<_, Vec<Diagnostic>>((input, models, outcome))
     };
     match locked.await {
@@ -85,10 +93,11 @@ async fn embed(args: &LockArgs, input: &Input, models: &Models, lock: &Lock) -> 
     made.map_or_else(|problems| output::diagnostics(&problems), |()| Exit::Ok)
 }
 
-/// Writes the lock of what is sound.
+/// Writes the lock of what is sound. `refused` has the sources that are not launched.
 async fn lock(
     args: &LockArgs,
     input: &Input,
+    refused: CheckResult,
     merged: Option<Lock>,
 ) -> Result<Outcome, Vec<Diagnostic>> {
     // An unreadable lock cannot be compared with.
@@ -105,6 +114,8 @@ async fn lock(
 
     let config_digest =
         |path: &NodePath| -> Option<Digest> { Some(input.config.source(path)?.digest()) };
+    output::diagnostics(&refused.warnings);
+    draft.apply("violations", refused, config_digest);
     for (path, problems) in &input.unresolved {
         let locked = old.and_then(|old| old.source(path.as_str()));
         let check = launched::unresolved(input, path, problems, locked);

@@ -27,12 +27,13 @@ pub(super) struct Item<'a> {
     pub(super) old_was_audited: bool,
 }
 
-/// Everything without a valid audit.
+/// Everything without a valid audit of each of `needed` people.
 pub(super) fn items<'a>(
     lock: &'a Lock,
     baseline: Option<&'a Lock>,
     audits: &Audits,
     today: Date,
+    needed: u8,
     linted: &[LintResult],
 ) -> Vec<Item<'a>> {
     let report = baseline
@@ -40,7 +41,7 @@ pub(super) fn items<'a>(
         .unwrap_or_default();
     let mut items = Vec::new();
     for subject in subjects(lock) {
-        let status = audits.status(&subject, today);
+        let status = audits.status(&subject, today, needed);
         if status == AuditStatus::Audited {
             continue;
         }

@@ -83,7 +83,15 @@ fn review(args: &ReviewArgs) -> Result<(), Vec<Diagnostic>> {
     let today = Date::today();
     let (baseline, name) = baseline(args.baseline.as_deref(), config)?;
     let (linted, _) = lint_sources(&lock.sources, &settled(&audits), false);
-    let items = items::items(&lock, baseline.as_ref(), &audits, today, &linted);
+    let needed = needed(config);
+    let mut items = items::items(&lock, baseline.as_ref(), &audits, today, needed, &linted);
+    let open = items.len();
+    // With one person for each item none of them has an audit yet.
+    if needed > 1 && open > 0 {
+        let who = who(args.who.as_deref(), config)?;
+        items.retain(|item| !audits.is_accepted_by(&item.subject, &who, today));
+    }
+    let of_others = open - items.len();
     let shown = shown_line(&audits_file(config).to_string_lossy(), 200);
     let mut changed = items::changed_sources(&lock, baseline.as_ref());
     changed.extend(access_changes(config, baseline.as_ref(), &lock));
@@ -106,16 +114,33 @@ fn review(args: &ReviewArgs) -> Result<(), Vec<Diagnostic>> {
             say(text!("compared with {}", name));
             changed.into_iter().for_each(say);
         }
-        say(text!(
-            "nothing to review: everything that is locked has an audit in {}",
-            shown
-        ));
+        match of_others {
+            0 => say(text!(
+                "nothing to review: everything that is locked has an audit in {}",
+                shown
+            )),
+            _ => say(text!(
+                "nothing to review: you accepted {}, for which other people are needed",
+                counted(of_others, "item")
+            )),
+        }
         return Ok(());
+    }
+    if of_others > 0 {
+        say(text!(
+            "you accepted {}, for which other people are needed",
+            counted(of_others, "item")
+        ));
     }
     let who = who(args.who.as_deref(), config)?;
     say(text!(
-        "{} without an audit; compared with {}; signed as {}",
+        "{} without {}; compared with {}; signed as {}",
         items.len(),
+        if needed > 1 {
+            "enough audits"
+        } else {
+            "an audit"
+        },
         name,
         shown_line(&who, 100)
     ));
@@ -157,6 +182,12 @@ fn review(args: &ReviewArgs) -> Result<(), Vec<Diagnostic>> {
         say(text!("the audits are in {}: commit it", shown));
     }
     Ok(())
+}
+
+/// The number of people who must have accepted an item. A config that cannot be read requires one.
+fn needed(file: &Path) -> u8 {
+    let parsed = crate::build_script::parse_config(file, &file.to_string_lossy());
+    parsed.map_or(1, |parsed| parsed.config.audits_required)
 }
 
 /// Asks about the search hints that a model wrote. A config that cannot be read has none.

@@ -311,7 +311,7 @@ mod tests {
     }
 
     fn items(lock: &Lock) -> Vec<Item<'_>> {
-        super::super::items::items(lock, None, &Audits::default(), Date::today(), &[])
+        super::super::items::items(lock, None, &Audits::default(), Date::today(), 1, &[])
     }
 
     #[test]

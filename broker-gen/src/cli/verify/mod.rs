@@ -8,14 +8,16 @@ use broker_model::exit::Exit;
 use broker_model::lock::Lock;
 use broker_model::terminal::Text;
 use broker_model::text::{counted, shell_word, shown_line};
-use broker_model::{Diagnostic, DiagnosticCode};
+use broker_model::{Diagnostic, DiagnosticCode, NodePath};
 use clap::{Args, ValueEnum};
 
 use super::accept::read_lock;
-use super::audits::{AuditStatus, Audits, Date, Missing, subjects};
+use super::audits::{Audit, AuditStatus, Audits, Date, Missing, subjects};
+use super::moved::{Comparison, Former};
 use super::{access_args, output, program, schemas};
-use crate::{hint_audits, left_out_audits, lock_file, plan, tables, vectors_file};
+use crate::{hint_audits, left_out_audits, lock_file, plan, tables, vectors_file, violations};
 
+mod authors;
 mod outcome;
 
 use outcome::{Counts, Outcome};
@@ -31,6 +33,10 @@ pub(super) struct VerifyArgs {
     /// Start no source. This is always so; the option states it.
     #[arg(long)]
     offline: bool,
+    /// Refuse a tool whose audits are by authors of the commits that brought it into the lock. Needs the whole history in
+    /// git.
+    #[arg(long)]
+    require_other_author: bool,
     /// A broker that must have this catalog compiled in; it is only run with `--version`.
     #[arg(long, value_name = "FILE")]
     binary: Option<PathBuf>,
@@ -92,6 +98,9 @@ fn verify(args: &VerifyArgs) -> Outcome {
     }
     if let (Some(config), Some(lock), Some(audits)) = (&config, &lock, &audits) {
         signed(&mut outcome, config, lock, audits, path);
+        if args.require_other_author {
+            authors::check(&mut outcome, lock, audits, path, config.audits_required);
+        }
     }
     outcome
 }
@@ -123,6 +132,13 @@ fn documents(outcome: &mut Outcome, config: &Config, lock: &Lock, path: &Path) {
         }
     }
     outcome.problems.extend(open);
+    let refused = violations::check(&lock.sources, path, &path.to_string_lossy());
+    // Of an audits file that is not valid, every problem is reported once.
+    let refused = refused
+        .into_iter()
+        .filter(|one| !outcome.problems.contains(one));
+    let refused: Vec<_> = refused.collect();
+    outcome.problems.extend(refused);
     let refused = schemas::refused(&lock.sources).into_iter();
     let mut problems: Vec<_> = refused.map(|tool| tool.problem).collect();
     problems.extend(schemas::check_examples(config, &lock.sources));
@@ -219,7 +235,11 @@ fn signed(outcome: &mut Outcome, config: &Config, lock: &Lock, audits: &Audits, 
     let today = Date::today();
     let all = subjects(lock);
     let of = all.len();
-    let standings = || all.iter().map(|subject| audits.status(subject, today));
+    let needed = config.audits_required;
+    let standings = || {
+        all.iter()
+            .map(|subject| audits.status(subject, today, needed))
+    };
     let audited = standings()
         .filter(|one| *one == AuditStatus::Audited)
         .count();
@@ -227,7 +247,7 @@ fn signed(outcome: &mut Outcome, config: &Config, lock: &Lock, audits: &Audits, 
         .filter(|one| matches!(one, AuditStatus::Exempt(_)))
         .count();
     let counts = Counts {
-        required: config.audits_required,
+        people: needed,
         audited,
         exempt,
         of,
@@ -235,14 +255,66 @@ fn signed(outcome: &mut Outcome, config: &Config, lock: &Lock, audits: &Audits, 
     outcome.holds("audits", counts.to_string());
     outcome.audits = Some(counts);
     outcome.problems.extend(audits.stale(lock));
-    if config.audits_required {
-        let missing = audits.missing(lock, today);
-        let problems = missing.iter().map(|one| problem_of(one, path));
+    let violations = audits.violations();
+    outcome.problems.extend(violations.unmatched(lock));
+    if violations.len() > 0 && violations.refused(&lock.sources, "").is_empty() {
+        let entries = counted(violations.len(), "violation");
+        outcome.holds("refused", format!("nothing in the lock, by {entries}"));
+    }
+    if needed > 0 {
+        let missing = audits.missing(lock, today, needed);
+        let former = Former::new(config, Some(lock), path, None);
+        let problems = missing.iter().map(|one| {
+            let moved = moved_from(one, audits, &former, today);
+            problem_of(one, path, moved)
+        });
         outcome.problems.extend(problems);
     }
 }
 
-fn problem_of(missing: &Missing<'_>, config: &Path) -> Diagnostic {
+/// An audit of the same bytes at another path.
+enum MovedFrom {
+    /// The source there is the same.
+    Same(Audit),
+    /// The source there is not known here.
+    Unknown(Audit),
+}
+
+/// Finds an audit of the same bytes at a path that the source had before.
+fn moved_from(
+    missing: &Missing<'_>,
+    audits: &Audits,
+    former: &Former<'_>,
+    today: Date,
+) -> Option<MovedFrom> {
+    let mut unknown = None;
+    for audit in audits.at_other_paths(&missing.subject, today) {
+        match former.compare(&audit.source, &missing.subject.source.path)? {
+            Comparison::Same => return Some(MovedFrom::Same(audit.clone())),
+            Comparison::Other { .. } => {}
+            Comparison::Unknown(_) => unknown = unknown.or(Some(audit)),
+        }
+    }
+    unknown.cloned().map(MovedFrom::Unknown)
+}
+
+/// The remedy for a node that was moved.
+fn moved_help(moved: &MovedFrom, to: &NodePath, config: &str) -> String {
+    let (MovedFrom::Same(audit) | MovedFrom::Unknown(audit)) = moved;
+    let who = shown_line(&audit.who, 80);
+    let (from, date) = (&audit.source, audit.date);
+    let carry = format!("broker-gen accept --config {config} --moved {from} {to}");
+    match moved {
+        MovedFrom::Same(_) => format!(
+            "The audit of {who} on {date} at `{from}` is of the same bytes of the same source: `{carry}` carries it over. Otherwise: "
+        ),
+        MovedFrom::Unknown(_) => format!(
+            "The audit of {who} on {date} at `{from}` is of the same bytes: if the node was moved, `{carry} --baseline git:REV` carries it over, with a commit whose lock has `{from}`. Otherwise: "
+        ),
+    }
+}
+
+fn problem_of(missing: &Missing<'_>, config: &Path, moved: Option<MovedFrom>) -> Diagnostic {
     let subject = &missing.subject;
     let message = format!(
         "`{}` has no valid audit: {}; its digest is {}",
@@ -259,8 +331,10 @@ fn problem_of(missing: &Missing<'_>, config: &Path) -> Diagnostic {
         Some(tool) => accept.push_str(&format!(" --tool {}", shell_word(tool))),
         None => accept.push_str(" --itself"),
     }
+    let moved = moved.map(|moved| moved_help(&moved, &subject.source.path, &config));
     let help = format!(
-        "Run `broker-gen review --config {config}`, or, after you have read it elsewhere, `{}`; commit the audits.",
+        "{}Run `broker-gen review --config {config}`, or, after you have read it elsewhere, `{}`; commit the audits.",
+        moved.unwrap_or_default(),
         shown_line(&accept, 400)
     );
     Diagnostic::error(DiagnosticCode::AuditMissing, message).help(help)

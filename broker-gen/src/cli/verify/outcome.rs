@@ -25,7 +25,8 @@ pub(super) struct Outcome {
 /// The audit status of the lock.
 #[derive(Debug)]
 pub(super) struct Counts {
-    pub(super) required: bool,
+    /// The number of people who must have audited a tool; 0 if the config requires no audits.
+    pub(super) people: u8,
     pub(super) audited: usize,
     pub(super) exempt: usize,
     pub(super) of: usize,
@@ -85,7 +86,8 @@ impl Outcome {
             "catalog_digest": self.catalog_digest,
             "holds": self.holds.iter().map(|(what, _)| *what).collect::<Vec<_>>(),
             "audits": self.audits.as_ref().map(|counts| json!({
-                "required": counts.required,
+                "required": counts.people > 0,
+                "people": counts.people,
                 "audited": counts.audited,
                 "exempt": counts.exempt,
                 "of": counts.of,
@@ -101,8 +103,10 @@ impl std::fmt::Display for Counts {
         if self.exempt > 0 {
             write!(f, " and {} exempt", self.exempt)?;
         }
-        if !self.required {
-            write!(f, ", which the config does not require")?;
+        match self.people {
+            0 => write!(f, ", which the config does not require")?,
+            1 => {}
+            people => write!(f, ", each by {people} people")?,
         }
         Ok(())
     }

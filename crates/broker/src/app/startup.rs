@@ -171,7 +171,7 @@ impl<'a> Startup<'a> {
             .start_defaults(start_defaults(
                 self.cli.is_stdio(),
                 self.origin,
-                settings.config.audits_required,
+                settings.config.audits_required > 0,
             ))
             .embedder(self.view.embedder)
     }

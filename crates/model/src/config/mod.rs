@@ -84,8 +84,9 @@ pub struct Config {
     pub limits: Limits,
     /// Whether Rust types are generated, unless a source says otherwise.
     pub types: bool,
-    /// Whether `verify` refuses a lock with tools that have no audit. Changes no catalog and no digest.
-    pub audits_required: bool,
+    /// The number of people who must have accepted a tool, or `verify` refuses its lock; 0 for none. Changes no catalog and
+    /// no digest.
+    pub audits_required: u8,
     /// The reaction of a running broker to drift of class `text`, unless a source sets its own; see
     /// [`Config::text_drift`].
     pub on_text_drift: Option<TextDrift>,

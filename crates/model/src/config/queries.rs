@@ -70,7 +70,7 @@ impl Config {
     /// the config sets one, changed texts are withdrawn if the config requires audits of every tool, or if
     /// the source is a URL: its operator changes it without an update on this machine.
     pub fn text_drift(&self, source: &Source) -> TextDrift {
-        let default = match (self.audits_required, &source.endpoint) {
+        let default = match (self.audits_required > 0, &source.endpoint) {
             (true, _) | (_, Endpoint::Http(_)) => TextDrift::Withdraw,
             (false, Endpoint::Process(_)) => TextDrift::Serve,
         };

@@ -16,6 +16,9 @@ use crate::diagnostic::Diagnostic;
 use crate::path::NodePath;
 use crate::trust::SensitiveNames;
 
+/// The number of people who may be required to accept a tool.
+const AUDITORS: RangeInclusive<u64> = 1..=10;
+
 const LIMIT_BYTES: RangeInclusive<u64> = 1024..=1 << 30;
 /// A quarter of the smallest budget covers the largest request under the default limits.
 const MEMORY_BYTES: RangeInclusive<u64> = 16 << 20..=1 << 40;
@@ -70,7 +73,7 @@ fn top(findings: &mut Findings<'_>, cursor: &Cursor<'_>, file: &str, text: &str)
         disabled: Vec::new(),
         limits: Limits::default(),
         types,
-        audits_required: false,
+        audits_required: 0,
         on_text_drift: None,
         on_unreachable: None,
         on_drift: None,
@@ -108,7 +111,7 @@ fn top(findings: &mut Findings<'_>, cursor: &Cursor<'_>, file: &str, text: &str)
                 config.allowed_origins = lists::allowed_origins(findings, &value);
             }
             "audits_required" => {
-                config.audits_required = fields::boolean(findings, &value).unwrap_or_default();
+                config.audits_required = audits_required(findings, &value).unwrap_or_default();
             }
             "on_text_drift" => config.on_text_drift = source::text_drift(findings, &value),
             "on_unreachable" => config.on_unreachable = source::unreachable(findings, &value),
@@ -223,6 +226,22 @@ fn shape(findings: &mut Findings<'_>, cursor: &Cursor<'_>, members: &[Member]) -
             let message = format!("the config has neither `tree` nor `mcpServers`; {EXPECTED}");
             findings.add(cursor, Diagnostic::error(Code::ConfigShape, message));
             Shape::Unclear
+        }
+    }
+}
+
+/// The number of people who must have accepted a tool: `true` is one.
+fn audits_required(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Option<u8> {
+    match &cursor.value.data {
+        Data::Bool(is_required) => Some(u8::from(*is_required)),
+        Data::Number(_) => {
+            let people = fields::integer(findings, cursor, AUDITORS)?;
+            u8::try_from(people).ok()
+        }
+        _ => {
+            let expected = "true, false, or a number of people from 1 to 10";
+            fields::wrong_type(findings, cursor, expected);
+            None
         }
     }
 }

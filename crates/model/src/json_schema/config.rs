@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::access::{Access, Hints};
 use super::identities::Identities;
-use super::start::{SchemaPolicy, StartDrift, TextDrift, Unreachable};
+use super::start::{AuditsRequired, SchemaPolicy, StartDrift, TextDrift, Unreachable};
 use super::surfaces::{Mcp, Surfaces};
 
 /// A config of mcp-broker: a tree of nodes with servers, or the `mcpServers` of other clients.
@@ -29,8 +29,9 @@ pub(super) struct TreeConfig {
     tree: Tree,
     /// Whether Rust types are generated, unless a source says otherwise. Default: true.
     types: Option<bool>,
-    /// Whether `broker-gen verify` refuses a lock with tools that have no audit. Default: false.
-    audits_required: Option<bool>,
+    /// Whether `broker-gen verify` refuses a lock with tools that have no audit, or the number of people who must have
+    /// accepted each tool; true is 1. Default: false.
+    audits_required: Option<AuditsRequired>,
     /// The reaction of a running broker to a tool of which only texts changed: `serve` it with the reviewed
     /// text, or `withdraw` it. Default: `serve`; `withdraw` with `audits_required`.
     on_text_drift: Option<TextDrift>,
@@ -80,8 +81,9 @@ pub(super) struct ServersConfig {
     mcp_servers: BTreeMap<String, Source>,
     /// Whether Rust types are generated, unless a source says otherwise. Default: true.
     types: Option<bool>,
-    /// Whether `broker-gen verify` refuses a lock with tools that have no audit. Default: false.
-    audits_required: Option<bool>,
+    /// Whether `broker-gen verify` refuses a lock with tools that have no audit, or the number of people who must have
+    /// accepted each tool; true is 1. Default: false.
+    audits_required: Option<AuditsRequired>,
     /// The reaction of a running broker to a tool of which only texts changed: `serve` it with the reviewed
     /// text, or `withdraw` it. Default: `serve`; `withdraw` with `audits_required`.
     on_text_drift: Option<TextDrift>,

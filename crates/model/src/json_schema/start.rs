@@ -1,4 +1,4 @@
-//! The reactions of a lock and of a broker to what is not sound, differs from the lock or cannot be reached.
+//! The reactions of a lock and of a broker to what is not sound, is not audited, differs from the lock or cannot be reached.
 
 use schemars::JsonSchema;
 
@@ -27,4 +27,12 @@ pub(super) enum SchemaPolicy {
 pub(super) enum Unreachable {
     Refuse,
     Serve,
+}
+
+/// Whether every tool needs an audit, or the number of people who must have accepted it.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+pub(super) enum AuditsRequired {
+    Whether(bool),
+    People(#[schemars(range(min = 1, max = 10))] u8),
 }

@@ -128,6 +128,32 @@ impl SourceSettings {
     }
 }
 
+impl EndpointSettings {
+    /// Whether both reach the same server: the same words of the command, or the same URL with the same header names.
+    pub fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Process(one), Self::Process(other)) => one.is_same(other),
+            (Self::Http(one), Self::Http(other)) => {
+                one.url.is_same_text(&other.url) && one.header_names == other.header_names
+            }
+            (Self::Process(_), Self::Http(_)) | (Self::Http(_), Self::Process(_)) => false,
+        }
+    }
+}
+
+/// One line for people.
+impl fmt::Display for EndpointSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Process(command) => {
+                let words: Vec<_> = command.words().iter().map(Word::to_string).collect();
+                f.write_str(&shown_line(&words.join(" "), MAX_SHOWN_CHARS))
+            }
+            Self::Http(http) => write!(f, "{}", http.url),
+        }
+    }
+}
+
 impl HttpSettings {
     fn of(http: &HttpEndpoint) -> Self {
         // As in the digest, so that another value of a secret changes neither.
@@ -163,6 +189,15 @@ impl Command {
         match self {
             Self::Direct(words) | Self::Shell(ShellCommand { shell: words }) => words,
         }
+    }
+
+    /// Whether both are the same words, run in the same way.
+    fn is_same(&self, other: &Self) -> bool {
+        let (one, two) = (self.words(), other.words());
+        let mut pairs = one.iter().zip(two);
+        self.is_shell() == other.is_shell()
+            && one.len() == two.len()
+            && pairs.all(|(one, two)| one.is_same_text(two))
     }
 
     /// Whether a shell runs it.

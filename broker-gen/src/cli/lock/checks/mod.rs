@@ -14,6 +14,7 @@ mod names;
 mod package;
 mod schemas;
 mod secrets;
+pub(super) mod violations;
 
 /// A check of a draft.
 pub(in crate::cli) struct Check {
@@ -66,6 +67,7 @@ impl Check {
 /// Every check, in the order in which they run: each sees the draft without the parts that the ones before left out.
 /// Reasons and findings show texts of tools, so tools with secrets are left out first.
 pub(in crate::cli) const CHECKS: &[Check] = &[
+    Check::of_listing("violations", violations::check),
     Check::of_files("package", package::check),
     Check::of_listing("secrets", secrets::check),
     Check::of_listing("schemas", schemas::check),

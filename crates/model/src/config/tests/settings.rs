@@ -11,12 +11,23 @@ use crate::config::{
 #[test]
 fn config_audits_required_is_not_in_the_digest() {
     let of = |member: &str| parse(&format!(r#"{{"tree":[]{member}}}"#)).config;
-    let (without, with) = (of(""), of(r#","audits_required":true"#));
-    assert!(!without.audits_required && with.audits_required);
-    assert!(!of(r#","audits_required":false"#).audits_required);
-    assert_eq!(without.digest(), with.digest());
-    let found = only(r#"{"tree":[],"audits_required":1}"#);
-    assert_eq!(found.code, Code::ConfigType);
+    let without = of("");
+    for (value, people) in [("false", 0), ("true", 1), ("1", 1), ("2", 2), ("10", 10)] {
+        let with = of(&format!(r#","audits_required":{value}"#));
+        assert_eq!(with.audits_required, people, "{value}");
+        assert_eq!(without.digest(), with.digest());
+    }
+    for (value, code) in [
+        ("0", Code::ConfigRange),
+        ("11", Code::ConfigRange),
+        ("1.5", Code::ConfigRange),
+        ("-1", Code::ConfigRange),
+        ("\"2\"", Code::ConfigType),
+        ("null", Code::ConfigType),
+    ] {
+        let found = only(&format!(r#"{{"tree":[],"audits_required":{value}}}"#));
+        assert_eq!(found.code, code, "{value}");
+    }
 }
 
 #[test]

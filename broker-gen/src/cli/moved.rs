@@ -1,0 +1,115 @@
+//! Whether a source is one that had another path before: both are reached in the same way. The former one is that of
+//! the config, else of the lock, else of a baseline, which is only read if it is needed.
+
+use std::cell::OnceCell;
+use std::path::Path;
+
+use broker_model::NodePath;
+use broker_model::config::Config;
+use broker_model::lock::{EndpointSettings, Lock, LockedSource};
+
+use super::baseline::read_baseline;
+use crate::settings::endpoint_of;
+
+/// The default baseline.
+pub(super) const LAST_COMMIT: &str = "git:HEAD";
+
+/// The places in which a former source is looked for.
+pub(super) struct Former<'a> {
+    config: &'a Config,
+    lock: Option<&'a Lock>,
+    file: &'a Path,
+    /// The baseline of the command line, which is asked before the lock.
+    said: Option<&'a str>,
+    baseline: OnceCell<Result<Option<Lock>, String>>,
+}
+
+/// The source of a former path compared with that of a path of the config.
+#[derive(Debug)]
+pub(super) enum Comparison {
+    /// Both are reached in the same way.
+    Same,
+    /// They are not.
+    Other {
+        old: Box<EndpointSettings>,
+        new: Box<EndpointSettings>,
+    },
+    /// The former one is unknown, with the reason.
+    Unknown(String),
+}
+
+impl<'a> Former<'a> {
+    /// Looks in a config, its lock, and the baseline `said`, by default the last commit.
+    pub(super) fn new(
+        config: &'a Config,
+        lock: Option<&'a Lock>,
+        file: &'a Path,
+        said: Option<&'a str>,
+    ) -> Self {
+        Self {
+            config,
+            lock,
+            file,
+            said,
+            baseline: OnceCell::new(),
+        }
+    }
+
+    /// Compares the source that had the path `old` with the one that has the path `new` in the config. Returns `None` if
+    /// the config does not have `new`.
+    pub(super) fn compare(&self, old: &NodePath, new: &NodePath) -> Option<Comparison> {
+        let new = endpoint_of(self.config, self.config.source(new)?);
+        Some(match self.endpoint(old) {
+            Ok(old) if old.is_same(&new) => Comparison::Same,
+            Ok(old) => Comparison::Other {
+                old: Box::new(old),
+                new: Box::new(new),
+            },
+            Err(reason) => Comparison::Unknown(reason),
+        })
+    }
+
+    /// The locked state of a former source, of the first place that has it.
+    pub(super) fn locked(&self, path: &NodePath) -> Result<&LockedSource, String> {
+        let lock = self.lock.filter(|_| self.said.is_none());
+        let locked = lock.and_then(|lock| lock.source(path.as_str()));
+        if let Some(locked) = locked {
+            return Ok(locked);
+        }
+        let name = self.said.unwrap_or(LAST_COMMIT);
+        let baseline = self.baseline()?;
+        let missing = || match self.said {
+            Some(_) => format!("`{name}` does not have the source `{path}`"),
+            None => format!("neither the config nor the lock nor `{name}` has the source `{path}`"),
+        };
+        baseline
+            .and_then(|lock| lock.source(path.as_str()))
+            .ok_or_else(missing)
+    }
+
+    fn endpoint(&self, path: &NodePath) -> Result<EndpointSettings, String> {
+        if let Some(source) = self.config.source(path) {
+            return Ok(endpoint_of(self.config, source));
+        }
+        let locked = self.locked(path)?;
+        let settings = locked.settings.as_ref();
+        let endpoint = settings.map(|settings| settings.endpoint.clone());
+        endpoint.ok_or_else(|| {
+            format!("the lock that has the source `{path}` is of version 1 and has no commands")
+        })
+    }
+
+    fn baseline(&self) -> Result<Option<&Lock>, String> {
+        let read = self.baseline.get_or_init(|| {
+            let name = self.said.unwrap_or(LAST_COMMIT);
+            read_baseline(name, self.file).map_err(|problems| {
+                let messages: Vec<_> = problems.into_iter().map(|one| one.message).collect();
+                messages.join("; ")
+            })
+        });
+        match read {
+            Ok(lock) => Ok(lock.as_ref()),
+            Err(problem) => Err(problem.clone()),
+        }
+    }
+}
