@@ -66,6 +66,16 @@ pub fn explain(start: FailedStart<'_>, doctor: &str) -> Explanation {
     };
     // The remedies of causes name the program that is installed with a broker.
     remedy = remedy.replace("`mcp-broker doctor`", &format!("`{doctor}`"));
+    let empty = &start.failure.empty_variables;
+    if !empty.is_empty() && !is_about_variable {
+        let (value, names) = match empty.len() {
+            1 => ("a value", "that variable"),
+            _ => ("values", "those variables"),
+        };
+        remedy = format!(
+            "Give {names} {value}. In CI, runs for forks and bots get empty secrets: leave such runs out. Otherwise: {remedy}"
+        );
+    }
     if !start.withheld.is_empty() && !is_about_variable {
         remedy.push_str(
             " If it needs a variable that was not passed on, name it in `env` or `inherit_env`.",

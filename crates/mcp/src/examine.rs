@@ -14,6 +14,7 @@ use crate::failure::SourceFailure;
 use crate::link::Carrier;
 use crate::session::{Opening, Session};
 use crate::spec::SourceSpec;
+use crate::startup;
 use crate::status::Counters;
 use broker_process::{StderrTail, StopDeadline};
 
@@ -61,7 +62,12 @@ impl ServerExam {
                 let era = session.era();
                 carrier = Some(session.carrier());
                 session.stop().await;
-                (snapshot.map(|snapshot| (era, snapshot)), took)
+                let outcome = snapshot.map(|snapshot| (era, snapshot));
+                let outcome = outcome.map_err(|mut failure| {
+                    startup::name_empty(&mut failure, spec);
+                    failure
+                });
+                (outcome, took)
             }
             Err(failure) => (Err(failure), started.elapsed()),
         };

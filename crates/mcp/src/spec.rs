@@ -44,6 +44,8 @@ pub struct SourceSpec {
     pub redactor: Redactor,
     /// Names of variables that the child does not inherit and that may explain a failed start.
     pub withheld: Vec<String>,
+    /// Names of variables of its config that are set and empty, which may explain a failed start.
+    pub empty_variables: Vec<String>,
     /// The budget to which the lines of its process are charged.
     pub memory: MemoryBudget,
     /// Limits that it shares with the other sources of its broker.

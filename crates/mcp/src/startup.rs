@@ -11,6 +11,8 @@ use broker_process::StderrTail;
 
 /// The maximum total time of a start that makes progress, as a multiple of its timeout.
 const MAX_TIMEOUT_FACTOR: u32 = 3;
+/// The maximum number of variables that a message names.
+const MAX_NAMES: usize = 8;
 /// Output on stderr within this time counts as progress.
 const ACTIVITY_TIMEOUT: Duration = Duration::from_secs(15);
 
@@ -121,6 +123,42 @@ pub(crate) fn explain_exit(failure: &mut SourceFailure, tail: &StderrTail) {
     }
 }
 
+/// Names the variables of the config that are set and empty if the server refused the credentials or ended: CI gives
+/// empty secrets to the runs of forks and bots.
+pub(crate) fn name_empty(failure: &mut SourceFailure, spec: &SourceSpec) {
+    let may_explain = matches!(
+        failure.cause,
+        SourceCause::NeedsAuth | SourceCause::ExitBeforeReady
+    );
+    if !may_explain || spec.empty_variables.is_empty() || !failure.empty_variables.is_empty() {
+        return;
+    }
+    failure.empty_variables.clone_from(&spec.empty_variables);
+    let verb = if spec.empty_variables.len() == 1 {
+        "is"
+    } else {
+        "are"
+    };
+    failure.message = format!(
+        "{}; {} of its config {verb} set and empty",
+        failure.message,
+        names(&spec.empty_variables)
+    );
+}
+
+/// At most [`MAX_NAMES`] names, for a message.
+fn names(all: &[String]) -> String {
+    let shown: Vec<_> = all
+        .iter()
+        .take(MAX_NAMES)
+        .map(|name| format!("`{name}`"))
+        .collect();
+    match all.len().saturating_sub(MAX_NAMES) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
 /// Completes the message of a failed start: an exit becomes an exit before it was ready, and variables
 /// that the child did not inherit are named. `noise` are the lines of the server that are not messages.
 pub(crate) fn explain(
@@ -130,18 +168,14 @@ pub(crate) fn explain(
     noise: Vec<String>,
 ) -> SourceFailure {
     explain_exit(&mut failure, tail);
+    name_empty(&mut failure, spec);
     let said = |line: String| format!("it wrote a line that is not a message: {line}").into();
     failure.said = failure.said.or_else(|| noise.into_iter().next().map(said));
     if !spec.withheld.is_empty() && failure.cause != SourceCause::Stopped {
-        let names: Vec<_> = spec
-            .withheld
-            .iter()
-            .map(|name| format!("`{name}`"))
-            .collect();
         failure.message = format!(
             "{}; these variables were not passed on: {}",
             failure.message,
-            names.join(", ")
+            names(&spec.withheld)
         );
     }
     failure
