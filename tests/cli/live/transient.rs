@@ -1,6 +1,7 @@
 //! Servers whose start fails once or always in the era of the lock: they are tried once more in it, and the reason is the
 //! failure in it.
 
+use harness::figure::Watch;
 use harness::{Bench, HttpSources, Output, contains, http_script};
 use serde_json::{Value, json};
 
@@ -182,4 +183,27 @@ fn pause_beyond_the_startup_timeout_is_refused_with_its_figure() {
         );
         assert_eq!(openings(&sources) - before, 1, "{given}");
     }
+}
+
+#[test]
+fn second_try_that_hangs_ends_with_the_time_of_the_first() {
+    let sources = failing("legacy", &json!("hang"), u64::MAX, 3);
+    let post = json!({"http_method": "POST"});
+    let rules = json!([
+        {"on": post, "nth": 1, "do": busy(503, Some("1"))},
+        {"on": post, "do": "hang"},
+    ]);
+    sources
+        .chaos
+        .script("a", &http_script("legacy", &json!({ "rules": rules })));
+    let watch = Watch::start();
+    let checked = sources.verb("check", &[]).output();
+    let took = watch.passed();
+    assert_eq!(checked.code, Some(4), "{}", checked.stderr);
+    // Two tries of 3 s each would take more.
+    assert!(took.as_secs_f64() < 5.5, "{took:?}");
+    contains(
+        &shown(&checked),
+        &["HTTP status 503", "a second try got no answer within 3 s"],
+    );
 }

@@ -1,6 +1,7 @@
 //! A broker whose source dies at its start: it is tried once more in the era of the lock before the start is refused.
 
-use harness::{Broker, Chaos, Run, access, binary, contains};
+use harness::figure::Watch;
+use harness::{Broker, Chaos, HttpSources, Run, access, binary, contains, http_script, wait_until};
 use serde_json::json;
 
 /// A server that crashes at its first starts; `crashes` has their number.
@@ -64,4 +65,31 @@ fn source_that_always_dies_refuses_the_start_with_its_last_line() {
         assert!(!ended.stderr.contains("-32601"), "{era}: {}", ended.stderr);
         assert_eq!(starts(&chaos), 2, "{era}");
     }
+}
+
+#[test]
+fn stop_in_the_pause_before_the_second_try_ends_it_at_once() {
+    let sources = HttpSources::with(&http_script("legacy", &json!({})), |config| {
+        for node in config["tree"].as_array_mut().expect("a list") {
+            node["source"]["startup_timeout"] = json!(600);
+        }
+    });
+    sources.lock();
+    let opening = json!({"rpc_method": "initialize"});
+    let before = sources.chaos.requests("a", &opening).len();
+    let fault = json!({"status": 503, "headers": {"Retry-After": "300"}});
+    let rules = json!([{"on": {"method": "initialize"}, "do": fault}]);
+    sources
+        .chaos
+        .script("a", &http_script("legacy", &json!({ "rules": rules })));
+    let broker = Broker::start(sources.verb("serve", &["127.0.0.1:0"]));
+    sources.chaos.await_requests("a", &opening, before + 1);
+    wait_until("the other source is there", || {
+        broker.source("/b")["state"] == "ready"
+    });
+    assert_eq!(broker.source("/a")["state"], "starting");
+    let watch = Watch::start();
+    broker.terminate();
+    assert!(watch.passed().as_secs() < 10, "{:?}", watch.passed());
+    assert_eq!(sources.chaos.requests("a", &opening).len(), before + 1);
 }
