@@ -96,6 +96,7 @@ impl FailedSource {
             failure: &self.failure,
             program,
             withheld: spec.map_or(&[], |spec| spec.withheld.as_slice()),
+            empty_variables: spec.map_or(&[], |spec| spec.empty_variables.as_slice()),
             stderr: &self.stderr,
             stdout: &self.noise,
         };

@@ -7,8 +7,8 @@ use broker_wire::Era;
 pub struct EraHint {
     /// The era that is asked for first.
     pub(crate) first: Era,
-    /// The era in which the source has answered before. A failure that may pass, like a crash, is no reason to ask for
-    /// another one.
+    /// The era in which the source has answered before. After a failure that may pass, like a crash, the start does not
+    /// ask for another one.
     pub(crate) known: Option<Era>,
 }
 

@@ -29,8 +29,6 @@ pub struct SourceFailure {
     pub retry_after: Option<Duration>,
     /// The status with which a server over HTTP refused the handshake.
     pub http_status: Option<u16>,
-    /// Names of variables of the config that are set and empty, if they may be the reason. `message` has them.
-    pub empty_variables: Vec<String>,
     /// A text of the server, redacted and printable. Over HTTP it is the demands with which the server refused the
     /// credentials. Over stdio it is the first line of the start that is not a message. Only `doctor`, `lock` and the
     /// log show it.
@@ -129,7 +127,6 @@ impl SourceFailure {
             process_stopped: false,
             retry_after: None,
             http_status: None,
-            empty_variables: Vec::new(),
             said: None,
         }
     }

@@ -130,10 +130,9 @@ pub(crate) fn name_empty(failure: &mut SourceFailure, spec: &SourceSpec) {
         failure.cause,
         SourceCause::NeedsAuth | SourceCause::ExitBeforeReady
     );
-    if !may_explain || spec.empty_variables.is_empty() || !failure.empty_variables.is_empty() {
+    if !may_explain || spec.empty_variables.is_empty() {
         return;
     }
-    failure.empty_variables.clone_from(&spec.empty_variables);
     let verb = if spec.empty_variables.len() == 1 {
         "is"
     } else {

@@ -108,7 +108,7 @@ async fn pause_beyond_the_time_of_the_start_is_refused_with_both_figures() {
         ("99999999999", Some(3600)),
         ("99999999999999999999999999", Some(3600)),
         ("Fri, 31 Dec 9999 23:59:59 GMT", Some(3600)),
-        // What is no time to come means the usual pause of 5 seconds.
+        // A time that has passed, or none, means the usual pause of 5 seconds.
         (past, None),
         ("-1", None),
         ("soon", None),
