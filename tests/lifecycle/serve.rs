@@ -12,6 +12,7 @@ mod new_lock;
 mod own_broker;
 mod refused_stdio;
 mod reload_while_starting;
+mod second_start;
 mod stale_sources;
 
 const CONFIG: &str = concat!(

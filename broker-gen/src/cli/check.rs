@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use broker_drift::{Class, LintResult, Report};
-use broker_mcp::SourceSpec;
+use broker_mcp::{EraHint, SourceSpec};
+use broker_model::config::Config;
 use broker_model::exit::Exit;
 use broker_model::lock::{Lock, LockedSource};
 use broker_model::redact::Redactor;
@@ -87,16 +88,11 @@ async fn checked(args: &ConfigArgs, strict: bool) -> Result<CheckOutcome, Vec<Di
         }
     };
     problems.show(&provenance::unpinned(&input.config, &input.specs, strict));
-    let job = |spec: SourceSpec| {
-        let revision = lock
-            .source(spec.source.as_str())
-            .map(|locked| locked.protocol_version.as_str());
-        SnapshotJob {
-            era: revision.and_then(Era::of_revision),
-            spec,
-            volatile: Vec::new(),
-            twice: false,
-        }
+    let job = |spec: SourceSpec| SnapshotJob {
+        era: era(&input.config, &lock, &spec.source),
+        spec,
+        volatile: Vec::new(),
+        twice: false,
     };
     let specs = input.specs.iter();
     let redactor = specs.fold(Redactor::default(), |known, spec| {
@@ -260,6 +256,21 @@ fn without_left_out(sources: &mut Vec<LockedSource>, lock: &Lock) {
         source
             .exposed
             .retain(|tool| !names.contains(&tool.upstream_name));
+    }
+}
+
+/// The era of the locked revision. If the config of the source has changed since, its server may be another one.
+fn era(config: &Config, lock: &Lock, path: &NodePath) -> EraHint {
+    let Some(locked) = lock.source(path.as_str()) else {
+        return EraHint::default();
+    };
+    let is_current = config
+        .source(path)
+        .is_some_and(|source| source.digest() == locked.config_digest);
+    match Era::of_revision(&locked.protocol_version) {
+        Some(era) if is_current => EraHint::known(era),
+        Some(era) => EraHint::likely(era),
+        None => EraHint::default(),
     }
 }
 

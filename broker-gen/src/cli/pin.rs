@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use broker_drift::SeenPackage;
+use broker_mcp::EraHint;
 use broker_model::config::{CommandLine, Config, Source};
 use broker_model::text::shown_line;
 use broker_model::{Diagnostic, DiagnosticCode, NodePath, text};
@@ -180,7 +181,7 @@ async fn versions(
     let specs = input.specs.iter().filter(|spec| is_asked(&spec.source));
     let jobs = specs.map(|spec| SnapshotJob {
         spec: spec.clone(),
-        era: None,
+        era: EraHint::default(),
         volatile: Vec::new(),
         twice: false,
     });

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use broker_doctor::FailedStart;
-use broker_mcp::{ServerExam, SourceFailure, SourceSpec};
+use broker_mcp::{EraHint, ServerExam, SourceFailure, SourceSpec};
 use broker_model::json::child_pointer;
 use broker_model::lock::{VOLATILE_INSTRUCTIONS, strip_volatile};
 use broker_model::snapshot::{ListedTool, Snapshot};
@@ -22,8 +22,8 @@ use super::launch_all::launch_all;
 #[derive(Clone, Debug)]
 pub(super) struct SnapshotJob {
     pub(super) spec: SourceSpec,
-    /// The protocol era to try first.
-    pub(super) era: Option<Era>,
+    /// What is known of its protocol era.
+    pub(super) era: EraHint,
     /// Members that may differ between launches.
     pub(super) volatile: Vec<String>,
     /// Launch twice, and compare.
@@ -96,6 +96,7 @@ impl FailedSource {
             failure: &self.failure,
             program,
             withheld: spec.map_or(&[], |spec| spec.withheld.as_slice()),
+            empty_variables: spec.map_or(&[], |spec| spec.empty_variables.as_slice()),
             stderr: &self.stderr,
             stdout: &self.noise,
         };
@@ -147,7 +148,7 @@ async fn take_snapshot(job: &SnapshotJob, tail: &StderrTail) -> Result<Snapshot,
     if !job.twice {
         return Ok(first);
     }
-    let era = Era::of_revision(&first.protocol_version);
+    let era = Era::of_revision(&first.protocol_version).into();
     let second = snapshot(job, era, tail).await?;
     let volatile = job.volatile.clone();
     let concurrency = &job.spec.concurrency;
@@ -173,11 +174,7 @@ pub(super) fn resume<T>(error: JoinError) -> T {
     }
 }
 
-async fn snapshot(
-    job: &SnapshotJob,
-    era: Option<Era>,
-    tail: &StderrTail,
-) -> Result<Snapshot, Failure> {
+async fn snapshot(job: &SnapshotJob, era: EraHint, tail: &StderrTail) -> Result<Snapshot, Failure> {
     let exam = ServerExam::run(&job.spec, era, tail).await;
     let (stderr, noise) = (exam.stderr, exam.noise);
     match exam.outcome {

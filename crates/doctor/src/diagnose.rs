@@ -132,6 +132,7 @@ fn of_failure(failure: &SourceFailure, started: &StartedSource, doctor: &str) ->
         failure,
         program: &started.program,
         withheld: &started.withheld,
+        empty_variables: &started.empty_variables,
         stderr: &exam.stderr,
         stdout: &exam.noise,
     };

@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 
+use broker_model::SourceCause;
 use broker_model::text::shown_line;
 
 use super::finding::Code;
@@ -66,6 +67,15 @@ pub fn explain(start: FailedStart<'_>, doctor: &str) -> Explanation {
     };
     // The remedies of causes name the program that is installed with a broker.
     remedy = remedy.replace("`mcp-broker doctor`", &format!("`{doctor}`"));
+    let may_lack_value = matches!(
+        start.failure.cause,
+        SourceCause::NeedsAuth | SourceCause::ExitBeforeReady
+    );
+    if may_lack_value && !start.empty_variables.is_empty() && !is_about_variable {
+        remedy = format!(
+            "Give each empty variable a value. In CI, runs for forks and bots get empty secrets: leave such runs out. Otherwise: {remedy}"
+        );
+    }
     if !start.withheld.is_empty() && !is_about_variable {
         remedy.push_str(
             " If it needs a variable that was not passed on, name it in `env` or `inherit_env`.",
@@ -114,7 +124,6 @@ fn names_error(line: &str) -> bool {
 mod tests {
     use super::*;
     use broker_mcp::SourceFailure;
-    use broker_model::SourceCause;
 
     fn lines(said: &[&str], failure: &SourceFailure) -> Vec<String> {
         let stderr: Vec<_> = said.iter().map(|line| (*line).to_owned()).collect();
@@ -122,6 +131,7 @@ mod tests {
             failure,
             program: "server",
             withheld: &[],
+            empty_variables: &[],
             stderr: &stderr,
             stdout: &[],
         };
@@ -135,6 +145,7 @@ mod tests {
             failure: &failure,
             program: "server",
             withheld: &[],
+            empty_variables: &[],
             stderr: &[],
             stdout: &[],
         };

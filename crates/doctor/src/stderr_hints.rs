@@ -25,6 +25,8 @@ pub struct FailedStart<'a> {
     pub program: &'a str,
     /// Variables that were not passed to it and look relevant.
     pub withheld: &'a [String],
+    /// Variables of its config that are set and empty.
+    pub empty_variables: &'a [String],
     /// The last lines on stderr, redacted and printable.
     pub stderr: &'a [String],
     /// The first lines on stdout that are not messages, redacted and printable.
@@ -238,6 +240,7 @@ mod tests {
             failure: &failure,
             program,
             withheld: &["API_TOKEN".to_owned()],
+            empty_variables: &[],
             stderr: &stderr,
             stdout: &[],
         })

@@ -9,10 +9,12 @@ use broker_wire::Era;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
+use crate::era_hint::EraHint;
 use crate::failure::SourceFailure;
 use crate::link::Carrier;
 use crate::session::{Opening, Session};
 use crate::spec::SourceSpec;
+use crate::startup;
 use crate::status::Counters;
 use broker_process::{StderrTail, StopDeadline};
 
@@ -40,27 +42,32 @@ pub struct ServerExam {
 }
 
 impl ServerExam {
-    /// Starts `spec` once, as one process, and ends it again; `era` is tried first, and stderr goes into
+    /// Starts `spec` once, as one process, and ends it again; `era` says which era is tried first, and stderr goes into
     /// `tail`. Dropping the future ends the process at once.
-    pub async fn run(spec: &SourceSpec, era: Option<Era>, tail: &StderrTail) -> Self {
+    pub async fn run(spec: &SourceSpec, era: impl Into<EraHint>, tail: &StderrTail) -> Self {
         let counters = Arc::<Counters>::default();
         let opening = Opening {
             tail,
             counters: &counters,
             tasks: &TaskTracker::new(),
             stop_deadline: &StopDeadline::never(),
-            second_process: true,
+            second_try: true,
         };
         let started = Instant::now();
         let mut carrier = None;
-        let (outcome, took) = match Session::open_supervised(spec, era, &opening).await {
+        let (outcome, took) = match Session::open_supervised(spec, era.into(), &opening).await {
             Ok(session) => {
                 let snapshot = session.snapshot().await;
                 let took = started.elapsed();
                 let era = session.era();
                 carrier = Some(session.carrier());
                 session.stop().await;
-                (snapshot.map(|snapshot| (era, snapshot)), took)
+                let outcome = snapshot.map(|snapshot| (era, snapshot));
+                let outcome = outcome.map_err(|mut failure| {
+                    startup::name_empty(&mut failure, spec);
+                    failure
+                });
+                (outcome, took)
             }
             Err(failure) => (Err(failure), started.elapsed()),
         };

@@ -2,7 +2,8 @@
 //! and that of the other era too if there is no answer in time. The first conclusive answer decides.
 //!
 //! A gateway may refuse a method that it does not know with 401, 403 or a 5xx status. So such a status is not a verdict
-//! if `server/discover` alone got it: `initialize` is tried before the start fails.
+//! if `server/discover` alone got it: `initialize` is tried before the start fails. If the era of the source is known,
+//! 429, a 5xx status and a connection that broke off are failures that may pass, and no reason to ask for the other era.
 
 #[cfg(test)]
 mod prefix_tests;
@@ -26,6 +27,7 @@ use serde_json::{Map, Value};
 use tokio::time::sleep;
 
 use crate::connection::{HttpRefusal, RawResult, RequestError, RequestKind};
+use crate::era_hint::EraHint;
 use crate::failure::SourceFailure;
 use crate::link::Link;
 use crate::request;
@@ -44,8 +46,10 @@ pub(crate) struct Negotiated {
 /// Why a handshake failed.
 #[derive(Debug)]
 pub(crate) enum HandshakeError {
-    /// The connection ended; the other era may work in a new process.
+    /// The process ended; another one may work.
     Died(SourceFailure),
+    /// A server over HTTP failed in its known era in a way that may pass.
+    Transient(SourceFailure),
     /// The server cannot be used.
     Refused(SourceFailure),
 }
@@ -55,7 +59,22 @@ impl HandshakeError {
     pub(crate) fn map(self, change: impl FnOnce(SourceFailure) -> SourceFailure) -> Self {
         match self {
             Self::Died(failure) => Self::Died(change(failure)),
+            Self::Transient(failure) => Self::Transient(change(failure)),
             Self::Refused(failure) => Self::Refused(change(failure)),
+        }
+    }
+
+    /// The failure, of any kind.
+    pub(crate) const fn failure(&self) -> &SourceFailure {
+        match self {
+            Self::Died(failure) | Self::Transient(failure) | Self::Refused(failure) => failure,
+        }
+    }
+
+    /// The failure, of any kind.
+    pub(crate) fn into_failure(self) -> SourceFailure {
+        match self {
+            Self::Died(failure) | Self::Transient(failure) | Self::Refused(failure) => failure,
         }
     }
 }
@@ -69,6 +88,8 @@ enum ProbeOutcome {
     /// The server supports the revision that it refused.
     Repeat(SourceFailure),
     Died(SourceFailure),
+    /// The server has this era, and may answer in it later.
+    Transient(SourceFailure),
     Refused(SourceFailure),
 }
 
@@ -80,17 +101,27 @@ const fn opening_method(era: Era) -> &'static str {
     }
 }
 
-/// Tries `first`, and also the other era if `both`. Has no timeout; the caller limits the time. `refusal` gets the
-/// refusal of the first era.
+/// The eras that a handshake may ask for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EraChoice {
+    pub(crate) hint: EraHint,
+    /// Whether it may ask for the era that is not the first one, too.
+    pub(crate) both: bool,
+}
+
+/// Tries the first era, and also the other one if the choice has both. Has no timeout; the caller limits the time.
+/// `refusal` gets the refusal of the first era.
 pub(crate) async fn negotiate(
     link: &Link,
-    first: Era,
-    both: bool,
+    choice: EraChoice,
     probe: Duration,
     redactor: &Redactor,
     refusal: &ProbeRefusal,
 ) -> Result<Negotiated, HandshakeError> {
-    let mut asked = Box::pin(ask(link, first, redactor));
+    let EraChoice { hint, both } = choice;
+    let first = hint.first;
+    let ask = |era| ask(link, era, hint.known, redactor);
+    let mut asked = Box::pin(ask(first));
     let early = if both {
         tokio::select! {
             biased;
@@ -104,16 +135,16 @@ pub(crate) async fn negotiate(
     let answer = match early {
         Some(ProbeOutcome::Other(failure)) if both => {
             refusal.keep(first, &failure);
-            let second = ask(link, other, redactor).await;
+            let second = ask(other).await;
             match (second, link.has_new_token()) {
                 // The first request had a token that is no longer valid, so its refusal says nothing about the era.
-                (ProbeOutcome::Other(_), true) => ask(link, first, redactor).await,
+                (ProbeOutcome::Other(_), true) => ask(first).await,
                 (second, _) => refusal.then(second),
             }
         }
         Some(answer) => answer,
         None => {
-            let mut beside = Box::pin(ask(link, other, redactor));
+            let mut beside = Box::pin(ask(other));
             tokio::select! {
                 biased;
                 answer = &mut asked => match answer {
@@ -146,6 +177,7 @@ pub(crate) async fn negotiate(
         | ProbeOutcome::Repeat(failure)
         | ProbeOutcome::Refused(failure) => Err(HandshakeError::Refused(failure)),
         ProbeOutcome::Died(failure) => Err(HandshakeError::Died(failure)),
+        ProbeOutcome::Transient(failure) => Err(HandshakeError::Transient(failure)),
     }
 }
 
@@ -158,9 +190,9 @@ const UNUSED_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 
 /// Sends the opening request of an era. A server that refuses the revision, and names the same one as supported, is
 /// asked once more.
-async fn ask(link: &Link, era: Era, redactor: &Redactor) -> ProbeOutcome {
-    match ask_once(link, era, redactor).await {
-        ProbeOutcome::Repeat(_) => match ask_once(link, era, redactor).await {
+async fn ask(link: &Link, era: Era, known: Option<Era>, redactor: &Redactor) -> ProbeOutcome {
+    match ask_once(link, era, known, redactor).await {
+        ProbeOutcome::Repeat(_) => match ask_once(link, era, known, redactor).await {
             ProbeOutcome::Repeat(failure) => ProbeOutcome::Refused(failure),
             outcome => outcome,
         },
@@ -168,7 +200,7 @@ async fn ask(link: &Link, era: Era, redactor: &Redactor) -> ProbeOutcome {
     }
 }
 
-async fn ask_once(link: &Link, era: Era, redactor: &Redactor) -> ProbeOutcome {
+async fn ask_once(link: &Link, era: Era, known: Option<Era>, redactor: &Redactor) -> ProbeOutcome {
     let line: fn(u64) -> Bytes = match era {
         Era::Modern => request::discover,
         Era::Legacy => request::initialize,
@@ -195,10 +227,12 @@ async fn ask_once(link: &Link, era: Era, redactor: &Redactor) -> ProbeOutcome {
             Era::Legacy => read_initialization(&result, redactor),
         },
         Err(RequestError::Error(error)) => read_error(era, &error, redactor),
-        Err(RequestError::Gone { failure, begun }) => read_end(era, failure, begun),
+        Err(RequestError::Gone { failure, begun }) => read_end(era, known, failure, begun),
         Err(RequestError::Http(refusal)) => match &refusal.rpc_error {
-            Some(error) => with_status(read_error(era, error, redactor), refusal.status),
-            None => read_refusal(*refusal),
+            Some(error) if !may_pass(era, known, &refusal) || is_about_method(error) => {
+                with_status(read_error(era, error, redactor), refusal.status)
+            }
+            Some(_) | None => read_refusal(era, known, *refusal),
         },
         Err(RequestError::Broken(reason)) => ProbeOutcome::Refused(refused(reason)),
         Err(RequestError::OutOfMemory) => {
@@ -214,9 +248,10 @@ async fn ask_once(link: &Link, era: Era, redactor: &Redactor) -> ProbeOutcome {
 }
 
 /// The end of the connection. Over HTTP it says nothing about the era if the request was not sent; a server that
-/// ended the connection of a request may support the other era.
-fn read_end(era: Era, failure: SourceFailure, begun: bool) -> ProbeOutcome {
+/// ended the connection of a request may support the other era, unless it is known to have this one.
+fn read_end(era: Era, known: Option<Era>, failure: SourceFailure, begun: bool) -> ProbeOutcome {
     match failure.cause {
+        SourceCause::Unreachable if begun && known == Some(era) => ProbeOutcome::Transient(failure),
         SourceCause::Unreachable if begun && era == Era::Modern => ProbeOutcome::Other(failure),
         SourceCause::Unreachable | SourceCause::TlsFailed | SourceCause::NeedsAuth => {
             ProbeOutcome::Refused(failure)
@@ -225,18 +260,40 @@ fn read_end(era: Era, failure: SourceFailure, begun: bool) -> ProbeOutcome {
     }
 }
 
-/// An HTTP error without a JSON-RPC error. A pause that the server asks for says nothing about the era.
-fn read_refusal(refusal: HttpRefusal) -> ProbeOutcome {
-    match refusal.retry_after {
-        Some(_) => ProbeOutcome::Refused(SourceFailure {
-            retry_after: refusal.retry_after,
-            ..refusal.failure
-        }),
-        None => ProbeOutcome::Other(SourceFailure {
-            http_status: Some(refusal.status),
-            ..refusal.failure
-        }),
+/// An HTTP error without a JSON-RPC error about the method. A pause that the server asks for says nothing about the era.
+fn read_refusal(era: Era, known: Option<Era>, refusal: HttpRefusal) -> ProbeOutcome {
+    let passes = may_pass(era, known, &refusal);
+    let retry_after = refusal.retry_after;
+    let failure = SourceFailure {
+        retry_after,
+        http_status: retry_after.is_none().then_some(refusal.status),
+        ..refusal.failure
+    };
+    match retry_after {
+        _ if passes => ProbeOutcome::Transient(failure),
+        Some(_) => ProbeOutcome::Refused(failure),
+        None => ProbeOutcome::Other(failure),
     }
+}
+
+/// Whether a source whose era is known may answer later: its server asks for a pause, or fails in that era.
+fn may_pass(era: Era, known: Option<Era>, refusal: &HttpRefusal) -> bool {
+    match known {
+        None => false,
+        Some(_) if refusal.retry_after.is_some() => true,
+        Some(known) => known == era && matches!(refusal.status, 429 | 500..=599),
+    }
+}
+
+/// Whether a JSON-RPC error concerns the request, so that its server would repeat it: it does not know the method, its
+/// parameters or the revision.
+fn is_about_method(error: &Bytes) -> bool {
+    let error = object(error).unwrap_or_default();
+    let code = error.get("code").and_then(Value::as_i64);
+    matches!(
+        code,
+        Some(-32602..=-32600 | UNSUPPORTED_VERSION | HEADER_MISMATCH | MISSING_CAPABILITY)
+    )
 }
 
 /// An error that may be that of a server with the older transport.

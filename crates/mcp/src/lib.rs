@@ -7,6 +7,7 @@ mod client;
 mod concurrency;
 mod connection;
 mod environment;
+mod era_hint;
 mod event_text;
 mod events;
 mod examine;
@@ -45,6 +46,7 @@ pub use client::{ClientError, ClientErrorKind, HttpClient, MCP_PATH, SESSION_HEA
 pub use concurrency::ConcurrencyLimits;
 pub use connection::RawResult;
 pub use environment::Environment;
+pub use era_hint::EraHint;
 pub use events::{CallEvent, CallEvents, LogMessage, Progress, WantedEvents};
 pub use examine::ServerExam;
 pub use failure::{CallFailure, SourceFailure};

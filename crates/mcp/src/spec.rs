@@ -44,6 +44,8 @@ pub struct SourceSpec {
     pub redactor: Redactor,
     /// Names of variables that the child does not inherit and that may explain a failed start.
     pub withheld: Vec<String>,
+    /// Names of variables of its config that are set and empty, which may explain a failed start.
+    pub empty_variables: Vec<String>,
     /// The budget to which the lines of its process are charged.
     pub memory: MemoryBudget,
     /// Limits that it shares with the other sources of its broker.
@@ -158,6 +160,8 @@ impl SourceSpec {
 pub struct Timing {
     /// The wait for an answer in the first era before the other is tried too.
     pub probe: Duration,
+    /// The pause before the second try of a start that failed in the known era, if the server asks for none.
+    pub second_try: Duration,
     /// Maximum time for a process to end after its stdin was closed.
     pub close_grace: Duration,
     /// Maximum time for it to end after SIGTERM, before SIGKILL.
@@ -194,6 +198,7 @@ impl Default for Timing {
     fn default() -> Self {
         Self {
             probe: Duration::from_secs(10),
+            second_try: Duration::from_millis(500),
             close_grace: Duration::from_secs(2),
             term_grace: Duration::from_secs(2),
             recheck_gap: Duration::from_secs(1),

@@ -11,13 +11,14 @@ use broker_process::StderrTail;
 
 /// The maximum total time of a start that makes progress, as a multiple of its timeout.
 const MAX_TIMEOUT_FACTOR: u32 = 3;
+/// The maximum number of variables that a message names.
+const MAX_NAMES: usize = 8;
 /// Output on stderr within this time counts as progress.
 const ACTIVITY_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Returns when a start has timed out. While there is output on stderr, an installer may be running,
-/// and ending it would discard its work.
-pub(crate) async fn expired(base: Duration, tail: &StderrTail) -> SourceFailure {
-    let start = Instant::now();
+/// Returns when a start that began at `start` has timed out. While there is output on stderr, an installer may be
+/// running, and ending it would discard its work.
+pub(crate) async fn expired(start: Instant, base: Duration, tail: &StderrTail) -> SourceFailure {
     let last = start + base * MAX_TIMEOUT_FACTOR;
     let window = ACTIVITY_TIMEOUT.min(base / 2);
     let mut deadline = start + base;
@@ -53,14 +54,56 @@ pub(crate) fn name_stop(mut failure: SourceFailure, pid: Option<u32>) -> SourceF
     failure
 }
 
-/// Completes the message of a failed start: an exit becomes an exit before it was ready, and variables
-/// that the child did not inherit are named. `noise` are the lines of the server that are not messages.
-pub(crate) fn explain(
-    mut failure: SourceFailure,
+/// The pause before the second try of a start that began at `began`: the one that the server asks for, or a short one.
+/// Fails with the failure of the first try if the time of the start ends before.
+pub(crate) fn pause_before_second(
+    first: &SourceFailure,
     spec: &SourceSpec,
-    tail: &StderrTail,
-    noise: Vec<String>,
-) -> SourceFailure {
+    began: Instant,
+) -> Result<Duration, SourceFailure> {
+    let pause = first.retry_after.unwrap_or(spec.timing.second_try);
+    let rest = spec.startup_timeout.saturating_sub(began.elapsed());
+    if pause < rest {
+        return Ok(pause);
+    }
+    let mut failure = first.clone();
+    if first.retry_after.is_some() {
+        failure.message = format!(
+            "{}; another try is due in {} s (`Retry-After`, or what is usual without it), and `startup_timeout` is {} s",
+            failure.message,
+            pause.as_secs(),
+            spec.startup_timeout.as_secs(),
+        );
+    }
+    Err(failure)
+}
+
+/// The failure of a start of two tries. A second try that got no answer in the rest of the time says less than the first.
+pub(crate) fn name_first(second: SourceFailure, first: SourceFailure) -> SourceFailure {
+    if second.cause == SourceCause::StartupTimeout {
+        return SourceFailure {
+            message: format!(
+                "{}; after that, a second try got {}",
+                first.message, second.message
+            ),
+            process_stopped: second.process_stopped,
+            ..first
+        };
+    }
+    if second.message == first.message {
+        return second;
+    }
+    SourceFailure {
+        message: format!(
+            "{}; before that, a first try failed: {}",
+            second.message, first.message
+        ),
+        ..second
+    }
+}
+
+/// Makes an exit one before the server was ready, with its last words.
+pub(crate) fn explain_exit(failure: &mut SourceFailure, tail: &StderrTail) {
     if failure.cause == SourceCause::Exited {
         failure.cause = SourceCause::ExitBeforeReady;
         let clean = failure.exit.is_some_and(|exit| exit.code == Some(0));
@@ -78,18 +121,60 @@ pub(crate) fn explain(
             );
         }
     }
+}
+
+/// Names the variables of the config that are set and empty if the server refused the credentials or ended: CI gives
+/// empty secrets to the runs of forks and bots.
+pub(crate) fn name_empty(failure: &mut SourceFailure, spec: &SourceSpec) {
+    let may_explain = matches!(
+        failure.cause,
+        SourceCause::NeedsAuth | SourceCause::ExitBeforeReady
+    );
+    if !may_explain || spec.empty_variables.is_empty() {
+        return;
+    }
+    let verb = if spec.empty_variables.len() == 1 {
+        "is"
+    } else {
+        "are"
+    };
+    failure.message = format!(
+        "{}; {} of its config {verb} set and empty",
+        failure.message,
+        names(&spec.empty_variables)
+    );
+}
+
+/// At most [`MAX_NAMES`] names, for a message.
+fn names(all: &[String]) -> String {
+    let shown: Vec<_> = all
+        .iter()
+        .take(MAX_NAMES)
+        .map(|name| format!("`{name}`"))
+        .collect();
+    match all.len().saturating_sub(MAX_NAMES) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+/// Completes the message of a failed start: an exit becomes an exit before it was ready, and variables
+/// that the child did not inherit are named. `noise` are the lines of the server that are not messages.
+pub(crate) fn explain(
+    mut failure: SourceFailure,
+    spec: &SourceSpec,
+    tail: &StderrTail,
+    noise: Vec<String>,
+) -> SourceFailure {
+    explain_exit(&mut failure, tail);
+    name_empty(&mut failure, spec);
     let said = |line: String| format!("it wrote a line that is not a message: {line}").into();
     failure.said = failure.said.or_else(|| noise.into_iter().next().map(said));
     if !spec.withheld.is_empty() && failure.cause != SourceCause::Stopped {
-        let names: Vec<_> = spec
-            .withheld
-            .iter()
-            .map(|name| format!("`{name}`"))
-            .collect();
         failure.message = format!(
             "{}; these variables were not passed on: {}",
             failure.message,
-            names.join(", ")
+            names(&spec.withheld)
         );
     }
     failure
@@ -109,7 +194,7 @@ mod tests {
         let silent = StderrTail::new(Redactor::default());
         let base = Duration::from_millis(60);
         let start = Instant::now();
-        let failure = expired(base, &silent).await;
+        let failure = expired(start, base, &silent).await;
         assert_eq!(failure.cause, SourceCause::StartupTimeout);
         assert!(start.elapsed() >= base);
 
@@ -122,7 +207,7 @@ mod tests {
             }
         };
         tokio::select! {
-            failure = expired(base, &busy) => assert_eq!(failure.stderr.last().map(String::as_str), Some("fetching")),
+            failure = expired(start, base, &busy) => assert_eq!(failure.stderr.last().map(String::as_str), Some("fetching")),
             () = talk => {}
         }
         assert!(start.elapsed() >= base * MAX_TIMEOUT_FACTOR);

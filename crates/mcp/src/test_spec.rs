@@ -38,6 +38,7 @@ pub(crate) fn scripted_source(program: String) -> SourceSpec {
         queue: 256,
         redactor: Redactor::default(),
         withheld: Vec::new(),
+        empty_variables: Vec::new(),
         log_level: AskedLogLevel::new(),
         timing: Timing::default(),
     }

@@ -44,6 +44,7 @@ pub(crate) fn launch(
         queue: 256,
         redactor: Redactor::default(),
         withheld: Vec::new(),
+        empty_variables: Vec::new(),
         log_level: broker_mcp::AskedLogLevel::new(),
         timing,
     }

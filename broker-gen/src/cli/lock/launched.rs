@@ -1,14 +1,16 @@
 //! The launched sources: their listings become sources of the draft, or parts that the lock leaves out.
 
 use broker_drift::SeenPackage;
+use broker_mcp::EraHint;
 use broker_model::config::Source;
 use broker_model::item::ItemKind;
 use broker_model::left_out::LeftOut;
-use broker_model::lock::{LockedSource, Package};
+use broker_model::lock::{Lock, LockedSource, Package};
 use broker_model::text::{counted, shown_line};
 use broker_model::trust::HiddenBy;
 use broker_model::{Diagnostic, DiagnosticCode, LeftOutCode, NodePath, text};
 use broker_process::ProcessSpec;
+use broker_wire::Era;
 
 use super::draft::{CheckResult, Draft, LeaveOut, Part};
 use crate::cli::input::Input;
@@ -31,14 +33,23 @@ pub(super) struct Listed {
     took: f64,
 }
 
-/// Launches the selected sources.
-pub(super) async fn launch(args: &LockArgs, input: &Input) -> Vec<SnapshotResult> {
+/// Launches the selected sources. Each is asked for the newest era first, since a server may have it since the last lock.
+pub(super) async fn launch(
+    args: &LockArgs,
+    input: &Input,
+    old: Option<&Lock>,
+) -> Vec<SnapshotResult> {
     let jobs = input.specs.iter().map(|spec| {
         let source = input.config.source(&spec.source);
+        let locked = old.and_then(|old| old.source(spec.source.as_str()));
+        let known = source
+            .zip(locked)
+            .filter(|(source, locked)| locked.config_digest == source.digest())
+            .and_then(|(_, locked)| Era::of_revision(&locked.protocol_version));
         let volatile = source.map(|source| source.volatile.iter().cloned().collect());
         SnapshotJob {
             spec: spec.clone(),
-            era: None,
+            era: EraHint::newest(known),
             volatile: volatile.unwrap_or_default(),
             twice: !args.once,
         }

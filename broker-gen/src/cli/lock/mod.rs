@@ -122,7 +122,7 @@ async fn lock(
         draft.apply("start", check, config_digest);
     }
     let mut listed = Vec::new();
-    for result in launched::launch(args, input).await {
+    for result in launched::launch(args, input, old).await {
         let locked = old.and_then(|old| old.source(result.source.as_str()));
         let (source, mut check) = launched::take(input, result, locked).await;
         if of_tools.is_some() && source.is_some() {

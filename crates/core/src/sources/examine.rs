@@ -58,6 +58,8 @@ pub struct StartedSource {
     pub startup_timeout: Duration,
     /// Variables that were not passed to it and look relevant.
     pub withheld: Vec<String>,
+    /// Variables of its config that are set and empty.
+    pub empty_variables: Vec<String>,
     /// The start itself.
     pub exam: ServerExam,
     /// Its tools, compared with the lock if there is one; `None` if it did not list them.
@@ -72,6 +74,7 @@ impl StartedSource {
             program: process.map_or_else(String::new, |process| process.program.clone()),
             startup_timeout: spec.startup_timeout,
             withheld: spec.withheld,
+            empty_variables: spec.empty_variables,
             exam,
             tools,
         }

@@ -14,6 +14,7 @@ fn kind(answer: &ProbeOutcome) -> &'static str {
         ProbeOutcome::Other(_) => "other",
         ProbeOutcome::Repeat(_) => "repeat",
         ProbeOutcome::Died(_) => "died",
+        ProbeOutcome::Transient(_) => "transient",
         ProbeOutcome::Refused(_) => "refused",
     }
 }
@@ -78,4 +79,56 @@ fn handshake_result_that_is_invalid_leads_to_the_other_era() {
     }
     assert_eq!(kind(&legacy(json!({"protocolVersion": MODERN}))), "refused");
     assert_eq!(kind(&legacy(json!({}))), "refused");
+}
+
+#[test]
+fn status_that_may_pass_is_no_answer_in_the_known_era() {
+    let refusal = |status: u16, retry_after: Option<u64>| HttpRefusal {
+        status,
+        failure: refused("x"),
+        retry_after: retry_after.map(Duration::from_secs),
+        begun: false,
+        rpc_error: None,
+    };
+    for (status, wait, of_known, of_other, unknown) in [
+        (500, None, "transient", "other", "other"),
+        (503, Some(3), "transient", "transient", "refused"),
+        (599, None, "transient", "other", "other"),
+        (429, Some(5), "transient", "transient", "refused"),
+        (404, None, "other", "other", "other"),
+        (401, None, "other", "other", "other"),
+    ] {
+        for era in [Era::Modern, Era::Legacy] {
+            let outcome = |known| kind(&read_refusal(era, known, refusal(status, wait)));
+            assert_eq!(outcome(Some(era)), of_known, "{status}");
+            assert_eq!(outcome(Some(era.other())), of_other, "{status}");
+            assert_eq!(outcome(None), unknown, "{status}");
+        }
+    }
+    for (code, is_answer) in [
+        (-32601, true),
+        (-32602, true),
+        (-32022, true),
+        (-32603, false),
+        (-32000, false),
+    ] {
+        let error = bytes(&json!({"code": code, "message": "x"}));
+        assert_eq!(is_about_method(&error), is_answer, "{code}");
+    }
+    assert!(!is_about_method(&bytes(&json!("text"))));
+}
+
+#[test]
+fn connection_that_breaks_off_is_no_answer_in_the_known_era() {
+    let end = |era, known, begun| {
+        let failure = SourceFailure::new(SourceCause::Unreachable, "x");
+        kind(&read_end(era, known, failure, begun))
+    };
+    for era in [Era::Modern, Era::Legacy] {
+        assert_eq!(end(era, Some(era), true), "transient");
+        assert_eq!(end(era, Some(era), false), "refused");
+    }
+    assert_eq!(end(Era::Modern, Some(Era::Legacy), true), "other");
+    assert_eq!(end(Era::Modern, None, true), "other");
+    assert_eq!(end(Era::Legacy, None, true), "refused");
 }

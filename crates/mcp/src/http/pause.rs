@@ -72,7 +72,9 @@ fn retry_after(headers: &HeaderMap, now: SystemTime) -> Duration {
         .get(RETRY_AFTER)
         .and_then(|value| value.to_str().ok());
     let wait = text.map(str::trim).and_then(|text| {
-        let seconds = text.parse().ok().map(Duration::from_secs);
+        let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        // A number that is too large for the type is also longer than the maximum.
+        let seconds = is_number.then(|| text.parse().map_or(MAX_WAIT, Duration::from_secs));
         seconds.or_else(|| {
             httpdate::parse_http_date(text)
                 .ok()?
@@ -116,6 +118,9 @@ mod tests {
         );
         assert_eq!(wait("soon"), 5);
         assert_eq!(wait("99999999999"), 3600);
+        assert_eq!(wait("99999999999999999999999999"), 3600);
+        assert_eq!(wait("-1"), 5);
+        assert_eq!(wait("+1"), 5, "only digits");
         assert_eq!(retry_after(&HeaderMap::new(), now), DEFAULT_WAIT);
     }
 }

@@ -166,7 +166,7 @@ impl Supervisor {
     async fn withheld(&self, session: &Session) -> SourceFailure {
         idle(session).await;
         let time = self.shared.settings.borrow().startup_timeout;
-        let failure = startup::expired(time, &self.shared.tail).await;
+        let failure = startup::expired(Instant::now(), time, &self.shared.tail).await;
         SourceFailure {
             cause: SourceCause::ListFailed,
             message: "the server announced that its tools changed and did not list them".to_owned(),

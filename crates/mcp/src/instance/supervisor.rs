@@ -15,6 +15,7 @@ use tokio_util::task::TaskTracker;
 
 use super::backoff::{Backoff, RetryPlan};
 use super::{DriftCheck, InstanceState, Verdict};
+use crate::era_hint::EraHint;
 use crate::failure::SourceFailure;
 use crate::http::{Pause, ReopenPace};
 use crate::session::{Opening, Session, stopped};
@@ -32,8 +33,10 @@ const MAX_LOGGED_CHARS: usize = 200;
 pub(super) struct Supervisor {
     pub(super) shared: Arc<InstanceState>,
     pub(super) spec: SourceSpec,
-    /// The era that is tried first: the one that was passed, then the one that was last negotiated.
-    era: Option<Era>,
+    /// The known era, which is tried first: the one that was passed, then the one that was last negotiated.
+    known: Option<Era>,
+    /// The era to try first while none is known.
+    first: Era,
     drift_check: Arc<dyn DriftCheck>,
     /// Locked while a listing is checked, so that verdicts come in the order of the listings.
     check_order: Arc<Mutex<()>>,
@@ -48,7 +51,7 @@ impl Supervisor {
     pub(super) fn new(
         shared: Arc<InstanceState>,
         spec: SourceSpec,
-        era: Option<Era>,
+        known: Option<Era>,
         drift_check: Arc<dyn DriftCheck>,
     ) -> Self {
         Self {
@@ -56,7 +59,8 @@ impl Supervisor {
             stop_deadline: StopDeadline::new(shared.stop_deadline.subscribe()),
             shared,
             spec,
-            era,
+            known,
+            first: Era::Modern,
             drift_check,
             check_order: Arc::default(),
             tasks: TaskTracker::new(),
@@ -125,20 +129,22 @@ impl Supervisor {
             counters: &self.shared.counters,
             tasks: &self.tasks,
             stop_deadline: &self.stop_deadline,
-            second_process: self.backoff.is_fresh(),
+            second_try: self.backoff.is_fresh(),
         };
-        let opened = Session::open_supervised(&self.spec, self.era, &opening).await;
+        let hint = (self.known).map_or(EraHint::likely(self.first), EraHint::known);
+        let opened = Session::open_supervised(&self.spec, hint, &opening).await;
         if let Err(failure) = &opened
             && failure.cause == SourceCause::ExitBeforeReady
-            && !opening.second_process
+            && !opening.second_try
         {
-            // The process of this attempt is the only one, so the next attempt begins with the other era.
-            self.era = Some(self.era.unwrap_or(Era::Modern).other());
+            // The process of this attempt is the only one, so the next attempt begins with the other era if none is
+            // known.
+            self.first = self.first.other();
         }
         let session = Arc::new(opened?);
         match self.check(&session, true).await {
             Ok(()) => {
-                self.era = Some(session.era());
+                self.known = Some(session.era());
                 self.backoff.started(Instant::now());
                 Ok(session)
             }

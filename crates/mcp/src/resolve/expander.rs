@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use broker_model::config::{self, Template};
+use broker_model::config::{self, Part, Template};
 use broker_model::redact::Secret;
 use broker_model::{Diagnostic, DiagnosticCode};
 
@@ -16,6 +16,8 @@ pub(super) struct Expander<'a> {
     problems: Vec<Diagnostic>,
     /// Variables that are not set, by place, in the order found.
     missing: Vec<(String, Vec<String>)>,
+    /// Variables without a default that are set and empty, in the order found.
+    pub(super) empty: Vec<String>,
     pub(super) secrets: Vec<Secret>,
 }
 
@@ -26,6 +28,7 @@ impl<'a> Expander<'a> {
             base,
             problems: Vec::new(),
             missing: Vec::new(),
+            empty: Vec::new(),
             secrets: Vec::new(),
         }
     }
@@ -98,6 +101,17 @@ impl<'a> Expander<'a> {
             }
             if !is_base(name) && name != config::WORKSPACE_FOLDER {
                 self.secrets.push(Secret::new(value));
+            }
+        }
+        for part in template.parts() {
+            if let Part::Variable {
+                name,
+                default: None,
+            } = part
+                && value_of(name) == Some("")
+                && !self.empty.contains(name)
+            {
+                self.empty.push(name.clone());
             }
         }
         let text = match template.expand(&|name| value_of(name).map(str::to_owned)) {

@@ -57,6 +57,7 @@ pub fn resolve(
         return Err(problems);
     };
     let redactor = Redactor::new(expander.secrets);
+    let empty_variables = expander.empty;
     let mut hidden_variables = Vec::new();
     if let Some(process) = endpoint.any_process_mut() {
         process.redactor = redactor.clone();
@@ -68,6 +69,7 @@ pub fn resolve(
     Ok(SourceSpec {
         redactor,
         withheld: hidden_variables,
+        empty_variables,
         ..spec
     })
 }
@@ -109,6 +111,7 @@ fn spec_of(
         queue: MAX_QUEUED_CALLS,
         redactor: Redactor::default(),
         withheld: Vec::new(),
+        empty_variables: Vec::new(),
         memory: MemoryBudget::new(limits.memory_bytes),
         concurrency: concurrency.clone(),
         log_level: AskedLogLevel::new(),

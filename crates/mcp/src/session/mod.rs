@@ -14,6 +14,7 @@ use broker_wire::protocol::HEADER_MISMATCH;
 use broker_wire::{Era, LogLevel};
 use memchr::memmem::Finder;
 use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
 
 use crate::connection::{RawResult, RequestError};
 use crate::failure::{CallFailure, SourceFailure};
@@ -56,7 +57,7 @@ impl Session {
         tokio::select! {
             biased;
             listed = self.relist() => listed,
-            failure = startup::expired(self.spec.startup_timeout, &self.tail) => Err(failure),
+            failure = startup::expired(Instant::now(), self.spec.startup_timeout, &self.tail) => Err(failure),
         }
     }
 
@@ -364,6 +365,7 @@ fn check_result(result: &[u8]) -> Result<(), CallFailure> {
 #[cfg(test)]
 mod tests {
     mod events;
+    mod second_try;
 
     use super::*;
 

@@ -1,5 +1,5 @@
-//! Opens a session: starts a server's process and makes the handshake. If a step fails, no process is
-//! left.
+//! Opens a session: starts a server's process and makes the handshake. If a step fails, no process is left. A start
+//! that fails in a way that may pass is tried once more.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex};
@@ -7,11 +7,13 @@ use std::sync::{Arc, Mutex};
 use broker_model::SourceCause;
 use broker_wire::Era;
 use serde_json::Value;
+use tokio::time::{Instant, sleep};
 use tokio_util::task::TaskTracker;
 
 use super::Session;
+use crate::era_hint::EraHint;
 use crate::failure::SourceFailure;
-use crate::handshake::{self, HandshakeError, Negotiated, ProbeRefusal};
+use crate::handshake::{self, EraChoice, HandshakeError, Negotiated, ProbeRefusal};
 use crate::link::Link;
 use crate::list::UndeclaredLists;
 use crate::spec::{Endpoint, SourceSpec};
@@ -26,56 +28,109 @@ pub(crate) struct Opening<'a> {
     pub(crate) counters: &'a Arc<Counters>,
     pub(crate) tasks: &'a TaskTracker,
     pub(crate) stop_deadline: &'a StopDeadline,
-    /// Whether a second process may be started for the other era when the first one dies.
-    pub(crate) second_process: bool,
+    /// Whether there may be a second try when the first process dies, or its server over HTTP fails in the known era.
+    pub(crate) second_try: bool,
 }
 
 impl Session {
-    /// Starts the process and negotiates an era; `era` is tried first.
-    pub async fn open(spec: &SourceSpec, era: Option<Era>) -> Result<Self, SourceFailure> {
+    /// Starts the process and negotiates an era.
+    pub async fn open(spec: &SourceSpec, era: impl Into<EraHint>) -> Result<Self, SourceFailure> {
         let tail = StderrTail::new(spec.redactor.clone());
         let opening = Opening {
             tail: &tail,
             counters: &Arc::default(),
             tasks: &TaskTracker::new(),
             stop_deadline: &StopDeadline::never(),
-            second_process: true,
+            second_try: true,
         };
-        Self::open_supervised(spec, era, &opening).await
+        Self::open_supervised(spec, era.into(), &opening).await
     }
 
     pub(crate) async fn open_supervised(
         spec: &SourceSpec,
-        era: Option<Era>,
+        hint: EraHint,
         opening: &Opening<'_>,
     ) -> Result<Self, SourceFailure> {
-        let first = era.unwrap_or(Era::Modern);
-        let result = match Self::attempt(spec, first, true, opening).await {
-            Err(HandshakeError::Died(failure)) if opening.second_process => {
-                tracing::debug!(source = %spec.source.as_str(), %failure, "the server ended at the first request; trying the other era in a new process");
-                Self::attempt(spec, first.other(), false, opening).await
+        let began = Instant::now();
+        let choice = EraChoice { hint, both: true };
+        let opened = match Self::attempt(spec, choice, began, opening).await {
+            Ok(session) => return Ok(session),
+            Err(error) if !opening.second_try => Err(error.into_failure()),
+            Err(HandshakeError::Died(mut failure)) => {
+                // The second process replaces the last lines of the first.
+                startup::explain_exit(&mut failure, opening.tail);
+                match hint.known {
+                    Some(known) => Self::try_again(spec, known, began, failure, opening).await,
+                    None => Self::try_other(spec, hint.first.other(), failure, opening).await,
+                }
             }
-            result => result,
+            Err(HandshakeError::Transient(failure)) => match hint.known {
+                Some(known) => Self::try_again(spec, known, began, failure, opening).await,
+                None => Err(failure),
+            },
+            Err(HandshakeError::Refused(failure)) => Err(failure),
         };
-        result.map_err(|disagreement| match disagreement {
-            HandshakeError::Died(failure) | HandshakeError::Refused(failure) => {
-                startup::explain(failure, spec, opening.tail, opening.counters.first_noise())
-            }
+        opened.map_err(|failure| {
+            startup::explain(failure, spec, opening.tail, opening.counters.first_noise())
         })
+    }
+
+    /// Starts once more in the known era of the source, after the pause that the server asks for. All of it is within
+    /// the time of one start.
+    async fn try_again(
+        spec: &SourceSpec,
+        known: Era,
+        began: Instant,
+        first: SourceFailure,
+        opening: &Opening<'_>,
+    ) -> Result<Self, SourceFailure> {
+        let pause = startup::pause_before_second(&first, spec, began)?;
+        tracing::debug!(source = %spec.source.as_str(), failure = %first, ?pause, "the start failed in the known era; trying it once more");
+        sleep(pause).await;
+        let choice = EraChoice {
+            hint: EraHint::known(known),
+            both: true,
+        };
+        let second = Self::attempt(spec, choice, began, opening).await;
+        second.map_err(|error| {
+            let mut second = error.into_failure();
+            startup::explain_exit(&mut second, opening.tail);
+            startup::name_first(second, first)
+        })
+    }
+
+    /// Starts a new process for the other era, after one that ended at the request of the first era.
+    async fn try_other(
+        spec: &SourceSpec,
+        other: Era,
+        first: SourceFailure,
+        opening: &Opening<'_>,
+    ) -> Result<Self, SourceFailure> {
+        tracing::debug!(source = %spec.source.as_str(), failure = %first, "the server ended at the first request; trying the other era in a new process");
+        let choice = EraChoice {
+            hint: EraHint::likely(other),
+            both: false,
+        };
+        match Self::attempt(spec, choice, Instant::now(), opening).await {
+            Ok(session) => Ok(session),
+            // No era has an answer, so the era is not the reason.
+            Err(HandshakeError::Died(_)) => Err(first),
+            Err(error) => Err(startup::name_first(error.into_failure(), first)),
+        }
     }
 
     /// Opens a session with one process. If a step fails, the process is stopped before this returns.
     async fn attempt(
         spec: &SourceSpec,
-        first: Era,
-        both: bool,
+        choice: EraChoice,
+        began: Instant,
         opening: &Opening<'_>,
     ) -> Result<Self, HandshakeError> {
         opening.tail.clear();
         let link = Link::open(spec, opening)
             .await
             .map_err(HandshakeError::Refused)?;
-        let refused = match Self::handshake(link, spec, first, both, opening).await {
+        let refused = match Self::handshake(link, spec, choice, began, opening).await {
             Err(HandshakeError::Refused(refused)) => refused,
             outcome => return outcome,
         };
@@ -95,15 +150,24 @@ impl Session {
             }),
             _ => HandshakeError::Refused(failure),
         })?;
-        Self::handshake(link, spec, Era::Legacy, false, opening).await
+        let legacy = EraHint {
+            first: Era::Legacy,
+            known: choice.hint.known,
+        };
+        let choice = EraChoice {
+            hint: legacy,
+            both: false,
+        };
+        Self::handshake(link, spec, choice, began, opening).await
     }
 
-    /// Negotiates an era over a link. If that fails, the link is closed before this returns.
+    /// Negotiates an era over a link, within the time of a start that `began` then. If that fails, the link is closed
+    /// before this returns.
     async fn handshake(
         link: Link,
         spec: &SourceSpec,
-        first: Era,
-        both: bool,
+        choice: EraChoice,
+        began: Instant,
         opening: &Opening<'_>,
     ) -> Result<Self, HandshakeError> {
         // A server that answers only the request of the other era needs time for it too.
@@ -112,8 +176,8 @@ impl Session {
         let refusal = ProbeRefusal::default();
         let negotiated = tokio::select! {
             biased;
-            negotiated = handshake::negotiate(&link, first, both, probe, redactor, &refusal) => negotiated,
-            failure = startup::expired(spec.startup_timeout, opening.tail) => {
+            negotiated = handshake::negotiate(&link, choice, probe, redactor, &refusal) => negotiated,
+            failure = startup::expired(began, spec.startup_timeout, opening.tail) => {
                 Err(HandshakeError::Refused(startup::name_stop(failure, link.pid())))
             }
         };
@@ -121,9 +185,7 @@ impl Session {
             Ok(negotiated) => Ok(Self::new(link, negotiated, spec, opening.tail)),
             Err(disagreement) => {
                 let disagreement = disagreement.map(|failure| refusal.explain(failure));
-                let (HandshakeError::Died(reason) | HandshakeError::Refused(reason)) =
-                    &disagreement;
-                link.close(reason.clone()).await;
+                link.close(disagreement.failure().clone()).await;
                 Err(disagreement)
             }
         }

@@ -108,9 +108,10 @@ async fn open(program: &str) -> Fixture {
         counters: &counters,
         tasks: &tokio_util::task::TaskTracker::new(),
         stop_deadline: &broker_process::StopDeadline::never(),
-        second_process: true,
+        second_try: true,
     };
-    let session = Session::open_supervised(&spec, Some(Era::Legacy), &opening).await;
+    let session =
+        Session::open_supervised(&spec, crate::EraHint::known(Era::Legacy), &opening).await;
     Fixture {
         session: session.unwrap(),
         asked,

@@ -6,6 +6,7 @@ mod endpoints;
 mod files;
 mod openings;
 mod refusals;
+mod second_tries;
 mod secrecy;
 mod server;
 
@@ -73,7 +74,7 @@ impl Linked {
             counters: &Arc::default(),
             tasks: &tasks,
             stop_deadline: &StopDeadline::never(),
-            second_process: false,
+            second_try: false,
         };
         let Endpoint::Http(http) = &spec.endpoint else {
             panic!("a source with a URL")

@@ -227,7 +227,7 @@ async fn requests_that_are_refused_together_ask_for_the_issuer_once() {
         counters: &Arc::default(),
         tasks: &tasks,
         stop_deadline: &StopDeadline::never(),
-        second_process: false,
+        second_try: false,
     };
     let link = Arc::new(HttpLink::open(http, &spec, &opening).await.unwrap());
     let mut requests = tokio::task::JoinSet::new();

@@ -1,0 +1,52 @@
+//! The protocol era that a start asks for first, and the one that the source is known to have.
+
+use broker_wire::Era;
+
+/// What is known of the protocol era of a source before its start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EraHint {
+    /// The era that is asked for first.
+    pub(crate) first: Era,
+    /// The era in which the source has answered before. After a failure that may pass, like a crash, the start does not
+    /// ask for another one.
+    pub(crate) known: Option<Era>,
+}
+
+impl EraHint {
+    /// Asks for this era first; the source is known to have it.
+    pub const fn known(era: Era) -> Self {
+        Self {
+            first: era,
+            known: Some(era),
+        }
+    }
+
+    /// Asks for this era first, for a source that may have been changed since it had it.
+    pub const fn likely(era: Era) -> Self {
+        Self {
+            first: era,
+            known: None,
+        }
+    }
+
+    /// Asks for the newest era first, and falls back to the one that the source is known to have.
+    pub const fn newest(known: Option<Era>) -> Self {
+        Self {
+            first: Era::Modern,
+            known,
+        }
+    }
+}
+
+impl Default for EraHint {
+    /// Nothing is known: the newest era comes first.
+    fn default() -> Self {
+        Self::newest(None)
+    }
+}
+
+impl From<Option<Era>> for EraHint {
+    fn from(known: Option<Era>) -> Self {
+        known.map_or_else(Self::default, Self::known)
+    }
+}
