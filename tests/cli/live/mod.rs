@@ -22,6 +22,7 @@ mod partial;
 mod partial_shown;
 mod provenance;
 mod proxies;
+mod release_age;
 mod schemas;
 mod transient;
 mod trust;

@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 use super::bench::tool;
 
 /// A bench whose package runners are scripts that start the scripted server, with a separate home folder.
-struct Runners {
+pub(super) struct Runners {
     bench: Bench,
 }
 
 impl Runners {
-    fn new(command: &Value) -> Self {
+    pub(super) fn new(command: &Value) -> Self {
         let bench = Bench::new();
         for name in ["npx", "uvx", "pipx", "docker"] {
             let file = bench.path(&format!("bin/{name}"));
@@ -29,18 +29,22 @@ impl Runners {
         Self { bench }
     }
 
-    fn run(&self, args: &[&str]) -> Output {
+    pub(super) fn run(&self, args: &[&str]) -> Output {
+        self.run_with(args, &[])
+    }
+
+    pub(super) fn run_with(&self, args: &[&str], variables: &[(&str, &str)]) -> Output {
         let home = self.bench.path("home").to_string_lossy().into_owned();
         let path = std::env::var("PATH").unwrap_or_default();
         let beside = binary("broker-gen");
         let beside = beside.parent().expect("it is in a folder").display();
         let path = format!("{}:{beside}:{path}", self.bench.path("bin").display());
-        self.bench
-            .verb_with(args, &[("HOME", &home), ("PATH", &path)])
+        let own = [("HOME", home.as_str()), ("PATH", &path)];
+        self.bench.verb_with(args, &[&own, variables].concat())
     }
 
     /// `lock`, which must succeed, and the recorded package.
-    fn lock(&self) -> (String, Value) {
+    pub(super) fn lock(&self) -> (String, Value) {
         let output = self.run(&["lock"]);
         assert_eq!(output.code, Some(0), "{}", output.stderr);
         let text = self.bench.lock_text();
@@ -98,7 +102,7 @@ impl Runners {
     }
 
     /// A package of Python in an environment.
-    fn dist(&self, environment: &str, name: &str, version: &str, file: &str) -> String {
+    pub(super) fn dist(&self, environment: &str, name: &str, version: &str, file: &str) -> String {
         let packages = format!("{environment}/lib/python3.11/site-packages");
         let info = format!("{packages}/{}-{version}.dist-info", name.replace('-', "_"));
         let record =
