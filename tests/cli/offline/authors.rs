@@ -50,7 +50,7 @@ fn is_refused(clone: &Clone, said: &[&str]) {
 fn is_fine(clone: &Clone) {
     let output = verify(clone);
     assert_eq!(output.code, Some(0), "{}", output.stderr);
-    contains(&output.stdout, &["authors  none of "]);
+    contains(&output.stdout, &["verified: "]);
 }
 
 #[test]

@@ -78,7 +78,7 @@ fn sarif_of_more_results_than_code_scanning_takes_has_the_worst_and_a_count() {
 #[test]
 fn sarif_of_long_texts_is_cut_by_its_size() {
     let texts = [1, 2].map(|number| format!("{number} {}", "word ".repeat(2_000)));
-    let (document, all) = report(1_000, [&texts[0], &texts[1]]);
+    let (document, all) = report(1_500, [&texts[0], &texts[1]]);
     let (results, notice) = parts(&document);
     assert!(document.to_string().len() <= 21 << 20);
     let left = all - results.len();
