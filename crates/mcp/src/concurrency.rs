@@ -100,6 +100,9 @@ mod tests {
                     Box::pin(concurrency.parse_aside(move || begun.fetch_add(1, Ordering::SeqCst)))
                 })
                 .collect();
+            // No work begins, and so none gives back its permit, before all parts were polled.
+            let (go, wait) = std::sync::mpsc::channel::<()>();
+            let first = tokio::task::spawn_blocking(move || wait.recv().is_err());
             // Work that has a permit is submitted when it is polled for the first time.
             for part in &mut parts {
                 tokio::select! {
@@ -108,6 +111,8 @@ mod tests {
                     () = std::future::ready(()) => {}
                 }
             }
+            drop(go);
+            assert!(first.await.unwrap());
             let handed_over = begun.clone();
             let count = tokio::task::spawn_blocking(move || handed_over.load(Ordering::SeqCst));
             let count = count.await.unwrap();
