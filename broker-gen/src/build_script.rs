@@ -158,7 +158,7 @@ pub(crate) fn read_tables(
     })
 }
 
-/// The plan of config and lock, whose hints are audited, of which no violation refuses a part, and whose tools have vectors.
+/// Makes the plan of config and lock. Refuses hints without an audit, parts that a violation names, and stale vectors.
 pub(crate) fn checked_plan<'a>(
     config: &'a Config,
     lock: &'a Lock,

@@ -61,7 +61,7 @@ pub(crate) fn optional_glob<'de, D: Deserializer<'de>>(
     glob(deserializer).map(Some)
 }
 
-/// A glob as the deny of a filter, which admits what it does not name and matches look-alikes.
+/// Makes the filter that denies what a glob names. It also denies look-alikes of these names, and admits all others.
 pub(crate) fn deny_glob<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<ToolFilter, D::Error> {
@@ -69,7 +69,7 @@ pub(crate) fn deny_glob<'de, D: Deserializer<'de>>(
     compiled(&text, &format!("!{text}"))
 }
 
-/// [`deny_glob`] in a member that may be absent.
+/// Does the same as [`deny_glob`], for a member that may be absent.
 pub(crate) fn optional_deny_glob<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<ToolFilter>, D::Error> {
@@ -80,7 +80,7 @@ fn glob_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Er
     let text = text(deserializer)?;
     // A filter would read `!x` as everything except `x`.
     if text.trim_start().starts_with('!') {
-        let message = format!("expected a glob, which cannot deny, got `{text}`");
+        let message = format!("expected a glob without `!`, got `{text}`");
         return Err(D::Error::custom(message));
     }
     Ok(text)

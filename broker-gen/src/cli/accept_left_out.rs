@@ -55,7 +55,7 @@ pub(super) fn parts<'a>(
     ])
 }
 
-/// An error if a violation refuses all of the parts, which nothing accepts.
+/// Returns an error if a violation names all of the parts: no entry can accept them.
 pub(super) fn refuse_violations(parts: &[LeftOutPart<'_>]) -> Result<(), Vec<Diagnostic>> {
     let is_refused = |part: &LeftOutPart<'_>| part.code == LeftOutCode::Violation;
     match parts.first().filter(|_| parts.iter().all(is_refused)) {

@@ -36,13 +36,12 @@ pub(super) fn entries(
         let message = format!("both paths are `{old}`");
         return Err(refused(
             message,
-            "Name the old path, and then that of the config.",
+            "Give the old path first, then the path in the config.",
         ));
     }
     if !audits.name_source(&old) {
         let message = format!("no entry of the audits is of `{old}`");
-        let help =
-            "The first path is the one that the entries have, the second one that of the config.";
+        let help = "Give the path in the audits file first, then the path in the config.";
         return Err(refused(message, help));
     }
     let former = Former::new(&config, lock, file, paths.baseline);
@@ -61,7 +60,7 @@ pub(super) fn entries(
             return Err(refused(message, help));
         }
     }
-    // A config whose hints are not audited has no new lock: then the bytes are those of the old path.
+    // `lock` writes no lock for a config with unaudited hints. Then the bytes to compare are in the lock at the old path.
     let is_locked = lock.is_some_and(|lock| has(lock, &new));
     let (locked, parts) = match (is_locked, lock) {
         (true, Some(lock)) => (lock.source(new.as_str()), parts(lock, &new)),

@@ -14,8 +14,8 @@ pub(in crate::cli) struct Person {
 }
 
 impl Person {
-    /// The person of `Name <address>`, or of a name alone.
-    pub(in crate::cli) fn of(text: &str) -> Self {
+    /// Reads a person from `Name <address>`, or from a name alone.
+    pub(in crate::cli) fn parse(text: &str) -> Self {
         let address = text.rsplit_once('<').and_then(|(name, rest)| {
             let (address, _) = rest.split_once('>')?;
             address.contains('@').then_some((name, address))
@@ -78,7 +78,7 @@ fn form(text: &str) -> String {
 pub(in crate::cli) fn different<'t>(texts: impl IntoIterator<Item = &'t str>) -> Vec<&'t str> {
     let all: Vec<_> = texts
         .into_iter()
-        .map(|text| (Person::of(text), text))
+        .map(|text| (Person::parse(text), text))
         .collect();
     let with_address = all.iter().filter(|(person, _)| person.email.is_some());
     let named: BTreeSet<&str> = with_address.map(|(one, _)| one.name.as_str()).collect();

@@ -79,9 +79,9 @@ impl Audits {
         who: &str,
         today: Date,
     ) -> bool {
-        let who = Person::of(who);
+        let who = Person::parse(who);
         self.valid(subject, today)
-            .any(|audit| Person::of(&audit.who).is_same(&who))
+            .any(|audit| Person::parse(&audit.who).is_same(&who))
     }
 
     /// The audit status of one subject on a day, if this number of people must have audited it.

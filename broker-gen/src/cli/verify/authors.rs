@@ -106,7 +106,7 @@ pub(super) fn check(
     for subject in &audited {
         let authors = authors(subject, &commits, &versions);
         let author_of = |who: &str| {
-            let person = Person::of(who);
+            let person = Person::parse(who);
             authors.iter().find(|author| author.person.is_like(&person))
         };
         let people = || {
@@ -302,7 +302,7 @@ fn authors_of(name: &str, address: &str, message: &str) -> Vec<(Person, String)>
         is_trailer.then(|| line[TRAILER.len()..].trim().to_owned())
     });
     let own = (Person::new(name, address), format!("{name} <{address}>"));
-    let named = named.map(|who| (Person::of(&who), who));
+    let named = named.map(|who| (Person::parse(&who), who));
     [own].into_iter().chain(named).collect()
 }
 
