@@ -4,11 +4,13 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use broker_drift::{Class, FailOn, Finding, access_lines};
+use broker_model::digest::Digest;
 use broker_model::terminal::Text;
 use broker_model::text;
 use broker_model::text::{counted, shown_line};
+use serde_json::json;
 
-use super::{Block, ReportView, Sides};
+use super::{Block, BlockKind, ReportView, Sides};
 
 /// The limits of a comment.
 #[derive(Clone, Copy, Debug)]
@@ -181,10 +183,10 @@ impl<'a> Group<'a> {
     /// Joins the blocks with equal findings, in the order of the first of each.
     fn of(blocks: impl IntoIterator<Item = &'a Block<'a>>) -> Vec<Self> {
         let mut groups: Vec<Self> = Vec::new();
-        let mut known: HashMap<String, usize> = HashMap::new();
+        let mut known: HashMap<Digest, usize> = HashMap::new();
         for block in blocks {
             let title = block.title.as_str();
-            match known.entry(without_the_name(block)) {
+            match known.entry(digest_without_the_name(block)) {
                 Entry::Occupied(place) => groups[*place.get()].titles.push(title),
                 Entry::Vacant(place) => {
                     place.insert(groups.len());
@@ -263,26 +265,28 @@ impl<'a> Group<'a> {
     }
 }
 
-/// What a block says without the name of its tool; of a source, with its title.
-fn without_the_name(block: &Block<'_>) -> String {
-    let mut out = format!("{:?} {:?}", block.class, block.kind);
-    for finding in block.findings {
-        let message = neutral(block, &finding.message);
-        let (rule, pointer) = (finding.rule, &finding.pointer);
-        out.push_str(&format!(
-            "\n{rule} {:?} {pointer} {message}",
-            finding.severity
-        ));
+/// Makes the digest of what a block says, without the name of its tool; of a source, with its title. A digest, since the
+/// values of a whole lock may be large; of JSON, since no text of a server can then make two blocks look equal.
+fn digest_without_the_name(block: &Block<'_>) -> Digest {
+    let finding = |finding: &Finding| {
         // The digests of whole tools differ, and no report for people shows them.
-        if !pointer.is_empty() {
-            let values = [&finding.old, &finding.new, &finding.witness];
-            out.push_str(&format!(" {values:?}"));
-        }
-    }
-    if block.tool.is_none() {
-        out.push_str(&block.title);
-    }
-    out
+        let is_part = !finding.pointer.is_empty();
+        json!([
+            finding.rule,
+            finding.class,
+            finding.severity,
+            finding.pointer,
+            neutral(block, &finding.message),
+            is_part.then_some([&finding.old, &finding.new, &finding.witness]),
+        ])
+    };
+    let findings: Vec<_> = block.findings.iter().map(finding).collect();
+    let title = block.tool.is_none().then_some(&block.title);
+    let is_lint = block.kind == BlockKind::Lint;
+    Digest::of(
+        "mcp-broker:finding_group:1",
+        &json!([block.class, is_lint, title, findings]),
+    )
 }
 
 /// A message without the name of the tool.

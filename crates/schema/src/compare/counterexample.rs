@@ -6,7 +6,7 @@ use std::cell::Cell;
 use serde_json::Value;
 
 use super::candidates::Candidates;
-use super::node::Conjunction;
+use super::node::{Conjunction, Node};
 use super::view::{Side, View};
 use crate::{Budget, MIN_STEPS, SchemaError, Validator, Verdict, compile, count_values};
 
@@ -98,9 +98,9 @@ impl<'s, 'a> Search<'s, 'a> {
 
     /// Finds the simplest value with a member that the writer's schema declares and the reader's does not.
     pub(super) fn value_with_a_lost_member(&self) -> Option<Value> {
+        let (from, to) = (self.writer.read(), self.reader.read());
         self.first(View::Practical, |value, verdict| {
-            loses_a_member(value, self.writer, self.reader, 0)
-                && verdict(0, value) == Verdict::Valid
+            loses_a_member(value, &from, &to, 0) && verdict(0, value) == Verdict::Valid
         })
     }
 
@@ -134,31 +134,25 @@ impl<'s, 'a> Search<'s, 'a> {
 }
 
 /// Whether a value has a member that the writer declares at its place and the reader does not.
-fn loses_a_member(
-    value: &Value,
-    writer: &Conjunction<'_>,
-    reader: &Conjunction<'_>,
-    depth: usize,
-) -> bool {
-    if depth > MAX_DEPTH || writer.is_anything() {
-        return false;
-    }
-    let (from, to) = (writer.read(), reader.read());
+fn loses_a_member(value: &Value, from: &Node<'_>, to: &Node<'_>, depth: usize) -> bool {
+    let inside = |value: &Value, old: &Conjunction<'_>, new: &Conjunction<'_>| {
+        let may_have_members = value.is_object() || value.is_array();
+        may_have_members
+            && depth < MAX_DEPTH
+            && loses_a_member(value, &old.read(), &new.read(), depth + 1)
+    };
     match value {
         Value::Object(members) => members.iter().any(|(name, value)| {
-            let (old, new) = (
-                from.properties.get(name.as_str()),
-                to.properties.get(name.as_str()),
-            );
-            match (old, new) {
+            let name = name.as_str();
+            match (from.properties.get(name), to.properties.get(name)) {
                 (Some(_), None) => true,
-                (Some(old), Some(new)) => loses_a_member(value, old, new, depth + 1),
+                (Some(old), Some(new)) => inside(value, old, new),
                 (None, _) => false,
             }
         }),
         Value::Array(items) => {
             let mut items = items.iter().skip(from.prefix.len().max(to.prefix.len()));
-            items.any(|item| loses_a_member(item, &from.rest, &to.rest, depth + 1))
+            items.any(|item| inside(item, &from.rest, &to.rest))
         }
         _ => false,
     }
