@@ -27,6 +27,10 @@ const MIXED: &str = "Run `broker-gen lock --merge`, or set up the merge driver o
 const MAX_SYNTAX_ERRORS: usize = 10;
 /// Maximum number of reported problems of one file.
 const MAX_REPORTED: usize = 100;
+/// Lists whose entries are globs: each entry is compared with each tool of the lock.
+const GLOBS: [&str; 2] = ["exemptions", "violations"];
+/// Maximum number of entries of one of these lists.
+const MAX_GLOB_ENTRIES: usize = 500;
 
 /// A list of the file: its name and its items.
 pub(crate) type List<'n, 'd> = (&'n str, Spanned<DeValue<'d>>);
@@ -93,6 +97,14 @@ impl Problems<'_> {
             self.add(at, &Error::custom(message));
             return Vec::new();
         };
+        if GLOBS.contains(&name) && items.len() > MAX_GLOB_ENTRIES {
+            let count = items.len();
+            let message = format!(
+                "`[[{name}]]` has {count} entries, and at most {MAX_GLOB_ENTRIES} are read; join them with wider globs"
+            );
+            self.add(at, &Error::custom(message));
+            return Vec::new();
+        }
         let mut entries = Vec::new();
         // Counted from entry to entry: a file may have very many.
         let (mut counted, mut line) = (0, 1);

@@ -162,3 +162,26 @@ fn violations_are_kept_by_accept() {
     assert!(after.starts_with(&before), "{after}");
     assert_eq!(after.matches("[[violations]]").count(), 1);
 }
+
+/// Each entry is compared with each tool, so a file of a fork with very many would take hours.
+#[test]
+fn violations_and_exemptions_over_the_limit_are_refused_with_the_count() {
+    let bench = Bench::new();
+    write_lock(&bench, "c", &config(json!({})), &[tool("x")]);
+    let entry = |list: &str, last: &str| {
+        format!("[[{list}]]\nsource = \"/z\"\ntool = \"z*\"\nreason = \"r\"\nwho = \"W\"\n{last}\n")
+    };
+    for (list, last) in [
+        ("violations", "date = \"2026-01-01\""),
+        ("exemptions", "expires = \"2099-01-01\""),
+    ] {
+        bench.write("c.audits.toml", &entry(list, last).repeat(500));
+        let output = bench.run(&["verify", "--config", "c.json"]);
+        assert_eq!(output.code, Some(0), "{list}: {}", output.stderr);
+        bench.write("c.audits.toml", &entry(list, last).repeat(501));
+        let output = bench.run(&["verify", "--config", "c.json"]);
+        assert_eq!(output.code, Some(2), "{list}: {}", output.stderr);
+        let message = format!("`[[{list}]]` has 501 entries, and at most 500 are read");
+        contains(&output.stderr, &["audits_value", &message]);
+    }
+}
