@@ -359,20 +359,24 @@ fn human_report_shows_the_changed_sentence_within_80_columns() {
     );
 }
 
+/// So many tools, `tool_000` and so on, with these descriptions.
+fn described(count: usize, text: impl Fn(usize) -> String) -> Vec<Value> {
+    let named = |number: usize| {
+        let mut tool = tool(&format!("tool_{number:03}"));
+        tool["description"] = text(number).into();
+        tool
+    };
+    (0..count).map(named).collect()
+}
+
 #[test]
 fn markdown_fits_a_comment_and_a_second_file_has_the_rest() {
     let bench = Bench::new();
-    let described = |text: &str| -> Vec<Value> {
-        let named = |number: usize| {
-            let mut tool = tool(&format!("tool_{number:03}"));
-            tool["description"] = format!("{number} {text}").into();
-            tool
-        };
-        (0..60).map(named).collect()
-    };
-    let words = |word: &str| format!("{word} `a` | [b](c) <d> ").repeat(120);
-    write_lock(&bench, "old", &config(json!({})), &described(&words("old")));
-    write_lock(&bench, "new", &config(json!({})), &described(&words("new")));
+    for side in ["old", "new"] {
+        let words = format!("{side} `a` | [b](c) <d> ").repeat(120);
+        let tools = described(60, |number| format!("{number} {words}"));
+        write_lock(&bench, side, &config(json!({})), &tools);
+    }
     let args = [
         "diff",
         "old.lock.json",
@@ -401,16 +405,10 @@ fn markdown_fits_a_comment_and_a_second_file_has_the_rest() {
 #[test]
 fn markdown_names_the_first_tools_of_a_row_and_the_second_file_all() {
     let bench = Bench::new();
-    let tools = |text: &str| -> Vec<Value> {
-        let named = |number: usize| {
-            let mut tool = tool(&format!("t{number}"));
-            tool["description"] = text.into();
-            tool
-        };
-        (0..50).map(named).collect()
-    };
-    write_lock(&bench, "old", &config(json!({})), &tools("One."));
-    write_lock(&bench, "new", &config(json!({})), &tools("Two."));
+    for (side, text) in [("old", "One."), ("new", "Two.")] {
+        let tools = described(50, |_| text.to_owned());
+        write_lock(&bench, side, &config(json!({})), &tools);
+    }
     let args = [
         "diff",
         "old.lock.json",
@@ -420,8 +418,12 @@ fn markdown_names_the_first_tools_of_a_row_and_the_second_file_all() {
     ];
     assert_eq!(bench.run(&args).code, Some(3));
     let (comment, whole) = (bench.read("c.md"), bench.read("c.whole.md"));
-    contains(&comment, &["<code>/a/t0</code>", " and 40 more"]);
-    assert_eq!(whole.matches("<code>/a/t49</code>").count(), 2, "{whole}");
+    contains(&comment, &["<code>/a/tool&#95;000</code>", " and 40 more"]);
+    assert_eq!(
+        whole.matches("<code>/a/tool&#95;049</code>").count(),
+        2,
+        "{whole}"
+    );
     assert!(!whole.contains("more"), "{whole}");
 }
 

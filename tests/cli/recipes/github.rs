@@ -22,9 +22,27 @@ fn pull_request(bench: &Bench, actor: &str, repository: &str) -> Value {
     })
 }
 
+/// Runs the checks of a pull request; the runner, and the jobs.
+fn run_checks(
+    bench: &Bench,
+    actor: &str,
+    from: &str,
+    secrets: Value,
+) -> (Runner, BTreeMap<String, Job>) {
+    let runner = Runner::new(&bench.path(""), pull_request(bench, actor, from), secrets);
+    let jobs = runner.run(&block("Pull requests on GitHub", "yaml"));
+    (runner, jobs)
+}
+
 fn results(jobs: &BTreeMap<String, Job>) -> Vec<(&str, &str)> {
     let results = jobs.iter().map(|(name, job)| (name.as_str(), job.result));
     results.collect()
+}
+
+/// Ada accepts the tool of the lock.
+fn accept(bench: &Bench) {
+    let who = ["accept", "--config", "config.json", "--who", "Ada"];
+    bench.fine(&[who.as_slice(), &["--source", "/a", "--tool", "read"]].concat());
 }
 
 /// A repository on a branch of `main`.
@@ -40,12 +58,7 @@ fn pull_request_of_a_person_is_green_with_the_changes_in_a_comment() {
     bench.one_tool("a", tool("read", "Reads a file."));
     bench.fine(&["lock", "--config", "config.json"]);
     commit(&bench, "another text");
-    let runner = Runner::new(
-        &bench.path(""),
-        pull_request(&bench, "ada", "o/r"),
-        json!({}),
-    );
-    let jobs = runner.run(&block("Pull requests on GitHub", "yaml"));
+    let (runner, jobs) = run_checks(&bench, "ada", "o/r", json!({}));
     assert_eq!(
         results(&jobs),
         [
@@ -83,12 +96,7 @@ fn pull_request_of_a_bot_that_raises_a_version_shows_the_changes_of_the_tools() 
     bench.script("b", &json!({"tools": tools}));
     bench.write("config.json", &config("b.json").to_string());
     commit(&bench, "raise the version");
-    let runner = Runner::new(
-        &bench.path(""),
-        pull_request(&bench, "renovate[bot]", "o/r"),
-        json!({"API_TOKEN": "x"}),
-    );
-    let jobs = runner.run(&block("Pull requests on GitHub", "yaml"));
+    let (runner, jobs) = run_checks(&bench, "renovate[bot]", "o/r", json!({"API_TOKEN": "x"}));
     assert_eq!(
         results(&jobs),
         [
@@ -108,12 +116,7 @@ fn pull_request_of_a_bot_that_raises_a_version_shows_the_changes_of_the_tools() 
     // The person who accepts writes the lock on the branch.
     bench.fine(&["lock", "--config", "config.json"]);
     commit(&bench, "lock it");
-    let runner = Runner::new(
-        &bench.path(""),
-        pull_request(&bench, "ada", "o/r"),
-        json!({}),
-    );
-    let jobs = runner.run(&block("Pull requests on GitHub", "yaml"));
+    let (_, jobs) = run_checks(&bench, "ada", "o/r", json!({}));
     assert!(
         jobs.values().all(|job| job.result == "success"),
         "{jobs:#?}"
@@ -125,12 +128,7 @@ fn pull_requests_without_secrets_run_only_the_check_of_the_lock() {
     let bench = on_branch();
     commit_a_note(&bench);
     for (actor, from) in [("dependabot[bot]", "o/r"), ("mallory", "mallory/r")] {
-        let runner = Runner::new(
-            &bench.path(""),
-            pull_request(&bench, actor, from),
-            json!({}),
-        );
-        let jobs = runner.run(&block("Pull requests on GitHub", "yaml"));
+        let (runner, jobs) = run_checks(&bench, actor, from, json!({}));
         assert_eq!(
             results(&jobs),
             [
@@ -151,17 +149,7 @@ fn scheduled_lock_opens_a_pull_request_that_is_red_until_a_person_accepts() {
     let mut document = config("a.json");
     document["audits_required"] = true.into();
     bench.write("config.json", &document.to_string());
-    bench.fine(&[
-        "accept",
-        "--config",
-        "config.json",
-        "--who",
-        "Ada",
-        "--source",
-        "/a",
-        "--tool",
-        "read",
-    ]);
+    accept(&bench);
     commit(&bench, "audits");
     let run = || {
         let folder = bench.path("");
@@ -205,17 +193,7 @@ fn scheduled_lock_opens_a_pull_request_that_is_red_until_a_person_accepts() {
         "{jobs:#?}"
     );
     contains(&jobs["lock"].log, &["audit_missing"]);
-    bench.fine(&[
-        "accept",
-        "--config",
-        "config.json",
-        "--who",
-        "Ada",
-        "--source",
-        "/a",
-        "--tool",
-        "read",
-    ]);
+    accept(&bench);
     commit(&bench, "accepted");
     let jobs = checks();
     assert_eq!(jobs["lock"].result, "success", "{jobs:#?}");

@@ -117,7 +117,7 @@ mod tests {
             ("a@example.org", "A <a@example.org>"),
             ("x <y> <a@example.org>", "A <a@example.org>"),
         ] {
-            let people = [one, other].map(Person::of);
+            let people = [one, other].map(Person::parse);
             assert!(people[0].is_same(&people[1]), "{one} {other}");
             assert_eq!(different([one, other]).len(), 1, "{one} {other}");
         }
@@ -127,7 +127,7 @@ mod tests {
             ("A <a@example.org>", "B"),
             ("A", "A <none>"),
         ] {
-            let people = [one, other].map(Person::of);
+            let people = [one, other].map(Person::parse);
             assert!(!people[0].is_same(&people[1]), "{one} {other}");
             assert_eq!(different([one, other]).len(), 2, "{one} {other}");
         }
