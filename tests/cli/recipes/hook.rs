@@ -45,7 +45,9 @@ fn hook_refuses_what_is_staged_and_not_what_is_in_the_folder() {
     bench.fine(&["lock", "--config", "config.json"]);
     let (done, text) = commit(&bench);
     assert!(!done, "{text}");
-    contains(&text, &["lock_stale"]);
+    // The place in the message is a file of the repository.
+    contains(&text, &["lock_stale", "--> config.json:1:"]);
+    assert!(!text.contains("/config.json"), "{text}");
 
     git(&folder, &["add", "-A"]);
     // Nor does it matter that the folder has a stale one.
