@@ -284,7 +284,7 @@ fn plain_start_with_an_unchecked_source_and_drift_exits_4() {
 #[test]
 fn plain_start_tries_each_source_once() {
     let chaos = Chaos::new();
-    // `probe-dies` needs a second process for the other era, which is not a second attempt.
+    // A crash in the locked era gets a second process, which is not a second attempt.
     chaos.script("a", &json!({"start_exit": 1}));
     chaos.script("b", &json!({"list_delay_ms": 3000}));
     assert_eq!(refused(&chaos).0, Some(4));

@@ -57,7 +57,7 @@ fn slow_start_delays_no_other_source_and_is_extended_by_stderr() {
 
 #[test]
 fn era_is_detected_for_each_reaction_to_the_probe() {
-    for era in ["modern", "legacy", "both", "silent-probe", "probe-dies"] {
+    for era in ["modern", "legacy", "both", "silent-probe"] {
         let watch = Watch::start();
         // The silent probe alone takes 10 s of this time.
         let stage = FaultFixture::with(&json!({"era": era}), |config| {
@@ -72,6 +72,22 @@ fn era_is_detected_for_each_reaction_to_the_probe() {
         );
         stage.is_as_before();
     }
+}
+
+/// The lock has the modern era. A server that dies in it may be broken for a moment, and is not taken for an older one.
+#[test]
+fn server_that_dies_at_the_probe_of_its_locked_era_is_tried_in_that_era_only() {
+    let chaos = Chaos::new();
+    chaos.script("a", &json!({"era": "probe-dies"}));
+    let broker = start(&chaos, 20, &["--ignore-broken-tool"]);
+    wait_until("its failure is known", || {
+        broker.source("/a")["cause"] == "exit_before_ready"
+    });
+    assert!(chaos.events("a", "discover").len() >= 2);
+    assert_eq!(chaos.events("a", "initialize").len(), 0);
+    wait_until("the others serve", || {
+        broker.call("/b/add", json!({"a": 1, "b": 2})).status == 200
+    });
 }
 
 #[test]

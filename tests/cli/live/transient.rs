@@ -91,6 +91,18 @@ fn new_lock_keeps_the_era_of_a_server_whose_first_start_crashes() {
 }
 
 #[test]
+fn first_lock_detects_a_server_that_dies_at_the_probe_and_check_asks_its_era_first() {
+    let bench = Bench::with_sources(&["a"]);
+    bench.script("a", &json!({"era": "probe-dies"}));
+    bench.lock();
+    let revision = &bench.lock_json()["sources"][0]["protocol_version"];
+    assert_ne!(*revision, "2026-07-28");
+    assert_eq!(bench.journal("a", "discover").len(), 1);
+    assert_eq!(bench.verb(&["check"]).code, Some(0));
+    assert_eq!(bench.journal("a", "discover").len(), 1);
+}
+
+#[test]
 fn first_lock_names_the_crash_before_the_refusal_of_the_other_era() {
     let bench = crashing("modern");
     std::fs::remove_file(bench.path("c.lock.json")).expect("it was locked");
