@@ -135,7 +135,7 @@ fn audits_with_several_problems_report_each_with_its_place() {
         ),
         (
             "[[exemptions]]\ntool = \"!x\"\n".to_owned(),
-            (1, 8, "audits_value", "a glob, which cannot deny, got `!x`"),
+            (1, 8, "audits_value", "a glob without `!`, got `!x`"),
         ),
         (
             format!("[[exemptions]]\n{source}expires = 2026-11-21\n"),
