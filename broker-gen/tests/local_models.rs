@@ -129,7 +129,7 @@ fn local_model_makes_the_vectors_of_a_lock_and_of_queries() {
         &["config.vectors is up to date"],
     );
     contains(
-        &bench.fine("verify").stdout,
+        &bench.run(&["verify", "--format", "json"]).output().stdout,
         &["those of HF, of every text"],
     );
     let broker = Broker::start_ready(bench.serve());
