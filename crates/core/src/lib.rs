@@ -424,7 +424,7 @@ impl Core {
     /// Whether callers may see different entries: by rules of access, or by filters of the program.
     pub fn lists_may_differ(&self) -> bool {
         let inner = self.inner();
-        self.has_access_rules() || inner.filters.are_set()
+        inner.policy.load().has_rules() || inner.filters.are_set()
     }
 
     /// Returns when the right of the caller to call was withdrawn, or its credential has expired. Waits forever

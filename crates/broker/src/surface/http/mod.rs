@@ -22,6 +22,7 @@ mod body;
 mod client_address;
 mod connection_limits;
 mod connections;
+mod digest_header;
 #[cfg(test)]
 mod errors_page;
 mod health;
@@ -44,6 +45,7 @@ use super::{CallerSettings, Surface, SurfaceSettings};
 use crate::contain::{CaughtPanic, contain};
 use crate::core::{Account, Core, Drain, Identity};
 use auth::Auth;
+use digest_header::DigestHeader;
 use health::{DetailLevel, HealthRoute};
 use respond::{CommonHeaders, HttpReply, Refusal};
 use routes::{MetaTool, Route, Routes};
@@ -69,6 +71,7 @@ pub(crate) struct HttpSurface {
     routes: Routes,
     /// `None` if it is turned off.
     mcp: Option<McpEndpoint>,
+    digest: DigestHeader,
     /// The names of the headers that identify callers.
     vary: HeaderValue,
     ids: RequestIds,
@@ -91,6 +94,7 @@ impl HttpSurface {
             mcp,
         } = access;
         Self {
+            digest: DigestHeader::new(core.catalog_digest()),
             vary: auth::headers_of_callers(key_header.as_ref()),
             drain: core.drain().clone(),
             mcp: mcp.then(|| McpEndpoint::new(core.clone())),
@@ -253,7 +257,7 @@ impl HttpSurface {
 
     fn common_headers<'a>(&'a self, settings: &'a SurfaceSettings) -> CommonHeaders<'a> {
         CommonHeaders {
-            digest: HeaderValue::from_static(self.core.catalog_digest()),
+            digest: self.digest.of(self.core.catalog_digest()),
             vary: self.core.lists_may_differ().then_some(&self.vary),
             resource: settings.callers.resource.as_ref(),
         }
