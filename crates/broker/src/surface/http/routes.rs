@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::Method;
 use axum::http::request::Parts;
+use axum::http::{Method, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
 use broker_model::config::McpMode;
@@ -123,9 +123,12 @@ impl Routes {
         }
     }
 
-    /// The route of a request, by its method and its path, which is compared byte for byte.
+    /// The route of a request, by its method and its path, which is compared byte for byte. One slash at its end is
+    /// ignored: servers of several frameworks redirect from one form to the other, so that clients have both.
     pub(super) async fn find(&self, parts: &Parts) -> Route {
-        let path = PATHS.iter().position(|path| *path == parts.uri.path());
+        let path = parts.uri.path();
+        let path = path.strip_suffix('/').unwrap_or(path);
+        let path = PATHS.iter().position(|known| *known == path);
         let method = METHODS.iter().position(|method| *method == parts.method);
         let known = path
             .zip(method)
@@ -133,7 +136,10 @@ impl Routes {
         if let Some(route) = known.and_then(OnceLock::get) {
             return *route;
         }
-        let route = self.ask_router(parts).await;
+        let route = match path {
+            Some(path) => self.ask_router(&parts.method, PATHS[path]).await,
+            None => Route::Unknown,
+        };
         if let Some(known) = known {
             // Another request may have stored the same answer.
             known.set(route).ok();
@@ -141,10 +147,10 @@ impl Routes {
         route
     }
 
-    async fn ask_router(&self, parts: &Parts) -> Route {
+    async fn ask_router(&self, method: &Method, path: &'static str) -> Route {
         let mut head = Request::new(Body::empty());
-        *head.method_mut() = parts.method.clone();
-        *head.uri_mut() = parts.uri.clone();
+        *head.method_mut() = method.clone();
+        *head.uri_mut() = Uri::from_static(path);
         match self.router.call(head).await {
             Ok(mut found) => found.extensions_mut().remove().unwrap_or(Route::Unknown),
             Err(never) => match never {},
@@ -177,10 +183,20 @@ mod tests {
     async fn route_is_found_by_exact_path_and_method() {
         let tree = Route::Meta(MetaTool::List(Listing::Tree));
         assert_eq!(find("POST", "/meta_tree").await, tree);
+        for path in PATHS {
+            for method in ["POST", "GET", "DELETE"] {
+                let with_slash = format!("{path}/");
+                assert_eq!(
+                    find(method, &with_slash).await,
+                    find(method, path).await,
+                    "{path}"
+                );
+            }
+        }
         assert_eq!(find("POST", "/meta_tree?x=1").await, tree);
         for unknown in [
             "/",
-            "/meta_tree/",
+            "/meta_tree//",
             "/META_TREE",
             "//meta_tree",
             "/meta%5ftree",

@@ -33,6 +33,9 @@ struct Entry<'a> {
     /// Of a search: no tool fits well.
     #[serde(default)]
     weak: bool,
+    /// What was not used of the request.
+    #[serde(default, borrow)]
+    warnings: Vec<Cow<'a, str>>,
 }
 
 /// One line for an entry: its path, with `/` at the end of a node, and its summary.
@@ -61,6 +64,8 @@ pub(super) fn tree(json: &str) -> String {
         let nodes = nodes.join(", ");
         lines.push(format!("weak: rephrase `query`, or list a node{or}{nodes}"));
     }
+    let warnings = top.warnings.iter();
+    lines.extend(warnings.map(|warning| format!("warning: {warning}")));
     lines.join("\n")
 }
 
@@ -90,7 +95,13 @@ pub(super) fn description(json: &str) -> Cow<'_, str> {
                 .iter()
                 .map(|entry| description(entry.get()))
                 .collect();
-            Cow::Owned(format!("{{\"entries\":[{}]}}", entries.join(",")))
+            let warnings = members.get("warnings");
+            let warnings = warnings.map(|list| format!(",\"warnings\":{list}"));
+            Cow::Owned(format!(
+                "{{\"entries\":[{}]{}}}",
+                entries.join(","),
+                warnings.unwrap_or_default()
+            ))
         }
         _ => without(json, &members),
     }
@@ -143,6 +154,12 @@ mod tests {
             tree(&found(true).to_string()),
             "/a/b  B\nweak: rephrase `query`, or list a node: /a/"
         );
+        let mut warned = found(false);
+        warned["warnings"] = json!(["`depth` was not used"]);
+        assert_eq!(
+            tree(&warned.to_string()),
+            "/a/b  B\nwarning: `depth` was not used"
+        );
     }
 
     #[test]
@@ -185,6 +202,11 @@ mod tests {
         assert_eq!(
             description(&many),
             format!(r#"{{"entries":[{short},{{"path":"/c","error":{{}}}}]}}"#)
+        );
+        let warned = format!(r#"{{"entries":[{entry}],"warnings":["both"]}}"#);
+        assert_eq!(
+            description(&warned),
+            format!(r#"{{"entries":[{short}],"warnings":["both"]}}"#)
         );
     }
 }

@@ -235,7 +235,7 @@ pub(super) fn meta_tools(client: &Client) -> Value {
             "type": "object",
             "properties": {
                 "path": { "type": "string" },
-                "args": { "type": "object", "description": "As args_schema says" },
+                "args": open_object("As args_schema says"),
                 "meta": { "type": "object", "description": "`_meta` for the server" },
             },
             "required": ["path"],
@@ -246,6 +246,12 @@ pub(super) fn meta_tools(client: &Client) -> Value {
 
 fn query_schema() -> Value {
     json!({ "type": "string", "maxLength": 400 })
+}
+
+/// The schema of the arguments of another tool. The conversion of schemas to OpenAI's strict form would close it, so that
+/// no argument could be sent; `additionalProperties` makes it step aside.
+fn open_object(description: &str) -> Value {
+    json!({ "type": "object", "description": description, "additionalProperties": true })
 }
 
 /// The schema of the number of hits.
@@ -283,7 +289,7 @@ pub(super) fn search_tools(client: &Client, is_dynamic: bool) -> Vec<Value> {
                 "type": "object",
                 "properties": {
                     "name": { "type": "string", "description": "Name or path of the tool" },
-                    "arguments": { "type": "object", "description": "As its input_schema says" },
+                    "arguments": open_object("As its input_schema says"),
                 },
                 "required": ["name"],
             }),

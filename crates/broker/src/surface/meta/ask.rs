@@ -8,9 +8,9 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use super::call_body::{CallBody, LongCallBody};
+use super::call_body::{CallBody, LongArgs, LongCallBody};
 use super::fields::{BodyForm, DescBody, DescRequest, TreeBody, TreeRequest, json_invalid, utf8};
-use super::reply::chars_around;
+use super::reply::{chars_around, with_warnings};
 use crate::core::{
     Account, Args, CallContext, CallEvents, CallSubject, CancelMode, Charge, Core, CoreError,
     Describe, Identity, Operation, Outcome, QueryVector, Reply, ResultForm, SMALL_BYTES,
@@ -117,10 +117,18 @@ impl MetaCaller<'_> {
     async fn long_call(&self, body: Bytes) -> Result<Outcome, Box<CoreError>> {
         let received = Some(Instant::now());
         let text = body.clone();
-        let read = move || utf8(&text).and_then(LongCallBody::parse);
+        let account = self.account.clone();
+        let read = move || LongCallBody::parse(utf8(&text)?, &account);
         let read = self.core.read_long(read).await??;
-        let args = match read.args {
-            Some(at) => Args::Unread { body: &body, at },
+        let args = match &read.args {
+            Some(LongArgs::Within(at)) => Args::Unread {
+                body: &body,
+                at: at.clone(),
+            },
+            Some(LongArgs::Unquoted(args)) => Args::Unread {
+                body: args,
+                at: 0..args.len(),
+            },
             None => Args::Read {
                 text: b"{}",
                 value: Value::Object(Map::new()),
@@ -276,17 +284,22 @@ fn list(
                 }
             }?;
             Ok(Listed {
-                reply,
+                reply: with_warnings(reply, &body.warnings),
                 is_full: true,
             })
         }
         Listing::Desc => {
-            let DescRequest { what, is_full } = DescRequest::parse(text, form)?;
+            let DescRequest {
+                what,
+                is_full,
+                warnings,
+            } = DescRequest::parse(text, form)?;
             let what = match &what {
                 DescBody::One(path) => Describe::One(path),
                 DescBody::Many(paths) => Describe::Many(paths),
             };
             let reply = core.describe(identity, what)?;
+            let reply = with_warnings(reply, &warnings);
             Ok(Listed { reply, is_full })
         }
     }

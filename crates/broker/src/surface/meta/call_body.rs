@@ -5,22 +5,24 @@ use std::fmt;
 use std::ops::Range;
 
 use broker_model::json;
+use bytes::Bytes;
 use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
+use super::arguments::{ArgsJson, quoted_invalid, unquote, unquote_long};
 use super::caller_meta;
-use super::fields::{
-    args_invalid_type, json_invalid, meta_invalid, path_missing, path_type, unknown_field,
-};
-use crate::core::CoreError;
+use super::fields::{json_invalid, meta_invalid, path_missing, path_type, unknown_field};
+use crate::core::{Account, CoreError};
+
+const ARGS: &str = "args";
 
 /// A checked body.
 #[derive(Debug)]
 pub(super) struct CallBody<'a> {
     pub(super) path: Cow<'a, str>,
-    /// One JSON object, byte for byte as sent.
-    pub(super) args: &'a str,
+    /// One JSON object, byte for byte as sent, or as the string that was sent says.
+    pub(super) args: Cow<'a, str>,
     /// The arguments, parsed strictly: the validated text is the forwarded text.
     pub(super) args_value: Value,
     /// The `_meta` for the server, if the body has `meta`; it replaces that of the request.
@@ -31,28 +33,49 @@ pub(super) struct CallBody<'a> {
 #[derive(Debug)]
 pub(super) struct LongCallBody {
     pub(super) path: String,
-    /// The range of the arguments in the body, if there are any.
-    pub(super) args: Option<Range<usize>>,
+    /// The arguments, if there are any.
+    pub(super) args: Option<LongArgs>,
     /// The `_meta` for the server, if the body has `meta`; it replaces that of the request.
     pub(super) meta: Option<Option<String>>,
 }
 
+/// Long arguments that are not parsed yet.
+#[derive(Debug)]
+pub(super) enum LongArgs {
+    /// Their range in the body.
+    Within(Range<usize>),
+    /// The text of a string in the body.
+    Unquoted(Bytes),
+}
+
+impl LongArgs {
+    /// The arguments of a member of `body`.
+    pub(super) fn of(
+        name: &str,
+        json: ArgsJson<'_>,
+        body: &str,
+        account: &Account,
+    ) -> Result<Self, Box<CoreError>> {
+        match json {
+            ArgsJson::Object(object) => {
+                let from = object.as_ptr() as usize - body.as_ptr() as usize;
+                Ok(Self::Within(from..from + object.len()))
+            }
+            ArgsJson::Quoted(quoted) => unquote_long(name, quoted, account).map(Self::Unquoted),
+        }
+    }
+}
+
 impl LongCallBody {
-    /// Reads `text`; the arguments are only checked to be an object.
-    pub(super) fn parse(text: &str) -> Result<Self, Box<CoreError>> {
+    /// Reads `text`; the arguments are only checked to begin as an object. The copy of a string is charged to `account`.
+    pub(super) fn parse(text: &str, account: &Account) -> Result<Self, Box<CoreError>> {
         let envelope = Envelope::parse(text)?;
         let path = envelope.path()?.into_owned();
-        let args = envelope.args.map(RawValue::get);
-        if let Some(args) = args.filter(|args| !args.starts_with('{')) {
-            return Err(args_invalid_type(args));
-        }
-        let at = |args: &str| {
-            let from = args.as_ptr() as usize - text.as_ptr() as usize;
-            from..from + args.len()
-        };
+        let json = envelope.args()?;
+        let args = json.map(|json| LongArgs::of(ARGS, json, text, account));
         Ok(Self {
             path,
-            args: args.map(at),
+            args: args.transpose()?,
             meta: envelope.meta()?,
         })
     }
@@ -62,20 +85,26 @@ impl<'a> CallBody<'a> {
     /// Reads `text`. All of it must be JSON before any member is checked.
     pub(super) fn parse(text: &'a str) -> Result<Self, Box<CoreError>> {
         let envelope = Envelope::parse(text)?;
-        let (args, args_value) = match envelope.args {
-            None => ("{}", Value::Object(Map::new())),
-            Some(raw) => {
-                let raw = raw.get();
+        let json = envelope.args();
+        let object = match json {
+            Ok(Some(ArgsJson::Object(raw))) => {
                 let offset = raw.as_ptr() as usize - text.as_ptr() as usize;
-                let value =
-                    json::parse(raw).map_err(|error| json_invalid(text, offset, raw, &error))?;
-                (raw, value)
+                Some(json::parse(raw).map_err(|error| json_invalid(text, offset, raw, &error))?)
             }
+            _ => None,
         };
         let path = envelope.path()?;
-        if !args_value.is_object() {
-            return Err(args_invalid_type(args));
-        }
+        let (args, args_value) = match (json?, object) {
+            (Some(ArgsJson::Object(raw)), Some(object)) => (Cow::Borrowed(raw), object),
+            (Some(ArgsJson::Quoted(quoted)), _) => {
+                let unquoted = unquote(ARGS, quoted)?;
+                let value = json::parse(&unquoted).map_err(|error| quoted_invalid(ARGS, &error))?;
+                (unquoted, value)
+            }
+            (None | Some(ArgsJson::Object(_)), _) => {
+                (Cow::Borrowed("{}"), Value::Object(Map::new()))
+            }
+        };
         Ok(Self {
             path,
             args,
@@ -100,11 +129,16 @@ impl<'a> Envelope<'a> {
         serde_json::from_str(text).map_err(|error| json_invalid(text, 0, text, &error.into()))
     }
 
+    fn args(&self) -> Result<Option<ArgsJson<'a>>, Box<CoreError>> {
+        let args = self.args.map(|args| ArgsJson::of(ARGS, args.get()));
+        Ok(args.transpose()?.flatten())
+    }
+
     /// The `_meta` for the server.
     fn meta(&self) -> Result<Option<Option<String>>, Box<CoreError>> {
-        let meta = self
-            .meta
-            .map(|meta| caller_meta::text_to_forward(meta.get()));
+        let meta = self.meta.map(RawValue::get);
+        let meta = meta.filter(|meta| !is_absent(meta));
+        let meta = meta.map(caller_meta::text_to_forward);
         meta.transpose().map_err(|problem| meta_invalid(&problem))
     }
 
@@ -119,6 +153,17 @@ impl<'a> Envelope<'a> {
             Some(StringOrOther::Text(path)) => Ok(path.clone()),
         }
     }
+}
+
+/// Whether the JSON of an optional member stands for absence.
+fn is_absent(json: &str) -> bool {
+    let is_empty = |open, close| {
+        let inner = json
+            .strip_prefix(open)
+            .and_then(|rest| rest.strip_suffix(close));
+        inner.is_some_and(|inner| inner.trim().is_empty())
+    };
+    json == "null" || json == "\"\"" || is_empty('[', ']')
 }
 
 /// A string, or another value, which is refused later with a separate code.
@@ -259,6 +304,38 @@ mod tests {
         CallBody::parse(text).unwrap_err().code
     }
 
+    fn account() -> Account {
+        crate::core::MemoryBudget::new(1 << 20).account()
+    }
+
+    #[test]
+    fn arguments_may_be_a_string_with_the_json_of_an_object() {
+        let text = r#"{"path":"/a","args":" {\"n\":1.0}"}"#;
+        let body = CallBody::parse(text).unwrap();
+        assert_eq!(body.args, " {\"n\":1.0}");
+        assert_eq!(body.args_value, serde_json::json!({"n": 1.0}));
+        let long = LongCallBody::parse(text, &account()).unwrap();
+        assert!(matches!(long.args, Some(LongArgs::Unquoted(args)) if args == " {\"n\":1.0}"));
+        let none = r#"{"path":"/a","args":null}"#;
+        assert_eq!(CallBody::parse(none).unwrap().args, "{}");
+        assert!(
+            LongCallBody::parse(none, &account())
+                .unwrap()
+                .args
+                .is_none()
+        );
+        for broken in [r#""{\"a\":1,\"a\":2}""#, r#""{} {}""#, r#""{""#] {
+            let text = format!(r#"{{"path":"/a","args":{broken}}}"#);
+            let error = CallBody::parse(&text).unwrap_err();
+            assert_eq!(error.code, CallCode::FieldInvalid, "{text}");
+            assert!(
+                error.message.contains("not the JSON of an object"),
+                "{}",
+                error.message
+            );
+        }
+    }
+
     #[test]
     fn call_body_keeps_args_as_sent() {
         let text = " {\"args\" : {\"n\":1.0, \"s\":\"\\u00e9\" }, \"path\":\"/a\\u002fb\"} ";
@@ -268,13 +345,14 @@ mod tests {
         assert_eq!(body.args_value, serde_json::json!({"n": 1.0, "s": "é"}));
         let body = CallBody::parse(r#"{"path":"/a"}"#).unwrap();
         assert!(matches!(body.path, Cow::Borrowed("/a")));
-        assert_eq!((body.args, body.args_value), ("{}", serde_json::json!({})));
+        assert_eq!(body.args, "{}");
+        assert_eq!(body.args_value, serde_json::json!({}));
     }
 
     #[test]
     fn call_body_that_is_not_strict_json_is_refused() {
         let deep = format!(
-            "{{\"path\":\"/a\",\"args\":{}1{}}}",
+            "{{\"path\":\"/a\",\"args\":{{\"x\":{}1{}}}}}",
             "[".repeat(200),
             "]".repeat(200)
         );
@@ -306,15 +384,22 @@ mod tests {
         let text = r#"{"meta":{"traceparent":"x","a.mcp/b":1},"path":"/a","args":{}}"#;
         let expected = Some(Some(r#"{"traceparent":"x"}"#.to_owned()));
         assert_eq!(CallBody::parse(text).unwrap().meta, expected);
-        assert_eq!(LongCallBody::parse(text).unwrap().meta, expected);
+        assert_eq!(
+            LongCallBody::parse(text, &account()).unwrap().meta,
+            expected
+        );
         let without = CallBody::parse(r#"{"path":"/a"}"#).unwrap();
         assert_eq!(without.meta, None);
         let empty = CallBody::parse(r#"{"path":"/a","meta":{}}"#).unwrap();
         assert_eq!(empty.meta, Some(None));
-        for meta in ["1", "null", "[]", r#"{"a":1,"a":1}"#] {
+        for meta in ["null", "[]", "[ ]", "\"\""] {
+            let text = format!(r#"{{"path":"/a","meta":{meta}}}"#);
+            assert_eq!(CallBody::parse(&text).unwrap().meta, None, "{text}");
+        }
+        for meta in ["1", "[1]", "\" \"", r#"{"a":1,"a":1}"#] {
             let text = format!(r#"{{"path":"/a","meta":{meta}}}"#);
             assert_eq!(code(&text), CallCode::FieldInvalid, "{text}");
-            let long = LongCallBody::parse(&text).unwrap_err();
+            let long = LongCallBody::parse(&text, &account()).unwrap_err();
             assert_eq!(long.code, CallCode::FieldInvalid, "{text}");
         }
         assert_eq!(
@@ -339,7 +424,7 @@ mod tests {
             code("{\"path\":\"/a\",\"argz\":{}}"),
             CallCode::FieldUnknown
         );
-        for args in ["null", "[]", "\"{}\"", "1"] {
+        for args in ["[]", "\"\"", "\"[]\"", "1"] {
             let text = format!("{{\"path\":\"/a\",\"args\":{args}}}");
             assert_eq!(code(&text), CallCode::FieldInvalid, "{text}");
         }

@@ -15,6 +15,8 @@ pub(super) struct TreeBody {
     /// `None` for the top of what the caller sees.
     pub(super) path: Option<String>,
     pub(super) what: TreeRequest,
+    /// What was not used of the body.
+    pub(super) warnings: Vec<&'static str>,
 }
 
 /// What `meta_tree` answers.
@@ -41,7 +43,16 @@ pub(super) struct DescRequest {
     pub(super) what: DescBody,
     /// Whether all members are wanted where the form knows fewer.
     pub(super) is_full: bool,
+    /// What is unusual in the body.
+    pub(super) warnings: Vec<&'static str>,
 }
+
+/// A tree request with a query and the depth of a listing.
+const QUERY_WINS: &str = "`depth` was not used: `query` searches, and `depth` is for a listing";
+/// A tree request with the number of hits, and no query.
+const LIMIT_NEEDS_QUERY: &str = "`limit` was not used: it needs a `query`";
+/// A description with both members that name paths.
+const BOTH_DESCRIBED: &str = "`path` and `paths` were both given: both are described";
 
 /// The form of a body, which differs between surfaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,21 +96,24 @@ pub(in crate::surface) struct RetrieveBody {
 impl RetrieveBody {
     pub(in crate::surface) fn parse(body: &[u8]) -> Result<Self, Box<CoreError>> {
         let mut members = object(utf8(body)?, &["query", "limit"])?;
+        remove_absent(&mut members, &["limit"]);
         let limit = integer(&members, "limit", MAX_HITS as u64)?;
         match members.remove("query") {
             Some(Value::String(query)) => Ok(Self {
                 query,
                 limit: limit.map(|limit| limit as usize),
             }),
+            None | Some(Value::Null) => Err(field_invalid("`query` is missing")),
             Some(_) => Err(field_invalid("`query` must be a string")),
-            None => Err(field_invalid("`query` is missing")),
         }
     }
 }
 
 impl TreeBody {
     pub(super) fn parse(text: &str) -> Result<Self, Box<CoreError>> {
-        let mut members = object(text, &["path", "depth", "query", "limit"])?;
+        const MEMBERS: [&str; 4] = ["path", "depth", "query", "limit"];
+        let mut members = object(text, &MEMBERS)?;
+        remove_absent(&mut members, &MEMBERS);
         let path = match members.remove("path") {
             None => None,
             Some(Value::String(path)) => Some(path),
@@ -107,69 +121,114 @@ impl TreeBody {
         };
         let depth = integer(&members, "depth", u64::from(MAX_DEPTH))?;
         let limit = integer(&members, "limit", MAX_HITS as u64)?;
-        let what = match (members.remove("query"), depth, limit) {
-            (None, _, Some(_)) => {
-                return Err(field_invalid("`limit` needs a `query`"));
+        let (what, unused) = match members.remove("query") {
+            None => {
+                let depth = depth.unwrap_or(1) as u8;
+                let unused = limit.map(|_| LIMIT_NEEDS_QUERY);
+                (TreeRequest::List { depth }, unused)
             }
-            (None, depth, None) => TreeRequest::List {
-                depth: depth.unwrap_or(1) as u8,
-            },
-            (Some(_), Some(_), _) => {
-                return Err(field_invalid("give `query` or `depth`, not both"));
+            Some(Value::String(query)) => {
+                let limit = limit.map_or(DEFAULT_HITS, |limit| limit as usize);
+                (
+                    TreeRequest::Search { query, limit },
+                    depth.map(|_| QUERY_WINS),
+                )
             }
-            (Some(Value::String(query)), None, limit) => TreeRequest::Search {
-                query,
-                limit: limit.map_or(DEFAULT_HITS, |limit| limit as usize),
-            },
-            (Some(_), None, _) => return Err(field_invalid("`query` must be a string")),
+            Some(_) => return Err(field_invalid("`query` must be a string")),
         };
-        Ok(Self { path, what })
+        Ok(Self {
+            path,
+            what,
+            warnings: unused.into_iter().collect(),
+        })
     }
 }
 
 impl DescRequest {
     pub(super) fn parse(text: &str, form: BodyForm) -> Result<Self, Box<CoreError>> {
-        let mut members = object(text, form.desc_members())?;
+        let known = form.desc_members();
+        let mut members = object(text, known)?;
+        remove_absent(&mut members, known);
         let is_full = match members.remove("full") {
             None => false,
             Some(Value::Bool(is_full)) => is_full,
+            Some(Value::String(word)) if word == "true" || word == "false" => word == "true",
             Some(_) => return Err(field_invalid("`full` must be true or false")),
         };
-        let what = DescBody::of(members, form)?;
-        Ok(Self { what, is_full })
+        let has_both = members.contains_key("path") && members.contains_key("paths");
+        Ok(Self {
+            what: DescBody::of(members, form)?,
+            is_full,
+            warnings: has_both.then_some(BOTH_DESCRIBED).into_iter().collect(),
+        })
     }
 }
 
 impl DescBody {
     fn of(mut members: Map<String, Value>, form: BodyForm) -> Result<Self, Box<CoreError>> {
-        match (members.remove("path"), members.remove("paths")) {
-            (Some(Value::String(path)), None) => Ok(Self::One(form.owned(path))),
-            (Some(_), None) => Err(path_type()),
-            (None, Some(Value::Array(items))) if items.len() <= MAX_DESCRIBED => items
-                .into_iter()
-                .map(|item| match item {
-                    Value::String(path) => Ok(form.owned(path)),
-                    _ => Err(paths_type()),
-                })
-                .collect::<Result<_, _>>()
-                .map(Self::Many),
-            (None, Some(_)) => Err(paths_type()),
-            (Some(_), Some(_)) => Err(field_invalid("give `path` or `paths`, not both")),
-            (None, None) => Err(field_invalid("give `path` or `paths`")),
+        let one = match members.remove("path") {
+            None => None,
+            Some(Value::String(path)) => Some(form.owned(path)),
+            Some(_) => return Err(path_type()),
+        };
+        let paths = match members.remove("paths") {
+            None => {
+                return one
+                    .map(Self::One)
+                    .ok_or_else(|| field_invalid("give `path` or `paths`"));
+            }
+            Some(Value::Array(paths)) => paths,
+            Some(_) => return Err(paths_type()),
+        };
+        let mut all: Vec<String> = one.iter().cloned().collect();
+        for path in paths {
+            match path {
+                Value::String(path) => all.push(form.owned(path)),
+                _ => return Err(paths_type()),
+            }
+            // The one of `path` is not described twice.
+            if one.is_some() && all.last() == one.as_ref() {
+                all.pop();
+            }
+        }
+        match all.len() <= MAX_DESCRIBED {
+            true => Ok(Self::Many(all)),
+            false => Err(paths_type()),
         }
     }
 }
 
-/// The integer from 1 to `max` of a member, if the member is there.
+/// Removes the optional members whose value stands for absence. Clients with strict schemas must send every member.
+fn remove_absent(members: &mut Map<String, Value>, optional: &[&str]) {
+    members.retain(|name, value| {
+        let is_absent = match value {
+            Value::Null => true,
+            Value::String(text) => text.is_empty(),
+            Value::Array(items) => items.is_empty(),
+            Value::Bool(_) | Value::Number(_) | Value::Object(_) => false,
+        };
+        !(is_absent && optional.contains(&name.as_str()))
+    });
+}
+
+/// The integer from 1 to `max` of a member, which may be a string of digits, if the member is there.
 fn integer(
     members: &Map<String, Value>,
     name: &str,
     max: u64,
 ) -> Result<Option<u64>, Box<CoreError>> {
-    match members.get(name).map(Value::as_u64) {
-        None => Ok(None),
-        Some(Some(number)) if (1..=max).contains(&number) => Ok(Some(number)),
-        Some(_) => Err(field_invalid(format!(
+    let Some(value) = members.get(name) else {
+        return Ok(None);
+    };
+    let number = match value {
+        Value::String(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+            digits.parse().ok()
+        }
+        other => other.as_u64(),
+    };
+    match number {
+        Some(number) if (1..=max).contains(&number) => Ok(Some(number)),
+        _ => Err(field_invalid(format!(
             "`{name}` must be an integer from 1 to {max}"
         ))),
     }
@@ -264,16 +323,6 @@ pub(super) fn path_type() -> Box<CoreError> {
     refusal(CallCode::PathInvalid, "`path` must be a string")
 }
 
-/// The error for `args` that are not an object, from their JSON.
-pub(super) fn args_invalid_type(args: &str) -> Box<CoreError> {
-    if !is_quoted_object(args) {
-        return field_invalid("`args` must be an object");
-    }
-    let message = "`args` is a string that contains JSON, but must be an object";
-    let hint = "Send the object itself, without the quotes around it and without escapes.";
-    Box::new(field_invalid(message).hint(hint))
-}
-
 /// The error for `meta` that cannot be forwarded.
 pub(super) fn meta_invalid(problem: &str) -> Box<CoreError> {
     field_invalid(format!("`meta` {problem}"))
@@ -314,6 +363,7 @@ mod tests {
         let tree = |path: Option<&str>, depth| TreeBody {
             path: path.map(str::to_owned),
             what: TreeRequest::List { depth },
+            warnings: Vec::new(),
         };
         let search = |query: &str, limit| TreeBody {
             path: None,
@@ -321,11 +371,30 @@ mod tests {
                 query: query.to_owned(),
                 limit,
             },
+            warnings: Vec::new(),
         };
         assert_eq!(TreeBody::parse(r#"{"query":"x"}"#).unwrap(), search("x", 5));
         assert_eq!(
-            TreeBody::parse(r#"{"query":"","limit":50}"#).unwrap(),
-            search("", 50)
+            TreeBody::parse(r#"{"query":"x","limit":"50"}"#).unwrap(),
+            search("x", 50)
+        );
+        for absent in ["null", r#""""#, "[]"] {
+            let text = format!(
+                r#"{{"path":{absent},"depth":{absent},"query":{absent},"limit":{absent}}}"#
+            );
+            assert_eq!(TreeBody::parse(&text).unwrap(), tree(None, 1), "{text}");
+            let text = format!(r#"{{"query":"x","depth":{absent},"limit":{absent}}}"#);
+            assert_eq!(TreeBody::parse(&text).unwrap(), search("x", 5), "{text}");
+        }
+        let both = TreeBody::parse(r#"{"query":"x","depth":1}"#).unwrap();
+        assert_eq!(
+            (both.what, both.warnings),
+            (search("x", 5).what, vec![QUERY_WINS])
+        );
+        let unused = TreeBody::parse(r#"{"limit":5,"depth":"2"}"#).unwrap();
+        assert_eq!(
+            (unused.what, unused.warnings),
+            (TreeRequest::List { depth: 2 }, vec![LIMIT_NEEDS_QUERY])
         );
         assert_eq!(TreeBody::parse("{}").unwrap(), tree(None, 1));
         assert_eq!(
@@ -334,18 +403,20 @@ mod tests {
         );
         for (text, code) in [
             (r#"{"path":1}"#, CallCode::PathInvalid),
-            (r#"{"path":null}"#, CallCode::PathInvalid),
+            (r#"{"path":[1]}"#, CallCode::PathInvalid),
+            (r#"{"depth":" 1"}"#, CallCode::FieldInvalid),
+            (r#"{"depth":"+1"}"#, CallCode::FieldInvalid),
+            (r#"{"depth":"1.0"}"#, CallCode::FieldInvalid),
+            (
+                r#"{"depth":"99999999999999999999"}"#,
+                CallCode::FieldInvalid,
+            ),
             (r#"{"depth":0}"#, CallCode::FieldInvalid),
             (r#"{"depth":17}"#, CallCode::FieldInvalid),
             (r#"{"depth":-1}"#, CallCode::FieldInvalid),
             (r#"{"depth":1.5}"#, CallCode::FieldInvalid),
-            (r#"{"depth":"1"}"#, CallCode::FieldInvalid),
-            (r#"{"depth":null}"#, CallCode::FieldInvalid),
             (r#"{"deph":1}"#, CallCode::FieldUnknown),
-            (r#"{"query":"x","depth":1}"#, CallCode::FieldInvalid),
             (r#"{"query":1}"#, CallCode::FieldInvalid),
-            (r#"{"query":null}"#, CallCode::FieldInvalid),
-            (r#"{"limit":5}"#, CallCode::FieldInvalid),
             (r#"{"query":"x","limit":0}"#, CallCode::FieldInvalid),
             (r#"{"query":"x","limit":51}"#, CallCode::FieldInvalid),
             (r#"{"depth":1,"depth":1}"#, CallCode::JsonInvalid),
@@ -368,13 +439,22 @@ mod tests {
             desc(r#"{"paths":["/b","/a"]}"#).unwrap(),
             DescBody::Many(vec!["/b".to_owned(), "/a".to_owned()])
         );
+        assert_eq!(
+            desc(r#"{"path":"/a","paths":[]}"#).unwrap(),
+            DescBody::One("/a".to_owned())
+        );
+        let both = r#"{"path":"/a","paths":["/b","/a"]}"#;
+        let both = DescRequest::parse(both, BodyForm::Http).unwrap();
+        let all = DescBody::Many(vec!["/a".to_owned(), "/b".to_owned()]);
+        assert_eq!((both.what, both.warnings), (all, vec![BOTH_DESCRIBED]));
         let many = |count: usize| json!({ "paths": vec!["/a"; count] }).to_string();
         assert!(desc(&many(50)).is_ok());
         for (text, code) in [
             (many(51).as_str(), CallCode::FieldInvalid),
             ("{}", CallCode::FieldInvalid),
-            (r#"{"path":"/a","paths":[]}"#, CallCode::FieldInvalid),
-            (r#"{"path":[]}"#, CallCode::PathInvalid),
+            (r#"{"path":"","paths":[]}"#, CallCode::FieldInvalid),
+            (r#"{"path":null}"#, CallCode::FieldInvalid),
+            (r#"{"path":[1]}"#, CallCode::PathInvalid),
             (r#"{"paths":"/a"}"#, CallCode::FieldInvalid),
             (r#"{"paths":["/a",1]}"#, CallCode::FieldInvalid),
             (r#"{"pats":[]}"#, CallCode::FieldUnknown),
@@ -390,7 +470,12 @@ mod tests {
         let one = |path: &str, is_full| DescRequest {
             what: DescBody::One(path.to_owned()),
             is_full,
+            warnings: Vec::new(),
         };
+        assert_eq!(
+            parse(r#"{"path":"/a","full":"true"}"#).unwrap(),
+            one("/a", true)
+        );
         assert_eq!(parse(r#"{"path":"/a/"}"#).unwrap(), one("/a", false));
         let full = parse(r#"{"path":"/a","full":true}"#).unwrap();
         assert_eq!(full, one("/a", true));

@@ -1,6 +1,7 @@
 //! The three meta-tools, independent of a transport: the JSON bodies that they take, the requests
 //! to core that follow from them, and the reply of `meta_call`.
 
+mod arguments;
 mod ask;
 mod call_body;
 pub(super) mod caller_meta;

@@ -1,28 +1,28 @@
 //! The body of `call_tool`: `{"name","arguments"?}`. The name is a flat name or a path; `path` and `args`, the names
 //! of `meta_call`, are taken as well.
 
-use std::ops::Range;
-
 use broker_model::CallCode;
 use broker_wire::{JsonMembers, valid_string};
 use bytes::Bytes;
 
 use super::MetaCaller;
-use super::fields::{args_invalid_type, field_invalid, json_invalid, unknown_field, utf8};
-use crate::core::{CoreError, Outcome, SMALL_BYTES};
+use super::arguments::ArgsJson;
+use super::call_body::LongArgs;
+use super::fields::{field_invalid, json_invalid, unknown_field, utf8};
+use crate::core::{Account, CoreError, Outcome, SMALL_BYTES};
 
 const MEMBERS: [&str; 4] = ["name", "arguments", "path", "args"];
 
 /// A checked body, whose arguments are not parsed yet.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 struct NamedCall {
     name: String,
-    /// The range of the arguments in the body, if there are any.
-    arguments: Option<Range<usize>>,
+    /// The arguments, if there are any.
+    arguments: Option<LongArgs>,
 }
 
 impl NamedCall {
-    fn parse(text: &str) -> Result<Self, Box<CoreError>> {
+    fn parse(text: &str, account: &Account) -> Result<Self, Box<CoreError>> {
         let members =
             JsonMembers::parse(text).map_err(|error| json_invalid(text, 0, text, &error.into()))?;
         if let Some(name) = members.first_duplicate() {
@@ -31,26 +31,28 @@ impl NamedCall {
         if let Some((name, _)) = members.iter().find(|(name, _)| !MEMBERS.contains(name)) {
             return Err(unknown_field(name, &MEMBERS[..2]));
         }
-        let either = |first: &str, second: &str| match (members.get(first), members.get(second)) {
-            (Some(_), Some(_)) => Err(field_invalid(format!(
-                "give `{first}` or `{second}`, not both"
-            ))),
-            (first, second) => Ok(first.or(second)),
+        // A strict client sends every member, so one of the two names is null.
+        let either = |first: &'static str, second: &'static str| {
+            let given = |name| members.given(name).map(|json| (name, json));
+            match (given(first), given(second)) {
+                (Some(_), Some(_)) => Err(field_invalid(format!(
+                    "give `{first}` or `{second}`, not both"
+                ))),
+                (first, second) => Ok(first.or(second)),
+            }
         };
-        let name = either("name", "path")?
+        let (_, name) = either("name", "path")?
             .ok_or_else(|| field_invalid("`name` is missing: the name or the path of a tool"))?;
         let name = valid_string(name).ok_or_else(|| field_invalid("`name` must be a string"))?;
-        let arguments = either("arguments", "args")?.filter(|raw| *raw != "null");
-        if let Some(other) = arguments.filter(|raw| !raw.starts_with('{')) {
-            return Err(args_invalid_type(other));
-        }
-        let at = |arguments: &str| {
-            let from = arguments.as_ptr() as usize - text.as_ptr() as usize;
-            from..from + arguments.len()
+        let arguments = match either("arguments", "args")? {
+            None => None,
+            Some((name, json)) => ArgsJson::of(name, json)?
+                .map(|json| LongArgs::of(name, json, text, account))
+                .transpose()?,
         };
         Ok(Self {
             name: name.into_owned(),
-            arguments: arguments.map(at),
+            arguments,
         })
     }
 }
@@ -63,14 +65,15 @@ impl MetaCaller<'_> {
         called: impl Fn(&str),
     ) -> Result<Outcome, Box<CoreError>> {
         let read = if body.len() > SMALL_BYTES {
-            let text = body.clone();
-            let read = move || utf8(&text).and_then(NamedCall::parse);
+            let (text, account) = (body.clone(), self.account.clone());
+            let read = move || NamedCall::parse(utf8(&text)?, &account);
             self.core.read_long(read).await??
         } else {
-            utf8(&body).and_then(NamedCall::parse)?
+            NamedCall::parse(utf8(&body)?, self.account)?
         };
         let arguments = match read.arguments {
-            Some(at) => body.slice(at),
+            Some(LongArgs::Within(at)) => body.slice(at),
+            Some(LongArgs::Unquoted(arguments)) => arguments,
             None => Bytes::from_static(b"{}"),
         };
         let path = match self.core.find_flat(self.identity, &read.name) {
@@ -95,9 +98,14 @@ fn unknown(name: &str) -> Box<CoreError> {
 mod tests {
     use super::*;
 
-    fn parsed(text: &str) -> Result<(String, Option<&str>), CallCode> {
-        match NamedCall::parse(text) {
-            Ok(call) => Ok((call.name, call.arguments.map(|at| &text[at]))),
+    fn parsed(text: &str) -> Result<(String, Option<String>), CallCode> {
+        let account = crate::core::MemoryBudget::new(1 << 20).account();
+        let arguments = |arguments| match arguments {
+            LongArgs::Within(at) => text[at].to_owned(),
+            LongArgs::Unquoted(text) => String::from_utf8(text.to_vec()).unwrap(),
+        };
+        match NamedCall::parse(text, &account) {
+            Ok(call) => Ok((call.name, call.arguments.map(arguments))),
             Err(error) => Err(error.code),
         }
     }
@@ -108,11 +116,15 @@ mod tests {
         assert_eq!(parsed(r#"{"name":"a-b"}"#), Ok((name("a-b"), None)));
         assert_eq!(
             parsed(r#"{"path":"/a/b","args":{"x":1}}"#),
-            Ok((name("/a/b"), Some(r#"{"x":1}"#)))
+            Ok((name("/a/b"), Some(name(r#"{"x":1}"#))))
         );
         assert_eq!(
             parsed(r#"{"arguments":{},"name":"a"}"#),
-            Ok((name("a"), Some("{}")))
+            Ok((name("a"), Some(name("{}"))))
+        );
+        assert_eq!(
+            parsed(r#"{"name":"a","path":null,"arguments":null,"args":" {\"x\":1}"}"#),
+            Ok((name("a"), Some(name(" {\"x\":1}"))))
         );
     }
 

@@ -54,6 +54,21 @@ pub(in crate::surface) fn reply(
     })
 }
 
+/// Adds `warnings`, if there are any, as the last member of a listing. Its digest is not the one of the listing alone.
+pub(super) fn with_warnings(reply: Reply, warnings: &[&str]) -> Reply {
+    let Some(object) = reply.body.strip_suffix(END.as_bytes()) else {
+        return reply;
+    };
+    if warnings.is_empty() {
+        return reply;
+    }
+    let after = member("warnings", &warnings);
+    Reply {
+        body: [object, after.as_bytes(), END.as_bytes()].concat().into(),
+        etag: None,
+    }
+}
+
 fn member(name: &str, value: &impl Serialize) -> String {
     let value = serde_json::to_string(value).expect("strings and numbers always serialize");
     format!(",\"{name}\":{value}")
