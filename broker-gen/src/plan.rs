@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use broker_model::access::reviewed_annotations;
 use broker_model::config::{Config, Node, Source, ToolOverride, min_output_chars};
 use broker_model::json::escape_token;
-use broker_model::lock::{Lock, LockedSource, LockedTool};
+use broker_model::lock::{Lock, LockedAccess, LockedSource, LockedTool};
 use broker_model::suggest;
 use broker_model::text::{counted, shown_line};
 use broker_model::{Diagnostic, DiagnosticCode, NodePath};
@@ -75,10 +75,10 @@ impl ToolEntry<'_> {
 /// Checks that the lock was made for this config, and names the sources that changed, are missing, or are
 /// left over.
 pub fn check_fresh(config: &Config, lock: &Lock) -> Result<(), Vec<Diagnostic>> {
-    if lock.config_digest == config.digest() {
+    let mut problems: Vec<_> = access_change(config, lock).into_iter().collect();
+    if lock.config_digest == config.digest() && problems.is_empty() {
         return check_search_hints(config, lock);
     }
-    let mut problems = Vec::new();
     for source in config.sources() {
         let left_out = lock.left_out_source(&source.path);
         if left_out.is_some_and(|known| known.config_digest == source.digest()) {
@@ -124,6 +124,19 @@ pub fn check_fresh(config: &Config, lock: &Lock) -> Result<(), Vec<Diagnostic>> 
         problems.push(Diagnostic::error(DiagnosticCode::LockStale, message).in_file(&config.file));
     }
     Err(problems)
+}
+
+/// The problem of rules of access that are not those of the lock, if the lock records them.
+fn access_change(config: &Config, lock: &Lock) -> Option<Diagnostic> {
+    let change = match (lock.access(), config.access_digest()) {
+        (LockedAccess::NotRecorded, _) | (LockedAccess::Absent, None) => return None,
+        (LockedAccess::Rules(locked), Some(now)) if *locked == now => return None,
+        (LockedAccess::Rules(_), Some(_)) => "has changed since it was locked",
+        (LockedAccess::Rules(_), None) => "was removed since it was locked",
+        (LockedAccess::Absent, Some(_)) => "is new since the config was locked",
+    };
+    let message = format!("the section `access` {change}");
+    Some(config.place(Diagnostic::error(DiagnosticCode::LockStale, message).at("/access")))
 }
 
 /// Checks that the lock repeats the search hints of the config.
