@@ -64,6 +64,7 @@ fn lock_of_rules_in_an_older_version_is_left_as_it_is_until_it_changes() {
     contains(&new, &["\"access_digest\": \"sha256/1:"]);
     assert_eq!(bench.lock_json()["lock_version"], 3);
     for version in [MIN_LOCK_VERSION, LOCK_VERSION] {
+        bench.write("c.lock.json", &new);
         as_version(&bench, version);
         let before = bench.lock_state();
         for args in [
@@ -91,7 +92,7 @@ fn lock_of_rules_in_an_older_version_is_left_as_it_is_until_it_changes() {
     bench.write("c.json", &config.to_string());
     let output = bench.verb(&["verify", "--offline"]);
     assert_eq!(output.code, Some(5), "{}", output.stderr);
-    let change = "the section `access` has changed since it was locked (c.json:1:";
+    let change = "the section `access` has changed since it was locked\n  --> c.json:1:";
     contains(&output.stderr, &[change]);
     bench.lock();
     assert_eq!(bench.lock_text(), new);
