@@ -21,7 +21,7 @@ pub(crate) struct StaleSource {
 /// # Errors
 ///
 /// The lock as a whole is stale: a trust level or the section `access` has changed, or the config has such a section and
-/// the lock does not record it, so that its rules cannot be told from those that were reviewed.
+/// the lock does not record it, so that its rules may not be those that were reviewed.
 pub(crate) fn stale_sources(
     config: &Config,
     lock: &mut Lock,
