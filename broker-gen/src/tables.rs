@@ -254,7 +254,7 @@ pub fn tables(config: &Config, lock: &Lock, plan: &Plan<'_>) -> Tables {
         digested["vectors"] = vectors.digest.clone().into();
     }
     if let Some(access) = config.access_digest() {
-        digested["access"] = access.into();
+        digested["access"] = access.as_str().into();
     }
     let catalog_digest = Digest::of("mcp-broker:catalog:1", &digested);
     let access = access::apply(config, plan, &mut tools);

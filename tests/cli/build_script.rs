@@ -104,6 +104,7 @@ impl Package {
         let lock = Lock {
             version: broker_model::lock::LOCK_VERSION,
             config_digest: parsed.digest(),
+            access_digest: None,
             generator: "test".to_owned(),
             sources,
             left_out: Vec::new(),

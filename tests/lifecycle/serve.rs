@@ -13,6 +13,7 @@ mod own_broker;
 mod refused_stdio;
 mod reload_while_starting;
 mod second_start;
+mod stale_access;
 mod stale_sources;
 
 const CONFIG: &str = concat!(

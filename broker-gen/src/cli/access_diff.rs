@@ -4,10 +4,11 @@ use broker_drift::{
     AccessTool, AccessTools, Class, Finding, FindingSeverity, Report, SourceDrift, access_changes,
     access_lines,
 };
+use broker_model::NodePath;
 use broker_model::access::{Hints, reviewed_annotations};
 use broker_model::alias::readable_path;
 use broker_model::config::Config;
-use broker_model::lock::LockedSource;
+use broker_model::lock::{Lock, LockedAccess, LockedSource};
 use serde_json::json;
 
 /// Maximum number of changes that the message of a finding names.
@@ -67,6 +68,38 @@ pub(super) fn add_between_locks(
             }),
         }
     }
+}
+
+/// Adds the finding that the rules of access themselves changed between two locks, as far as both record them. It is one
+/// of the root, since rules have no source.
+pub(super) fn add_changed_rules(report: &mut Report, old: &Lock, new: &Lock) {
+    let change = match (old.access(), new.access()) {
+        (LockedAccess::NotRecorded, _)
+        | (LockedAccess::Absent, LockedAccess::Absent | LockedAccess::NotRecorded) => return,
+        (LockedAccess::Rules(before), LockedAccess::Rules(now)) if before == now => return,
+        (LockedAccess::Rules(_), LockedAccess::Rules(_)) => "has changed",
+        (LockedAccess::Rules(_), LockedAccess::Absent) => "was removed",
+        (LockedAccess::Absent, LockedAccess::Rules(_)) => "is new",
+        (LockedAccess::Rules(_), LockedAccess::NotRecorded) => {
+            "was removed, or the new lock is too old to record it"
+        }
+    };
+    let digest = |lock: &Lock| lock.access_digest.as_ref().map(|one| json!(one.as_str()));
+    report.sources.push(SourceDrift {
+        source: NodePath::root(),
+        class: Class::Unknown,
+        findings: vec![Finding {
+            rule: "access-changed",
+            class: Class::Unknown,
+            severity: FindingSeverity::Error,
+            pointer: String::new(),
+            old: digest(old),
+            new: digest(new),
+            witness: None,
+            message: format!("the section `access` of the config {change}"),
+            remedy: "compare the configs, and review who may use what (`broker-gen access`); it is accepted once the new lock is committed and built".to_owned(),
+        }],
+    });
 }
 
 /// The exposed tools of locked sources, with the hints of the config.

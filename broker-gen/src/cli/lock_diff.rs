@@ -1,6 +1,6 @@
 //! Compares two locks: the sources of the new one take the place of live sources. Reads nothing.
 
-use super::left_out_changes;
+use super::{access_diff, left_out_changes};
 use crate::settings::describe_source;
 use broker_drift::SeenPackage;
 use broker_drift::{Class, Finding, FindingSeverity, Report, SourceDrift, ToolDrift};
@@ -37,6 +37,7 @@ pub(super) fn diff_locks(old: &Lock, new: &Lock) -> Report {
     for finding in tools.chain(sources).flatten() {
         finding.remedy = remedy(finding.class).to_owned();
     }
+    access_diff::add_changed_rules(&mut report, old, new);
     report
 }
 

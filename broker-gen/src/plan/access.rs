@@ -51,7 +51,10 @@ impl Planner<'_> {
                     false => problems.push(matches_nothing(rule, &tools)),
                 }
             }
-            problems.extend(check_args(rule, &of_rule, &entries, &tools));
+            // The tools of a stale source are as locked, and no call reaches them.
+            let is_fresh = |at: &usize| !self.is_stale(self.plan.sources[entries[*at].source].0);
+            let fresh: Vec<usize> = of_rule.iter().copied().filter(is_fresh).collect();
+            problems.extend(check_args(rule, &fresh, &entries, &tools));
             for at in of_rule {
                 matched[at].push(index);
             }
@@ -71,11 +74,11 @@ impl Planner<'_> {
     }
 
     /// Whether a rule may be about a part that the lock leaves out: about its path, or about a path below a source of
-    /// which the tools are not known.
+    /// which the tools are not known, or not known as its config is now.
     fn names_left_out(&self, rule: &Rule) -> bool {
         let unknown = self.config.sources().filter(|source| {
             let mut locked = self.plan.sources.iter();
-            !locked.any(|(known, _)| known.path == source.path)
+            self.is_stale(source) || !locked.any(|(known, _)| known.path == source.path)
         });
         let unknown = unknown.map(|source| &source.path);
         let mut unknown = unknown.chain(&self.config.disabled);

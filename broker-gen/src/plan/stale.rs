@@ -1,7 +1,7 @@
 //! Sources whose part of the lock is stale, in a lock that is sound for the others.
 
 use broker_model::config::{Config, Source};
-use broker_model::lock::{Lock, LockedSource};
+use broker_model::lock::{Lock, LockedAccess, LockedSource};
 use broker_model::{Diagnostic, DiagnosticCode, NodePath, Snapshot};
 
 use super::check_fresh;
@@ -20,8 +20,8 @@ pub(crate) struct StaleSource {
 ///
 /// # Errors
 ///
-/// The lock as a whole is stale: a trust level has changed, or the config has rules of access, which the lock covers only
-/// together with all sources.
+/// The lock as a whole is stale: a trust level or the section `access` has changed, or the config has such a section and
+/// the lock does not record it, so that its rules may not be those that were reviewed.
 pub(crate) fn stale_sources(
     config: &Config,
     lock: &mut Lock,
@@ -33,7 +33,12 @@ pub(crate) fn stale_sources(
         lock.source(source.path.as_str())
             .is_some_and(|locked| locked.trust_level() != source.exposure.level())
     };
-    if config.access.is_some() || config.sources().any(has_other_level) {
+    // A lock that does not record the rules says nothing of rules that are gone either.
+    let has_same_access = match (lock.access(), config.access_digest()) {
+        (LockedAccess::NotRecorded | LockedAccess::Absent, access) => access.is_none(),
+        (LockedAccess::Rules(locked), access) => access.as_ref() == Some(locked),
+    };
+    if !has_same_access || config.sources().any(has_other_level) {
         return Err(problems);
     }
     let (mut stale, mut orphans) = (Vec::new(), Vec::new());

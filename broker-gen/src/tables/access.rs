@@ -19,7 +19,7 @@ pub(super) fn apply(config: &Config, plan: &Plan<'_>, tools: &mut [Tool]) -> Opt
     }
     let narrowings = matrix.narrowings.iter();
     Some(AccessTable {
-        digest: config.access_digest()?,
+        digest: config.access_digest()?.as_str().to_owned(),
         narrowings: narrowings
             .map(|one| broker_model::json::to_text(&one.schema))
             .collect(),

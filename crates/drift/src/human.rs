@@ -59,7 +59,11 @@ impl BetweenLocks<'_> {
 impl SourceDrift {
     /// Its title for people.
     pub fn title(&self) -> String {
-        format!("source {}", self.source)
+        let is_of_source = |finding: &Finding| finding.rule != "access-changed";
+        match self.findings.iter().any(is_of_source) {
+            true => format!("source {}", self.source),
+            false => "rules of access".to_owned(),
+        }
     }
 }
 

@@ -292,6 +292,8 @@ const RULES: &[Rule] = table! {
         "Another command, address or filter may be another server."
     "access-widened" Unknown Error
         "By the rules of access some callers may use more than the old lock gave them, although the rules are the same."
+    "access-changed" Unknown Error
+        "Other rules of access may give callers more; a lock has only the digest of the rules, so that the configs are to be compared."
     "trust-raised" Security Error
         "A higher trust level can expose tools that the reviewed one hides."
     "package-changed" Security Error

@@ -1,15 +1,15 @@
-//! The lock in format version 2: what it says of the config, what it hides, and locks of version 1 that stay.
+//! The lock in format version 2: what it says of the config, what it hides, and locks of older versions that stay.
 
-use broker_model::lock::{Lock, MIN_LOCK_VERSION};
+use broker_model::lock::{LOCK_VERSION, Lock, MIN_LOCK_VERSION};
 use harness::{Bench, contains};
 use serde_json::{Value, json};
 
 use super::bench::tool;
 
-/// Rewrites the lock as a program of version 1 wrote it.
-fn as_version_1(bench: &Bench) -> String {
+/// Rewrites the lock as a program that knew this version wrote it.
+fn as_version(bench: &Bench, version: u64) -> String {
     let mut lock = Lock::parse("c.lock.json", &bench.lock_text()).expect("the lock is whole");
-    lock.version = MIN_LOCK_VERSION;
+    (lock.version, lock.access_digest) = (version, None);
     lock.generator = "broker-gen 0.0.1".to_owned();
     let text = lock.to_text();
     bench.write("c.lock.json", &text);
@@ -21,7 +21,7 @@ fn lock_of_version_1_is_left_as_it_is_until_it_changes() {
     let bench = Bench::with_sources(&["a", "b"]);
     bench.lock();
     assert_eq!(bench.lock_json()["lock_version"], 2);
-    let old = as_version_1(&bench);
+    let old = as_version(&bench, MIN_LOCK_VERSION);
     let before = bench.lock_state();
     for args in [
         &["lock"][..],
@@ -50,6 +50,58 @@ fn lock_of_version_1_is_left_as_it_is_until_it_changes() {
     assert_ne!(bench.lock_text(), old);
     let again = bench.lock();
     assert!(!again.stderr.contains("format version"), "{}", again.stderr);
+}
+
+#[test]
+fn lock_of_rules_in_an_older_version_is_left_as_it_is_until_it_changes() {
+    let bench = Bench::with_sources(&["a", "b"]);
+    let mut config: Value = serde_json::from_str(&bench.read("c.json")).expect("JSON");
+    let rules = json!([{"allow": ["/a/*"], "to": ["g"]}, {"allow": ["/b/*"], "to": ["g"]}]);
+    config["access"] = json!({"groups": ["g"], "local": ["g"], "rules": rules});
+    bench.write("c.json", &config.to_string());
+    bench.lock();
+    let new = bench.lock_text();
+    contains(&new, &["\"access_digest\": \"sha256/1:"]);
+    assert_eq!(bench.lock_json()["lock_version"], 3);
+    for version in [MIN_LOCK_VERSION, LOCK_VERSION] {
+        bench.write("c.lock.json", &new);
+        as_version(&bench, version);
+        let before = bench.lock_state();
+        for args in [
+            &["lock"][..],
+            &["lock", "--source", "/a"],
+            &["lock", "--dry-run"],
+        ] {
+            let output = bench.verb(args);
+            assert_eq!(output.code, Some(0), "{}", output.stderr);
+            contains(&output.stderr, &["c.lock.json is up to date"]);
+            assert_eq!(bench.lock_state(), before, "{args:?}");
+        }
+        assert_eq!(bench.check().0, Some(0));
+    }
+    // A change of the rules alone is one of the lock.
+    config["access"]["rules"] = json!([{"allow": ["/*/*"], "to": ["g"]}]);
+    bench.write("c.json", &config.to_string());
+    let output = bench.verb(&["verify", "--offline"]);
+    assert_eq!(output.code, Some(5), "{}", output.stderr);
+    bench.lock();
+    assert_eq!(bench.lock_json()["lock_version"], 3);
+    assert_ne!(bench.lock_text(), new);
+    // The next one is named by what the lock records.
+    config["access"]["rules"] = rules;
+    bench.write("c.json", &config.to_string());
+    let output = bench.verb(&["verify", "--offline"]);
+    assert_eq!(output.code, Some(5), "{}", output.stderr);
+    let change = "the section `access` has changed since it was locked\n  --> c.json:1:";
+    contains(&output.stderr, &[change]);
+    bench.lock();
+    assert_eq!(bench.lock_text(), new);
+    config.as_object_mut().expect("an object").remove("access");
+    bench.write("c.json", &config.to_string());
+    let output = bench.verb(&["verify", "--offline"]);
+    contains(&output.stderr, &["the section `access` was removed"]);
+    bench.lock();
+    assert_eq!(bench.lock_json()["lock_version"], 2);
 }
 
 #[test]

@@ -3,7 +3,9 @@
 use harness::{Bench, Output, contains};
 use serde_json::{Value, json};
 
-use super::bench::{config, tool, write_lock};
+use broker_model::lock::{LOCK_VERSION, PARTIAL_LOCK_VERSION};
+
+use super::bench::{config, tool, write_lock, write_lock_of_version};
 
 const DIFF: [&str; 3] = ["diff", "old.lock.json", "new.lock.json"];
 
@@ -148,4 +150,62 @@ fn diff_of_many_groups_and_tools_is_short_in_text_and_complete_in_json() {
     contains(&output.stdout, &["… and 127896 more\n"]);
     let changes = json_report(&bench)["access"].as_array().map(Vec::len);
     assert_eq!(changes, Some(1999 * 64));
+}
+
+#[test]
+fn diff_names_a_change_of_the_rules_that_both_locks_record() {
+    let bench = Bench::new();
+    let write = |stem: &str, rules: Option<Value>, version: u64| {
+        let mut config = config(json!({}));
+        if let Some(rules) = rules {
+            config["access"] = rules;
+        }
+        write_lock_of_version(version, &bench, stem, &config, &[tool("get_x")]);
+    };
+    let mut other = access();
+    other["rules"][0]["to"] = json!(["admin"]);
+    write("old", Some(access()), PARTIAL_LOCK_VERSION);
+    for (rules, version, said) in [
+        (Some(access()), PARTIAL_LOCK_VERSION, None),
+        (
+            Some(other),
+            PARTIAL_LOCK_VERSION,
+            Some("the section `access` of the config has changed"),
+        ),
+        (
+            None,
+            LOCK_VERSION,
+            Some("the section `access` of the config was removed, or the new lock"),
+        ),
+    ] {
+        write("new", rules, version);
+        let Output {
+            code,
+            stdout,
+            stderr,
+        } = bench.run(&DIFF);
+        assert_eq!(code, Some(if said.is_some() { 3 } else { 0 }), "{stderr}");
+        match said {
+            Some(said) => contains(
+                &words(&stdout),
+                &["unknown: rules of access", "error[access-changed] ", said],
+            ),
+            None => assert!(!stdout.contains("access-changed"), "{stdout}"),
+        }
+    }
+    let report = json_report(&bench);
+    let found = &report["sources"][0];
+    assert_eq!(
+        (&found["source"], &found["findings"][0]["rule"]),
+        (&json!("/"), &json!("access-changed")),
+        "{report}"
+    );
+    // A lock of version 2 says nothing of rules.
+    write("old", Some(access()), LOCK_VERSION);
+    let output = bench.run(&DIFF);
+    assert!(
+        !output.stdout.contains("access-changed"),
+        "{}",
+        output.stdout
+    );
 }

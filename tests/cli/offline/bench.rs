@@ -4,7 +4,7 @@ use std::path::Path;
 
 use broker_model::Snapshot;
 use broker_model::config::Config;
-use broker_model::lock::{LOCK_VERSION, Lock, LockedSource};
+use broker_model::lock::{LOCK_VERSION, Lock, LockedSource, PARTIAL_LOCK_VERSION};
 use harness::Bench;
 use serde_json::{Value, json};
 
@@ -50,6 +50,10 @@ pub(crate) fn write_lock_of_version(
     let lock = Lock {
         version,
         config_digest: parsed.config.digest(),
+        access_digest: parsed
+            .config
+            .access_digest()
+            .filter(|_| version == PARTIAL_LOCK_VERSION),
         generator: "broker-gen test".to_owned(),
         sources: sources
             .map(|source| {

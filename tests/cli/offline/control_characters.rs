@@ -84,6 +84,7 @@ fn lock(bench: &Bench, stem: &str, change: impl Fn(Value) -> Value) {
     let lock = Lock {
         version: broker_model::lock::LOCK_VERSION,
         config_digest: config.digest(),
+        access_digest: None,
         generator: "broker-gen test".to_owned(),
         sources: sources
             .map(|source| LockedSource::from_snapshot(source, &snapshot))

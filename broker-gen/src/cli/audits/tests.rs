@@ -37,6 +37,7 @@ fn lock() -> Lock {
     Lock {
         version: broker_model::lock::LOCK_VERSION,
         config_digest: config.digest(),
+        access_digest: None,
         generator: "test".to_owned(),
         sources: config
             .sources()

@@ -3,7 +3,7 @@
 use broker_model::digest::Digest;
 use broker_model::item::ItemKind;
 use broker_model::left_out::{LeftOut, MAX_NAME_CHARS};
-use broker_model::lock::{LeftOutSource, Lock, LockedSource};
+use broker_model::lock::{LOCK_VERSION, LeftOutSource, Lock, LockedSource};
 use broker_model::{Diagnostic, LeftOutCode, NodePath};
 
 /// The result of one check.
@@ -210,15 +210,22 @@ impl Draft {
         self.left_out.sort_by(|a, b| a.path.cmp(&b.path));
     }
 
-    /// The parts as those of a lock.
-    pub(in crate::cli) fn into_lock(mut self, version: u64, config_digest: Digest) -> Lock {
+    /// The parts as those of a new lock of a config with these digests.
+    pub(in crate::cli) fn into_lock(
+        mut self,
+        config_digest: Digest,
+        access_digest: Option<Digest>,
+    ) -> Lock {
         self.sources.iter_mut().for_each(LockedSource::count_rest);
-        Lock {
-            version,
+        let mut lock = Lock {
+            version: LOCK_VERSION,
             config_digest,
+            access_digest,
             generator: concat!("broker-gen ", env!("CARGO_PKG_VERSION")).to_owned(),
             sources: self.sources,
             left_out: self.left_out,
-        }
+        };
+        lock.version = lock.new_version();
+        lock
     }
 }

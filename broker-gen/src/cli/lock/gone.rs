@@ -54,6 +54,7 @@ fn remove(input: &Input, old: &Lock) -> Option<Corrected> {
     lock.config_digest = config.digest();
     // A lock of version 1 keeps it: the other sources have no members of version 2.
     if old.version >= LOCK_VERSION {
+        lock.access_digest = config.access_digest();
         lock.version = lock.new_version();
     }
     plan::check_fresh(config, &lock).ok()?;

@@ -6,8 +6,7 @@ use std::path::Path;
 
 use broker_drift::{BetweenLocks, Report, access_lines};
 use broker_files::ReadError;
-use broker_model::digest::Digest;
-use broker_model::lock::{LOCK_VERSION, Lock, MAX_BYTES, MIN_LOCK_VERSION};
+use broker_model::lock::{LOCK_VERSION, Lock, MAX_BYTES, PARTIAL_LOCK_VERSION};
 use broker_model::{Diagnostic, DiagnosticCode, NodePath, text};
 
 use super::draft::{Draft, LeftOutOf};
@@ -23,17 +22,12 @@ use crate::settings;
 /// Maximum number of shown changes of access.
 const MAX_ACCESS_LINES: usize = 40;
 
-/// The lock of a draft. It has version 1 if the lock before has it and is the same.
+/// The lock of a draft. It has an older version if the lock before has it and is the same.
 pub(super) fn lock_of(draft: Draft, input: &Input, old: Option<&Lock>) -> Lock {
-    let config_digest: Digest = input.config.digest();
-    let mut lock = draft.into_lock(MIN_LOCK_VERSION, config_digest);
-    let new_version = lock.new_version();
-    let same = old
-        .is_some_and(|old| old.version == lock.version && old.root_digest() == lock.root_digest());
-    if !(same && new_version == LOCK_VERSION) {
-        lock.version = new_version;
-        settings::describe(&mut lock, &input.config);
-    }
+    let config = &input.config;
+    let mut lock = draft.into_lock(config.digest(), config.access_digest());
+    settings::describe(&mut lock, config);
+    lock.settle_version(old);
     lock
 }
 
@@ -192,8 +186,13 @@ fn write_over(
         ]);
     }
     let is_same = old.is_some_and(|old| old.root_digest() == lock.root_digest());
-    let is_left = is_same && lock.version == MIN_LOCK_VERSION;
-    if is_left || broker_files::holds(&input.lock_path, text.as_bytes()) {
+    // A lock of an older version stays as it is, with the program that wrote it.
+    let has_older_version = lock.version
+        < match input.config.access {
+            None => LOCK_VERSION,
+            Some(_) => PARTIAL_LOCK_VERSION,
+        };
+    if (is_same && has_older_version) || broker_files::holds(&input.lock_path, text.as_bytes()) {
         say(text!("{} is up to date", shown));
         return Ok(true);
     }

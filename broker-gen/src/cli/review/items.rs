@@ -77,8 +77,10 @@ pub(super) fn changed_sources(lock: &Lock, baseline: Option<&Lock>) -> Vec<Strin
         .map(|old| diff_locks(old, lock))
         .unwrap_or_default();
     let of_config = |finding: &&Finding| {
-        matches!(finding.rule, "source-config-changed" | "trust-raised")
-            || finding.rule.starts_with("package-")
+        matches!(
+            finding.rule,
+            "source-config-changed" | "access-changed" | "trust-raised"
+        ) || finding.rule.starts_with("package-")
     };
     let sources = report.sources.iter();
     sources
@@ -90,7 +92,10 @@ pub(super) fn changed_sources(lock: &Lock, baseline: Option<&Lock>) -> Vec<Strin
                     Class::Security => format!("security[{}] ", finding.rule),
                     _ => String::new(),
                 };
-                format!("{}: {rule}{message}", drift.source)
+                match finding.rule {
+                    "access-changed" => message,
+                    _ => format!("{}: {rule}{message}", drift.source),
+                }
             })
         })
         .collect()

@@ -304,6 +304,7 @@ mod tests {
         Lock {
             version: broker_model::lock::LOCK_VERSION,
             config_digest: config.digest(),
+            access_digest: None,
             generator: "test".to_owned(),
             sources: vec![LockedSource::from_snapshot(source, &snapshot)],
             left_out: Vec::new(),

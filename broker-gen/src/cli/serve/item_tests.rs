@@ -59,6 +59,7 @@ fn core() -> Core {
     let lock = Lock {
         version: LOCK_VERSION,
         config_digest: config.digest(),
+        access_digest: None,
         generator: "test".to_owned(),
         sources: sources
             .map(|source| LockedSource::from_snapshot(source, &snapshot))

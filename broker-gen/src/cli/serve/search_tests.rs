@@ -115,6 +115,7 @@ fn core(tools: &[(usize, String, String)], access: Option<&Value>) -> Core {
     let lock = Lock {
         version: LOCK_VERSION,
         config_digest: config.digest(),
+        access_digest: None,
         generator: "test".to_owned(),
         sources: sources.collect(),
         left_out: Vec::new(),

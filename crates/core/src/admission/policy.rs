@@ -69,7 +69,11 @@ impl Policy {
                 let message = "the config has no `access`, and the compiled-in one has";
                 return Err(vec![config.place(widens("", message.to_owned()))]);
             }
-            (Some(table), Some(_)) if config.access_digest().as_deref() == Some(table.digest) => {
+            (Some(table), Some(_))
+                if config
+                    .access_digest()
+                    .is_some_and(|one| one.as_str() == table.digest) =>
+            {
                 Some(Rules::compiled(catalog, table))
             }
             (compiled, Some(given)) => Some(

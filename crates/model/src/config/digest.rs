@@ -38,13 +38,9 @@ impl Config {
     }
 
     /// The digest of [`Config::access_document`].
-    pub fn access_digest(&self) -> Option<String> {
+    pub fn access_digest(&self) -> Option<Digest> {
         let access = self.access_document()?;
-        Some(
-            Digest::of("mcp-broker:access:1", &access)
-                .as_str()
-                .to_owned(),
-        )
+        Some(Digest::of("mcp-broker:access:1", &access))
     }
 }
 

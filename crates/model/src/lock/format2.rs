@@ -87,7 +87,7 @@ const LOCK: Keys = Keys {
         "sources",
     ],
     version_2: &[],
-    version_3: &["left_out"],
+    version_3: &["access_digest", "left_out"],
 };
 /// An element of `sources`.
 const SOURCE: Keys = Keys {

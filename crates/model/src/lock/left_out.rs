@@ -1,10 +1,11 @@
 //! Format version 3 of the lock: parts that are left out or kept, with the digest of what was seen.
 //!
-//! A lock has this version only if it has such a part; else it is written as before. All members of version 2 keep
-//! name and meaning.
+//! A lock has this version only if it has such a part or an `access_digest`; else it is written as before. All members
+//! of version 2 keep name and meaning.
 //!
 //! | object | member | value |
 //! |---|---|---|
+//! | top level | `access_digest` | the digest of the section `access` of the config, if it has one |
 //! | top level | `left_out` | sources of the config that are left out as a whole |
 //! | a source | `left_out` | what the server listed and the lock leaves out, at most 1 000 |
 //! | a source | `more_left_out` | the number of the other ones, and a digest of them |
@@ -16,7 +17,7 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::json;
 
-use super::{LOCK_VERSION, Lock, LockedSource, PARTIAL_LOCK_VERSION};
+use super::{Lock, LockedSource};
 use crate::codes::LeftOutCode;
 use crate::digest::Digest;
 use crate::item::ItemKind;
@@ -75,14 +76,6 @@ pub struct LeftOutPart<'a> {
 }
 
 impl Lock {
-    /// The format version of a new lock with these parts.
-    pub fn new_version(&self) -> u64 {
-        match self.left_out_parts().is_empty() {
-            true => LOCK_VERSION,
-            false => PARTIAL_LOCK_VERSION,
-        }
-    }
-
     /// Every part that is left out, kept or unvalidated, sorted by source.
     pub fn left_out_parts(&self) -> Vec<LeftOutPart<'_>> {
         let whole = self.left_out.iter().map(LeftOutSource::part);
@@ -358,6 +351,7 @@ impl<'de> Deserialize<'de> for LeftOutCode {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{LOCK_VERSION, PARTIAL_LOCK_VERSION};
     use super::*;
     use crate::DiagnosticCode;
     use crate::config::Config;
@@ -382,6 +376,7 @@ mod tests {
         Lock {
             version: LOCK_VERSION,
             config_digest: config.digest(),
+            access_digest: None,
             generator: "test".to_owned(),
             sources: sources
                 .map(|source| LockedSource::from_snapshot(source, &snapshot))

@@ -9,8 +9,8 @@
 //! root digest), `hash_model`, `lock_version`, `root_digest` and `sources`; `wire.rs` has all members. Each tool
 //! is stored whole, with two changes: `description` is a list of lines, and members that `volatile` names are
 //! left out. Keys of version 1 are sorted. Version 2 adds members and has another order, which `format2.rs`
-//! describes. Version 3 adds what was left out, which `left_out.rs` describes; it is written only if there is such
-//! a part.
+//! describes. Version 3 adds what was left out, which `left_out.rs` describes, and the digest of the rules of access,
+//! which `access.rs` describes; it is written only if the lock has one of them.
 
 use std::collections::BTreeSet;
 
@@ -25,6 +25,7 @@ use crate::left_out::LeftOut;
 use crate::path::NodePath;
 use crate::snapshot::ListedTool;
 
+mod access;
 mod changes;
 mod file;
 mod format2;
@@ -35,6 +36,7 @@ mod source;
 mod tool;
 pub(crate) mod wire;
 
+pub use access::LockedAccess;
 pub use changes::SettingChange;
 pub use left_out::{LeftOutPart, LeftOutSource, MoreLeftOut};
 pub use package::{Package, PackageKind};
@@ -44,9 +46,9 @@ pub use tool::{VOLATILE_INSTRUCTIONS, strip_volatile, tool_digests};
 /// Maximum size of a lock, in bytes: eight listings of the maximum size of 32 MiB.
 pub const MAX_BYTES: usize = 256 << 20;
 
-/// The format version of a new lock of which no part is left out or kept.
+/// The format version of a new lock without rules of access of which no part is left out or kept.
 pub const LOCK_VERSION: u64 = 2;
-/// The format version of a lock with parts that are left out or kept, which is the newest one.
+/// The format version of a lock with rules of access, or with parts that are left out or kept; the newest one.
 pub const PARTIAL_LOCK_VERSION: u64 = 3;
 /// The oldest format version that is read, besides all newer ones up to [`PARTIAL_LOCK_VERSION`].
 pub const MIN_LOCK_VERSION: u64 = 1;
@@ -59,6 +61,9 @@ pub struct Lock {
     pub version: u64,
     /// The digest of its config.
     pub config_digest: Digest,
+    /// The digest of the section `access` of its config. Locks of the versions before 3 do not record it; see
+    /// [`Lock::access`].
+    pub access_digest: Option<Digest>,
     /// The program that wrote it, `broker-gen 0.1.0`.
     pub generator: String,
     /// Sorted by path, which is unique.

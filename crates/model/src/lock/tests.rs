@@ -36,6 +36,7 @@ fn locked(tools: Vec<Value>, volatile: &[&str]) -> Lock {
     Lock {
         version: LOCK_VERSION,
         config_digest: config.digest(),
+        access_digest: None,
         generator: "broker-gen 0".to_owned(),
         sources: vec![source],
         left_out: Vec::new(),
@@ -344,6 +345,7 @@ fn locked_with(members: Value) -> Lock {
     Lock {
         version: LOCK_VERSION,
         config_digest: config.digest(),
+        access_digest: None,
         generator: "broker-gen 0".to_owned(),
         sources: vec![locked],
         left_out: Vec::new(),

@@ -26,6 +26,9 @@ use crate::trust::TrustLevel;
 #[serde(rename = "Lock", deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct LockWire {
+    /// The digest of the section `access` of the config, if it has one; version 3.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    access_digest: Option<Digest>,
     /// The digest of the config fields that the lock depends on.
     config_digest: Digest,
     /// The program that wrote it; outside the root digest.
@@ -149,6 +152,7 @@ impl From<&Lock> for LockWire {
         let mut sources: Vec<_> = lock.sources.iter().collect();
         sources.sort_by(|a, b| a.path.cmp(&b.path));
         let mut wire = Self {
+            access_digest: lock.access_digest.clone(),
             config_digest: lock.config_digest.clone(),
             generator: lock.generator.clone(),
             hash_model: HASH_MODEL.to_owned(),
@@ -186,10 +190,11 @@ impl TryFrom<LockWire> for Lock {
                 problems.push(Diagnostic::error(DiagnosticCode::LockOrphan, message).at(at));
             }
         }
-        let has_parts =
-            !wire.left_out.is_empty() || wire.sources.iter().any(SourceWire::is_partial);
-        if has_parts != (wire.lock_version == super::PARTIAL_LOCK_VERSION) {
-            let message = "a lock of version 3 has parts that are left out, kept or unvalidated, and no other version has them";
+        let needs_version_3 = wire.access_digest.is_some()
+            || !wire.left_out.is_empty()
+            || wire.sources.iter().any(SourceWire::is_partial);
+        if needs_version_3 != (wire.lock_version == super::PARTIAL_LOCK_VERSION) {
+            let message = "a lock of version 3 has an `access_digest`, or parts that are left out, kept or unvalidated, and no other version has them";
             problems.push(corrupt(message, "/lock_version"));
         }
         let found = wire.computed_root_digest();
@@ -213,6 +218,7 @@ impl TryFrom<LockWire> for Lock {
         Ok(Self {
             version: wire.lock_version,
             config_digest: wire.config_digest,
+            access_digest: wire.access_digest,
             generator: wire.generator,
             sources,
             left_out,
@@ -244,6 +250,9 @@ impl LockWire {
         });
         if !self.left_out.is_empty() {
             covered["left_out"] = json!(self.left_out);
+        }
+        if let Some(digest) = &self.access_digest {
+            covered["access_digest"] = json!(digest);
         }
         Digest::of("mcp-broker:lock:1", &covered)
     }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use broker_model::conflict_markers::with_markers;
 use broker_model::exit::Exit;
+use broker_model::lock::Lock;
 use broker_model::text::shown_line;
 use broker_model::{Diagnostic, DiagnosticCode, text};
 
@@ -143,24 +144,22 @@ fn merge_locks(path: Option<&Path>, texts: &Texts) -> Result<String, Vec<Diagnos
             Err(problems)
         }
         Some((_, MergedConfig::Unknown)) | None => {
-            let digest = merged_digest(&sides)?;
-            let text = settle_by_digest(digest, &sides, merged)?.to_text();
+            let side = side_of_config(&sides)?;
+            let text = settle_by_digest(side, &sides, merged)?.to_text();
             refuse_large(&texts.name, &text, Kind::Lock)?;
             Ok(text)
         }
     }
 }
 
-/// The digest of the merged config, if one side at most changed it.
-fn merged_digest<'a>(
-    sides: &Sides<'a>,
-) -> Result<&'a broker_model::digest::Digest, Vec<Diagnostic>> {
+/// The side that has the merged config, if one side at most changed it.
+fn side_of_config<'a>(sides: &Sides<'a>) -> Result<&'a Lock, Vec<Diagnostic>> {
     let (ours, theirs) = (&sides.ours.config_digest, &sides.theirs.config_digest);
     let base = sides.base.map(|base| &base.config_digest);
     if ours == theirs || base == Some(theirs) {
-        Ok(ours)
+        Ok(sides.ours)
     } else if base == Some(ours) {
-        Ok(theirs)
+        Ok(sides.theirs)
     } else {
         let message =
             "both sides changed the config, and git has no version of it that belongs to each lock";

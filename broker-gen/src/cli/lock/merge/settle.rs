@@ -5,8 +5,7 @@ use std::path::Path;
 
 use broker_mcp::ConcurrencyLimits;
 use broker_model::config::{Config, Source};
-use broker_model::digest::Digest;
-use broker_model::lock::{LOCK_VERSION, Lock, MIN_LOCK_VERSION};
+use broker_model::lock::{LOCK_VERSION, Lock, LockedAccess, PARTIAL_LOCK_VERSION};
 use broker_model::{Diagnostic, DiagnosticCode, LeftOutCode, NodePath};
 
 use super::three_way::{Conflict, MergedSources, Sides};
@@ -56,10 +55,11 @@ pub(in crate::cli) fn settle(
     };
     let warnings = check(config, file, &mut draft)?;
     let left_out = std::mem::take(&mut draft.problems);
-    let mut lock = with_version(draft.into_lock(MIN_LOCK_VERSION, config.digest()), sides);
-    if lock.version >= LOCK_VERSION && lock.sources.iter().any(|one| one.settings.is_none()) {
+    let mut lock = draft.into_lock(config.digest(), config.access_digest());
+    if lock.sources.iter().any(|one| one.settings.is_none()) {
         settings::describe(&mut lock, config);
     }
+    lock.settle_version([sides.ours, sides.theirs]);
     refuse_old_clashes(&lock, sides)?;
     plan::check_fresh(config, &lock)?;
     Ok(Settled {
@@ -70,13 +70,13 @@ pub(in crate::cli) fn settle(
     })
 }
 
-/// Makes the lock of merged sources if the config of the merge is not known, but its digest is.
+/// Makes the lock of merged sources if the config of the merge is not known, but is that of the side `of_config`.
 ///
 /// # Errors
 ///
-/// Conflicts; sources of a lock of version 1, which only the config can describe.
+/// Conflicts; sources of a lock of version 1, which only the config can describe; rules of access that no side records.
 pub(in crate::cli) fn settle_by_digest(
-    config_digest: &Digest,
+    of_config: &Lock,
     sides: &Sides<'_>,
     merged: MergedSources,
 ) -> Result<Lock, Vec<Diagnostic>> {
@@ -88,8 +88,24 @@ pub(in crate::cli) fn settle_by_digest(
         left_out: merged.left_out,
         ..Draft::default()
     };
-    let lock = draft.into_lock(MIN_LOCK_VERSION, config_digest.clone());
-    let lock = with_version(lock, sides);
+    let access = recorded_access(of_config, sides);
+    let access_digest = match access {
+        LockedAccess::Rules(digest) => Some(digest.clone()),
+        LockedAccess::Absent | LockedAccess::NotRecorded => None,
+    };
+    let mut lock = draft.into_lock(of_config.config_digest.clone(), access_digest);
+    lock.settle_version([sides.ours, sides.theirs]);
+    // A lock of version 3 without the record would say that there are no rules.
+    if lock.version == PARTIAL_LOCK_VERSION && access == LockedAccess::NotRecorded {
+        let message = format!(
+            "a side has format version {}, which does not record `access`, and the config of the merge is not known",
+            of_config.version
+        );
+        return Err(vec![Diagnostic::error(
+            DiagnosticCode::MergeConflict,
+            message,
+        )]);
+    }
     let is_described =
         lock.version < LOCK_VERSION || lock.sources.iter().all(|source| source.settings.is_some());
     if !is_described {
@@ -183,16 +199,14 @@ fn check(
     }
 }
 
-/// The lock in the format version that `lock` gives it: version 1 only if a side has exactly this lock.
-fn with_version(mut lock: Lock, sides: &Sides<'_>) -> Lock {
-    let is_that_of =
-        |side: &Lock| side.version == MIN_LOCK_VERSION && side.root_digest() == lock.root_digest();
-    let is_left = is_that_of(sides.ours) || is_that_of(sides.theirs);
-    let version = lock.new_version();
-    if !(is_left && version == LOCK_VERSION) {
-        lock.version = version;
-    }
-    lock
+/// What a lock for the same config as `of_config` records of its rules of access.
+fn recorded_access<'a>(of_config: &'a Lock, sides: &Sides<'a>) -> LockedAccess<'a> {
+    let others = [Some(sides.ours), Some(sides.theirs), sides.base];
+    let others = others.into_iter().flatten();
+    let same = others.filter(|one| one.config_digest == of_config.config_digest);
+    let mut records = same.map(Lock::access);
+    let known = records.find(|access| *access != LockedAccess::NotRecorded);
+    known.unwrap_or_else(|| of_config.access())
 }
 
 /// A name that clashed with one of another source may be free now, and no side has what was left out.

@@ -31,6 +31,7 @@ fn lock(sources: &[(&str, &str, &str)]) -> Lock {
     let mut lock = Lock {
         version: LOCK_VERSION,
         config_digest: config.digest(),
+        access_digest: None,
         generator: "test".to_owned(),
         sources: Vec::new(),
         left_out: Vec::new(),
