@@ -47,9 +47,9 @@ pub(crate) fn of_calls(stage: &Stage) -> Vec<Refusal> {
             json!({ "path": read, "arguments": {} }),
         ),
         (
-            "`args` as a string",
+            "`args` as a list",
             "meta_call",
-            json!({ "path": read, "args": "{\"path\": \"a\"}" }),
+            json!({ "path": read, "args": ["a"] }),
         ),
         ("`depth` out of range", "meta_tree", json!({ "depth": 99 })),
         ("neither `path` nor `paths`", "meta_desc", json!({})),

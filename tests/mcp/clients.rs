@@ -142,6 +142,67 @@ fn first_call_of_the_agents_sdk_succeeds_while_seven_servers_start() {
 }
 
 #[test]
+fn agents_sdk_with_strict_schemas_calls_every_meta_tool() {
+    let output = Run::new(&official_python("agents"))
+        .folder(Path::new(env!("CARGO_MANIFEST_DIR")))
+        .args([&official_clients().join("openai_strict.py")])
+        .args([
+            env!("CARGO_BIN_EXE_mcp-broker"),
+            "stdio",
+            "smoke_config.json",
+        ])
+        .output();
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    let mut lines = output.stdout.lines();
+    // The conversion would close `args`, so that no argument could be sent.
+    let kinds: Vec<_> = lines.by_ref().take(3).collect();
+    assert_eq!(
+        kinds,
+        [
+            "meta_tree strict",
+            "meta_desc strict",
+            "meta_call not converted"
+        ]
+    );
+    let answers: Vec<[String; 2]> = lines
+        .map(|line| serde_json::from_str(line).expect("a name and a text"))
+        .collect();
+    let text = |at: usize| answers[at][1].as_str();
+    let first_line = |at: usize| text(at).lines().next().unwrap_or_default();
+    assert!(
+        first_line(0).starts_with("/util/hash_text  "),
+        "{}",
+        text(0)
+    );
+    assert!(
+        text(0).contains("\nwarning: `depth` was not used"),
+        "{}",
+        text(0)
+    );
+    assert!(first_line(1).starts_with("/text/  "), "{}", text(1));
+    assert!(
+        first_line(2).starts_with("/util/base64_decode  "),
+        "{}",
+        text(2)
+    );
+    assert!(
+        text(2).contains("\nwarning: `limit` was not used"),
+        "{}",
+        text(2)
+    );
+    let described: Value = serde_json::from_str(text(3)).expect("JSON");
+    assert_eq!(described["path"], "/util/hash_text");
+    let both: Value = serde_json::from_str(text(4)).expect("JSON");
+    assert_eq!(both["entries"][1]["path"], "/util/hex");
+    assert_eq!(both["warnings"].as_array().map(Vec::len), Some(1), "{both}");
+    for at in [5, 6] {
+        let result: Value = serde_json::from_str(text(at)).expect("JSON");
+        assert_eq!(result, hash("a"));
+    }
+    assert_eq!(answers.len(), 7);
+}
+
+#[test]
 fn every_call_of_the_langchain_adapters_succeeds_while_seven_servers_start() {
     assert_eq!(framework("langchain_adapters.py", "2"), "2 calls\n");
 }

@@ -3,6 +3,8 @@
 
 use std::borrow::Cow;
 
+use broker_model::CallCode;
+use broker_model::json::StrictError;
 use broker_model::text::shown_line;
 use bytes::Bytes;
 
@@ -76,16 +78,14 @@ pub(super) fn unquote_long(
     Ok(charge.hold(text.into_bytes()))
 }
 
-/// The error for a string whose text is not strict JSON.
-pub(super) fn quoted_invalid(
-    name: &str,
-    error: &broker_model::json::StrictError,
-) -> Box<CoreError> {
+/// The error for a string whose text is not strict JSON; that of a long one is made by core, with the same code.
+pub(super) fn quoted_invalid(name: &str, error: &StrictError) -> Box<CoreError> {
     let message = format!(
-        "`{name}` is a string whose text is not the JSON of an object: {}",
+        "`{name}` is a string whose text is not strict JSON: {}",
         shown_line(&error.to_string(), 200)
     );
-    Box::new(field_invalid(message).hint("Send the object itself, or a string that is its JSON."))
+    let error = CoreError::new(CallCode::JsonInvalid, message);
+    Box::new(error.hint("Send the object itself, or a string that is its JSON."))
 }
 
 #[cfg(test)]

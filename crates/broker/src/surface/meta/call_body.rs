@@ -327,9 +327,9 @@ mod tests {
         for broken in [r#""{\"a\":1,\"a\":2}""#, r#""{} {}""#, r#""{""#] {
             let text = format!(r#"{{"path":"/a","args":{broken}}}"#);
             let error = CallBody::parse(&text).unwrap_err();
-            assert_eq!(error.code, CallCode::FieldInvalid, "{text}");
+            assert_eq!(error.code, CallCode::JsonInvalid, "{text}");
             assert!(
-                error.message.contains("not the JSON of an object"),
+                error.message.contains("not strict JSON"),
                 "{}",
                 error.message
             );

@@ -148,7 +148,16 @@ impl DescRequest {
     pub(super) fn parse(text: &str, form: BodyForm) -> Result<Self, Box<CoreError>> {
         let known = form.desc_members();
         let mut members = object(text, known)?;
+        // A program that describes a list may have an empty one.
+        let is_empty_list = !members.contains_key("path")
+            && members
+                .get("paths")
+                .and_then(Value::as_array)
+                .is_some_and(Vec::is_empty);
         remove_absent(&mut members, known);
+        if is_empty_list {
+            members.insert("paths".to_owned(), json!([]));
+        }
         let is_full = match members.remove("full") {
             None => false,
             Some(Value::Bool(is_full)) => is_full,
@@ -443,6 +452,7 @@ mod tests {
             desc(r#"{"path":"/a","paths":[]}"#).unwrap(),
             DescBody::One("/a".to_owned())
         );
+        assert_eq!(desc(r#"{"paths":[]}"#).unwrap(), DescBody::Many(Vec::new()));
         let both = r#"{"path":"/a","paths":["/b","/a"]}"#;
         let both = DescRequest::parse(both, BodyForm::Http).unwrap();
         let all = DescBody::Many(vec!["/a".to_owned(), "/b".to_owned()]);
