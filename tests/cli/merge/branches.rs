@@ -449,3 +449,30 @@ fn merge_by_a_driver_that_refuses_a_file_is_a_conflict_in_git() {
         }
     }
 }
+
+#[test]
+fn search_for_the_config_ends_after_a_number_of_bytes_and_says_so() {
+    let clone = two_branches();
+    // Newer versions in another branch, each as large as a config may be.
+    clone.git_fine(&["checkout", "-q", "-b", "other", "main"]);
+    for version in 0..18 {
+        let text = format!("{version}{}", "x".repeat((4 << 20) - 2));
+        clone.bench.write(CONFIG, &text);
+        let date = ("GIT_COMMITTER_DATE", "2038-01-01T00:00:00Z");
+        let output = clone.git_with(&["commit", "-q", "-a", "-m", "large"], &[date]);
+        assert_eq!(output.code, Some(0), "{}", output.stderr);
+    }
+    clone.git_fine(&["checkout", "-q", "ours"]);
+    let merged = clone.git_with(&["merge", "-q", "theirs"], &[]);
+    assert_eq!(merged.code, Some(1), "{}{}", merged.stdout, merged.stderr);
+    contains(
+        &merged.stderr,
+        &["merge_conflict", "ended after 64 MiB of versions"],
+    );
+    contains(&clone.bench.read(LOCK), &["<<<<<<< ours"]);
+    // The config is merged now, so that the lock needs no search.
+    without_servers(&clone);
+    clone.verb_fine(&["lock", "--merge"]);
+    clone.git_fine(&["add", "-A"]);
+    clone.verb_fine(&["verify", "--offline"]);
+}

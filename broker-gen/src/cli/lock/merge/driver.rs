@@ -10,7 +10,7 @@ use broker_model::exit::Exit;
 use broker_model::text::shown_line;
 use broker_model::{Diagnostic, DiagnosticCode, text};
 
-use super::config_of::{self, MergedConfig};
+use super::config_of::{self, Bound, MergedConfig};
 use super::settle::{settle, settle_by_digest};
 use super::sides::{Kind, Texts, not_read, refuse_same, unreadable};
 use super::three_way::{Sides, merge};
@@ -136,6 +136,13 @@ fn merge_locks(path: Option<&Path>, texts: &Texts) -> Result<String, Vec<Diagnos
     let found = config
         .as_deref()
         .map(|file| (file, config_of::find(file, &sides)));
+    let by_digest = |merged, ended_by| {
+        let digest = merged_digest(&sides, ended_by)?;
+        let lock = settle_by_digest(digest, config.as_deref(), &sides, merged)?;
+        let text = lock.to_text();
+        refuse_large(&texts.name, &text, Kind::Lock)?;
+        Ok(text)
+    };
     match found {
         Some((file, MergedConfig::Known(config))) => {
             let settled = settle(&config, file, &sides, merged)?;
@@ -158,18 +165,16 @@ fn merge_locks(path: Option<&Path>, texts: &Texts) -> Result<String, Vec<Diagnos
             problems.push(Diagnostic::error(DiagnosticCode::MergeConflict, message));
             Err(problems)
         }
-        Some((_, MergedConfig::Unknown)) | None => {
-            let digest = merged_digest(&sides)?;
-            let text = settle_by_digest(digest, config.as_deref(), &sides, merged)?.to_text();
-            refuse_large(&texts.name, &text, Kind::Lock)?;
-            Ok(text)
-        }
+        Some((_, MergedConfig::Unknown(ended_by))) => by_digest(merged, ended_by),
+        None => by_digest(merged, None),
     }
 }
 
-/// The digest of the merged config, if one side at most changed it.
+/// The digest of the merged config, if one side at most changed it. `ended_by` is the bound that ended the search for
+/// its text.
 fn merged_digest<'a>(
     sides: &Sides<'a>,
+    ended_by: Option<Bound>,
 ) -> Result<&'a broker_model::digest::Digest, Vec<Diagnostic>> {
     let (ours, theirs) = (&sides.ours.config_digest, &sides.theirs.config_digest);
     let base = sides.base.map(|base| &base.config_digest);
@@ -178,8 +183,12 @@ fn merged_digest<'a>(
     } else if base == Some(ours) {
         Ok(theirs)
     } else {
-        let message =
-            "both sides changed the config, and git has no version of it that belongs to each lock";
+        let message = match ended_by {
+            None => "both sides changed the config, and git has no version of it that belongs to each lock".to_owned(),
+            Some(bound) => format!(
+                "both sides changed the config, and the search in git for the versions that belong to the locks ended {bound}"
+            ),
+        };
         Err(vec![Diagnostic::error(
             DiagnosticCode::MergeConflict,
             message,
