@@ -5,13 +5,14 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use std::{fmt, fs};
 
 use broker_model::Diagnostic;
 use broker_model::config::{self, Config};
 use broker_model::digest::Digest;
 use broker_model::lock::Lock;
+use tokio::time::Instant;
 
 use super::three_way::Sides;
 use crate::build_script::parse_config_text;
