@@ -16,7 +16,7 @@ use broker_model::{Diagnostic, DiagnosticCode, NodePath};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
-use crate::audits_file::{self, fields};
+use crate::audits_file::{self, Elsewhere, fields};
 use crate::plan::{Entry, Plan, ToolEntry};
 
 /// A person confirmed the hints of the config for one definition of a tool.
@@ -120,6 +120,22 @@ impl HintAudits {
         entries.filter(move |audit| audit.source == *source && audit.tool == tool)
     }
 
+    /// The newest entry that confirms the same hints of the same bytes at another path.
+    fn elsewhere(&self, claim: &Claim<'_>) -> Option<Elsewhere<'_>> {
+        let same = self.0.iter().filter(|audit| {
+            audit.source != claim.source.path
+                && audit.tool == claim.tool.upstream_name
+                && audit.digest == claim.tool.digest
+                && audit.values == claim.values
+        });
+        same.max_by(|a, b| a.date.cmp(&b.date))
+            .map(|audit| Elsewhere {
+                path: &audit.source,
+                who: &audit.who,
+                date: &audit.date,
+            })
+    }
+
     /// The reason why no entry confirms the claim.
     fn gap(&self, claim: &Claim<'_>) -> String {
         let latest = self.of_tool(claim).max_by(|a, b| a.date.cmp(&b.date));
@@ -199,8 +215,11 @@ fn problem(claim: &Claim<'_>, audits: &HintAudits, config: &str) -> Diagnostic {
         audits.gap(claim),
         claim.tool.digest
     );
+    let moved = audits.elsewhere(claim);
+    let moved = moved.map(|one| one.remedy(&claim.source.path, config));
     let help = format!(
-        "Review the tool, run `{}`, and commit the audits; or remove the hints.",
+        "{}Review the tool, run `{}`, and commit the audits; or remove the hints.",
+        moved.unwrap_or_default(),
         command(claim, config)
     );
     let overrides = format!("{}/tool_overrides", claim.source.pointer);

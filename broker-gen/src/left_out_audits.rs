@@ -11,7 +11,7 @@ use broker_model::text::{shell_word, shown_line};
 use broker_model::{Diagnostic, DiagnosticCode, LeftOutCode, NodePath};
 use serde::Deserialize;
 
-use crate::audits_file::{self, fields};
+use crate::audits_file::{self, Elsewhere, fields};
 use crate::violations::Violations;
 
 /// Maximum number of parts that are reported one by one.
@@ -44,9 +44,13 @@ pub(crate) struct LeftOutAudit {
 impl LeftOutAudit {
     /// Whether it accepts the part.
     pub(crate) fn accepts(&self, part: &LeftOutPart<'_>) -> bool {
+        self.source == *part.source && self.accepts_elsewhere(part)
+    }
+
+    /// Whether it accepts a part like this one, of any source.
+    fn accepts_elsewhere(&self, part: &LeftOutPart<'_>) -> bool {
         // What a violation refuses is settled by the violation alone.
         part.code != LeftOutCode::Violation
-            && self.source == *part.source
             && self.tool == part.tool
             && self.reason == part.code.as_str()
             && self.digest == part.digest
@@ -73,6 +77,18 @@ impl LeftOutAudits {
     pub(crate) fn accept(&self, part: &LeftOutPart<'_>) -> bool {
         self.accepted.iter().any(|entry| entry.accepts(part)) || self.violations.settle(part)
     }
+
+    /// The newest entry that accepts the same part of a source at another path.
+    fn elsewhere(&self, part: &LeftOutPart<'_>) -> Option<Elsewhere<'_>> {
+        let entries = self.accepted.iter();
+        let same = entries.filter(|one| one.source != *part.source && one.accepts_elsewhere(part));
+        same.max_by(|a, b| a.date.cmp(&b.date))
+            .map(|one| Elsewhere {
+                path: &one.source,
+                who: &one.who,
+                date: &one.date,
+            })
+    }
 }
 
 /// The parts of a lock that no entry beside the config accepts, as errors; `shown` is the config in commands.
@@ -92,7 +108,7 @@ pub(crate) fn check(lock: &Lock, config: &Path, shown: &str) -> Vec<Diagnostic> 
     let mut problems: Vec<_> = open
         .iter()
         .take(MAX_REPORTED)
-        .map(|part| problem(part, shown))
+        .map(|part| problem(part, &audits, shown))
         .collect();
     if let Some(more @ 1..) = open.len().checked_sub(MAX_REPORTED) {
         let message = format!("{more} more parts of the lock are left out, kept or unvalidated");
@@ -104,15 +120,18 @@ pub(crate) fn check(lock: &Lock, config: &Path, shown: &str) -> Vec<Diagnostic> 
     problems
 }
 
-fn problem(part: &LeftOutPart<'_>, config: &str) -> Diagnostic {
+fn problem(part: &LeftOutPart<'_>, audits: &LeftOutAudits, config: &str) -> Diagnostic {
     let state = part.state();
     let message = format!("{} {state}: {}", shown(part), shown_line(part.reason, 300));
     if part.code == LeftOutCode::Violation {
         let help = remedy(part, config);
         return Diagnostic::error(DiagnosticCode::LeftOutUnaccepted, message).help(help);
     }
+    let moved = audits.elsewhere(part);
+    let moved = moved.map(|one| one.remedy(part.source, config));
     let help = format!(
-        "{} To accept it as it is, run `{}`.",
+        "{}{} To accept it as it is, run `{}`.",
+        moved.unwrap_or_default(),
         remedy(part, config),
         accept_command(part, config)
     );

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use broker_model::{Diagnostic, DiagnosticCode};
+use broker_model::text::{shell_word, shown_line};
+use broker_model::{Diagnostic, DiagnosticCode, NodePath};
 use serde::de::DeserializeOwned;
 
 pub(crate) mod fields;
@@ -42,6 +43,27 @@ pub(crate) fn entries_of<T: DeserializeOwned>(
         }
     })?;
     Ok(entries.into_iter().map(|placed| placed.entry).collect())
+}
+
+/// An entry of the same bytes at another path of a node.
+pub(crate) struct Elsewhere<'e> {
+    pub(crate) path: &'e NodePath,
+    pub(crate) who: &'e str,
+    pub(crate) date: &'e str,
+}
+
+impl Elsewhere<'_> {
+    /// The begin of a remedy: the command that carries the entry over if the node was moved to `new`. `accept` compares the
+    /// sources, which a build cannot do.
+    pub(crate) fn remedy(&self, new: &NodePath, config: &str) -> String {
+        format!(
+            "The entry of {} on {} at `{old}` is of the same bytes: if the node was moved, `broker-gen accept --config {} --moved {old} {new}` carries it over. Otherwise: ",
+            shown_line(self.who, 80),
+            self.date,
+            shell_word(config),
+            old = self.path,
+        )
+    }
 }
 
 /// Reads the text of the audits file. Returns `None` if there is no such file.

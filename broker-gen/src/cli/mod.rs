@@ -98,7 +98,7 @@ enum Verb {
     /// Exits with 0 if a plain start would serve, 3 on drift, 4 if a source could not be checked, 5 if the
     /// lock is missing, damaged or stale.
     #[command(
-        after_help = "Examples:\n  broker-gen check\n  broker-gen check --format github --output sarif=drift.sarif --fail-on breaking"
+        after_help = "Examples:\n  broker-gen check\n  broker-gen check --format github --output sarif=drift.sarif"
     )]
     Check(CheckArgs),
     /// Run the lock without compiling it, for clients on this machine.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use broker_drift::SeenPackage;
 use broker_mcp::EraHint;
-use broker_model::config::{CommandLine, Config, Source};
+use broker_model::config::{self, CommandLine, Config, Source};
 use broker_model::text::shown_line;
 use broker_model::{Diagnostic, DiagnosticCode, NodePath, text};
 use jsonc_parser::ast::Value;
@@ -16,7 +16,7 @@ use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use super::input::Input;
 use super::output::say;
 use super::snapshot_all::{Failure, SnapshotJob, snapshot_all};
-use super::whole_file::write_whole;
+use super::whole_file::{turn_if_unchanged, write_whole};
 use super::{LockArgs, provenance};
 use crate::build_script::read_config;
 use crate::provenance::{Requested, request};
@@ -110,9 +110,10 @@ pub(super) async fn pin(args: &LockArgs, input: &Input) -> Result<bool, Vec<Diag
     if new == old {
         return Ok(false);
     }
-    let backup = back_up(file, &old).map_err(|error| cannot_write(file, &error))?;
     // A symbolic link is kept.
     let target = file.canonicalize().unwrap_or_else(|_| file.clone());
+    let _turn = turn_if_unchanged(&target, Some(old.as_bytes()), config::MAX_BYTES)?;
+    let backup = back_up(file, &old).map_err(|error| cannot_write(file, &error))?;
     write_whole(&target, new.as_bytes()).map_err(|error| cannot_write(file, &error))?;
     say(text!(
         "wrote {}; {} has the text before",

@@ -45,13 +45,7 @@ pub(super) fn folder_of(file: &Path) -> &Path {
 
 /// Runs git on the repository of a folder, and returns its output, or its error message, safe to show.
 pub(super) fn git(args: &[&str], folder: &Path) -> Result<String, String> {
-    let command = command("git", |command| {
-        command.args(args).current_dir(folder);
-        for variable in GIT_DISCOVERY {
-            command.env_remove(variable);
-        }
-    });
-    let output = run(command, GIT_TIMEOUT, MAX_GIT_BYTES)
+    let output = run(git_command(args, folder), GIT_TIMEOUT, MAX_GIT_BYTES)
         .map_err(|error| format!("git cannot be run: {error}"))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
@@ -61,6 +55,16 @@ pub(super) fn git(args: &[&str], folder: &Path) -> Result<String, String> {
         });
     }
     String::from_utf8(output.stdout).map_err(|_| "git printed text that is not UTF-8".to_owned())
+}
+
+/// The command of git on the repository of a folder.
+pub(super) fn git_command(args: &[&str], folder: &Path) -> Command {
+    command("git", |command| {
+        command.args(args).current_dir(folder);
+        for variable in GIT_DISCOVERY {
+            command.env_remove(variable);
+        }
+    })
 }
 
 /// A command without standard input that dies with the waiting thread.

@@ -12,7 +12,7 @@ use clap::Args;
 
 use super::output::{self, say};
 use super::unattended;
-use super::whole_file::write_whole;
+use super::whole_file::{turn_if_unchanged, write_whole};
 use crate::build_script;
 use crate::plan::{self, Plan};
 use crate::vectors_file::{self, ModelVectors, VectorsFile, embedded_texts, written};
@@ -68,8 +68,9 @@ pub(super) async fn update(
     file: &Path,
 ) -> Result<(), Vec<Diagnostic>> {
     let path = vectors_file::vectors_file(file);
-    let old = broker_files::read_text(&path, vectors_file::MAX_BYTES).ok();
-    let old = old.and_then(|text| VectorsFile::parse(&text).ok());
+    let before = broker_files::read(&path, vectors_file::MAX_BYTES).ok();
+    let old = before.as_deref();
+    let old = old.and_then(|bytes| VectorsFile::parse(std::str::from_utf8(bytes).ok()?).ok());
     let old = old.map_or_else(Vec::new, |file| file.models);
     let texts = embedded_texts(plan);
     let (mut made, mut problem) = (Vec::new(), None);
@@ -89,6 +90,7 @@ pub(super) async fn update(
             say(text!("{} is up to date", shown));
         }
     } else {
+        let _turn = turn_if_unchanged(&path, before.as_deref(), vectors_file::MAX_BYTES)?;
         // Vectors that were made before a failure are kept, so that they are not made again.
         write_whole(&path, text.as_bytes()).map_err(|error| {
             let message = format!("`{shown}` cannot be written: {error}");

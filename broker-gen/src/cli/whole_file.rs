@@ -6,6 +6,8 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use broker_model::{Diagnostic, DiagnosticCode};
+
 use super::program::folder_of;
 
 /// The age at which a draft counts as left behind by a killed program. A running program renames its draft
@@ -21,6 +23,29 @@ pub(super) fn turn(path: &Path) -> io::Result<fs::File> {
     let folder = fs::File::open(folder_of(path))?;
     folder.lock()?;
     Ok(folder)
+}
+
+/// Waits for the turn, and refuses a file that is not as it was read: `before` has its bytes, `None` if there was none that
+/// could be read. The file may be written until the value is dropped.
+pub(super) fn turn_if_unchanged(
+    path: &Path,
+    before: Option<&[u8]>,
+    max_bytes: usize,
+) -> Result<Option<fs::File>, Vec<Diagnostic>> {
+    let turn = turn(path).ok();
+    let current = broker_files::read(path, max_bytes);
+    if current.as_deref().ok() == before {
+        return Ok(turn);
+    }
+    let how = match current {
+        Ok(_) => "another program changed it while this run worked".to_owned(),
+        Err(error) => format!("another program changed it while this run worked: {error}"),
+    };
+    let message = format!("`{}` is not written: {how}", path.display());
+    let help = "Run the command again; it reads the file as it is now.";
+    Err(vec![
+        Diagnostic::error(DiagnosticCode::FileWrite, message).help(help),
+    ])
 }
 
 /// Writes `bytes` to a draft in the same folder and renames it to the file. Drafts of the same file that
@@ -89,6 +114,29 @@ fn is_draft(name: &OsStr, prefix: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn file_that_changed_since_it_was_read_has_no_turn() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("c.json");
+        let turn_of = |before: Option<&[u8]>| turn_if_unchanged(&path, before, 8);
+        assert!(turn_of(None).unwrap().is_some());
+        for (text, before, is_fine) in [
+            ("one", Some("one"), true),
+            ("two", Some("one"), false),
+            ("two", None, false),
+            // It could not be read before either.
+            ("too long a text", None, true),
+            ("too long a text", Some("one"), false),
+        ] {
+            fs::write(&path, text).unwrap();
+            let result = turn_of(before.map(str::as_bytes));
+            assert_eq!(result.is_ok(), is_fine, "{text}, {before:?}");
+        }
+        fs::remove_file(&path).unwrap();
+        let problems = turn_of(Some(b"one")).unwrap_err();
+        assert!(problems[0].message.contains("c.json"), "{problems:?}");
+    }
 
     #[test]
     fn file_that_is_new_replaces_no_other() {

@@ -58,7 +58,10 @@ pub(crate) const PHRASES: [(&[&str], Code, &str, &str); 8] = [
     ),
     (
         &[
-            "enotfound",
+            // Not `FileNotFoundError` of Python.
+            " enotfound",
+            "'enotfound",
+            "\"enotfound",
             "eai_again",
             "econnrefused",
             "temporary failure in name resolution",

@@ -306,6 +306,12 @@ mod tests {
             ),
             (
                 1,
+                "Error: x\n  code: 'ENOTFOUND',",
+                Code::NetworkDown,
+                "network",
+            ),
+            (
+                1,
                 "listen EADDRINUSE: address already in use",
                 Code::PortTaken,
                 "port",
@@ -338,6 +344,7 @@ mod tests {
             "panic: boom",
             "ERROR: all is lost",
             "the file is missing",
+            "FileNotFoundError: [Errno 2] No such file or directory: 'a.json'",
         ] {
             assert_eq!(found(exit, Some(1), "server", said), None, "{said}");
         }

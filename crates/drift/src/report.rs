@@ -61,7 +61,7 @@ pub enum Class {
 /// by a milder one; and optionally new tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FailOn {
-    least: Option<Class>,
+    least: Class,
     added: bool,
     package: bool,
 }
@@ -69,7 +69,7 @@ pub struct FailOn {
 impl Default for FailOn {
     fn default() -> Self {
         Self {
-            least: Some(Class::Equivalent),
+            least: Class::Equivalent,
             added: false,
             package: false,
         }
@@ -77,13 +77,13 @@ impl Default for FailOn {
 }
 
 impl FailOn {
-    /// From named classes; `same` and `unchecked` have no effect.
+    /// From named classes; `same` and `unchecked` have no effect. Without a class of drift, as with `added` alone, all of
+    /// them fail: new tools are the mildest change.
     pub fn of(classes: &[Class]) -> Self {
         let named = classes.iter().copied();
+        let named = named.filter(|class| class.refuses() && class.is_drift());
         Self {
-            least: named
-                .filter(|class| class.refuses() && class.is_drift())
-                .min(),
+            least: named.min().unwrap_or(Self::default().least),
             added: classes.contains(&Class::Added),
             package: false,
         }
@@ -100,7 +100,7 @@ impl FailOn {
         match class {
             Class::Added => self.added,
             Class::Same => false,
-            class => self.least.is_some_and(|least| class >= least),
+            class => class >= self.least,
         }
     }
 }

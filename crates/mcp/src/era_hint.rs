@@ -10,6 +10,9 @@ pub struct EraHint {
     /// The era in which the source has answered before. After a failure that may pass, like a crash, the start does not
     /// ask for another one.
     pub(crate) known: Option<Era>,
+    /// Whether the known era may be asked for in vain, since the server may have another one since. Then a start that
+    /// fails twice in the known era asks for the other one, once.
+    pub(crate) may_have_changed: bool,
 }
 
 impl EraHint {
@@ -18,6 +21,7 @@ impl EraHint {
         Self {
             first: era,
             known: Some(era),
+            may_have_changed: false,
         }
     }
 
@@ -26,14 +30,17 @@ impl EraHint {
         Self {
             first: era,
             known: None,
+            may_have_changed: false,
         }
     }
 
-    /// Asks for the newest era first, and falls back to the one that the source is known to have.
+    /// Asks for the newest era first, and falls back to the one that the source is known to have; for a lock, which takes
+    /// the server as it is now.
     pub const fn newest(known: Option<Era>) -> Self {
         Self {
             first: Era::Modern,
             known,
+            may_have_changed: true,
         }
     }
 }

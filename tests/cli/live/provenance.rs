@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
 use broker_gen::provenance::npm::npx_folder;
-use harness::{Bench, Output, binary, contains};
+use harness::{Bench, Output, binary, changed_meanwhile, contains};
 use serde_json::{Value, json};
 
 use super::bench::tool;
@@ -348,6 +348,38 @@ fn lock_with_pin_writes_the_version_that_ran_into_the_config() {
     // Nothing is left to do.
     assert_eq!(runners.run(&["lock", "--pin", "--strict"]).code, Some(0));
     assert_eq!(runners.bench.read("c.json"), pinned);
+}
+
+#[test]
+fn lock_with_pin_leaves_a_config_that_another_program_changed_meanwhile() {
+    let runners = Runners::new(&json!("npx -y @scope/server"));
+    for spec in ["@scope/server", SPEC] {
+        runners.npx_cache(spec, "@scope/server", "1.2.3", "sha512-AAAA==");
+    }
+    let bench = &runners.bench;
+    let edited = format!("{}\n", bench.read("c.json"));
+    let output = changed_meanwhile(
+        &bench.path(""),
+        || runners.run(&["lock", "--pin"]),
+        || bench.write("c.json", &edited),
+    );
+    assert_eq!(output.code, Some(1), "{}", output.stderr);
+    let said = "c.json` is not written: another program changed it while this run worked";
+    let parts = [
+        "file_write",
+        said,
+        "Run the command again",
+        "the lock was not written",
+    ];
+    contains(&output.stderr, &parts);
+    assert_eq!(bench.read("c.json"), edited);
+    assert!(!bench.path("c.json.bak").exists());
+    assert_eq!(runners.run(&["lock", "--pin"]).code, Some(0));
+    assert_eq!(
+        bench.read("c.json"),
+        edited.replace("@scope/server", SPEC),
+        "the edit of the other program is kept"
+    );
 }
 
 #[test]

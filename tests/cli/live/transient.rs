@@ -103,6 +103,42 @@ fn first_lock_detects_a_server_that_dies_at_the_probe_and_check_asks_its_era_fir
 }
 
 #[test]
+fn lock_takes_a_modern_server_that_is_legacy_now_and_dies_at_the_probe() {
+    let bench = crashing("modern");
+    let before = bench.lock_text();
+    bench.script("a", &json!({"era": "probe-dies"}));
+    crashes(&bench, 0);
+    let checked = bench.verb(&["check"]);
+    assert_eq!(checked.code, Some(4), "{}", checked.stderr);
+    assert_eq!(
+        starts(&bench),
+        2,
+        "`check` asks in the era of the lock only"
+    );
+
+    crashes(&bench, 0);
+    let locked = bench.verb(&["lock", "--once"]);
+    assert_eq!(locked.code, Some(0), "{}", locked.stderr);
+    assert_eq!(starts(&bench), 3);
+    contains(
+        &locked.stderr,
+        &["/a: it was locked with MCP 2026-07-28, and answers MCP 2025-11-25 now"],
+    );
+    assert_ne!(bench.lock_text(), before);
+    assert_eq!(bench.verb(&["check"]).code, Some(0));
+    // A server that crashes in every era is named by its exit, and the lock keeps it.
+    crashes(&bench, 9);
+    bench.write("c.lock.json", &before);
+    let crashed = bench.verb(&["lock", "--once"]);
+    assert_eq!(crashed.code, Some(8), "{}", crashed.stderr);
+    assert_eq!(starts(&bench), 3);
+    contains(
+        &crashed.stderr,
+        &["exited with code 7", "registry timed out", "kept"],
+    );
+}
+
+#[test]
 fn first_lock_names_the_crash_before_the_refusal_of_the_other_era() {
     let bench = crashing("modern");
     std::fs::remove_file(bench.path("c.lock.json")).expect("it was locked");

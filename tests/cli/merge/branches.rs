@@ -274,6 +274,34 @@ fn source_that_both_branches_changed_is_a_conflict_by_name() {
 }
 
 #[test]
+fn tool_of_theirs_that_a_violation_of_ours_names_is_a_conflict() {
+    let clone = two_branches();
+    let audits = clone.bench.read(AUDITS);
+    let entry = "\n[[violations]]\nsource = \"/d\"\ntool = \"new_d\"\nreason = \"r\"\nwho = \"B\"\ndate = 2026-03-01\n";
+    clone.bench.write(AUDITS, &format!("{audits}{entry}"));
+    clone.commit("a violation");
+    let said = "error[violation]: `new_d` of `/d` is refused by the violation of B";
+    let merged = clone.git(&["merge", "-q", "theirs"]);
+    assert_eq!(merged.code, Some(1), "{}{}", merged.stdout, merged.stderr);
+    contains(&merged.stderr, &[said]);
+    let unmerged = clone.git_fine(&["diff", "--name-only", "--diff-filter=U"]);
+    assert_eq!(unmerged.trim(), LOCK);
+    let text = clone.bench.read(LOCK);
+    contains(&text, &["<<<<<<< ours"]);
+    let again = clone.verb(&["lock", "--merge"]);
+    assert_eq!(again.code, Some(5), "{}", again.stderr);
+    contains(&again.stderr, &[said, "the merge was not written"]);
+    assert_eq!(clone.bench.read(LOCK), text);
+    // The way that the help names.
+    clone.verb_fine(&["lock", "--merge", "--once", "--source", "/d"]);
+    let lock = Lock::parse("c", &clone.bench.read(LOCK)).expect("a lock");
+    let left_out = lock.left_out_parts();
+    assert_eq!(left_out.len(), 1);
+    assert_eq!(left_out[0].tool.as_deref(), Some("new_d"));
+    clone.verb_fine(&["verify", "--offline"]);
+}
+
+#[test]
 fn config_is_settled_before_the_lock() {
     let clone = two_branches();
     for branch in ["theirs", "ours"] {
@@ -378,4 +406,73 @@ fn tools_whose_names_clash_only_in_the_merge_are_left_out() {
     let fresh = clone.verb(&["lock", "--once"]);
     assert_eq!(fresh.code, Some(8), "{}", fresh.stderr);
     assert_eq!(clone.bench.read(LOCK), text);
+}
+
+/// The driver gets a file that it refuses, as by a wrapper or a mistyped setting.
+#[test]
+fn merge_by_a_driver_that_refuses_a_file_is_a_conflict_in_git() {
+    for (before, args, is_marked) in [
+        ("true", "%O %A %A %P", true),
+        ("truncate -s 500M %B", "%O %A %B %P", true),
+        (
+            "mv %B theirs.tmp && ln -s theirs.tmp %B",
+            "%O %A %B %P",
+            true,
+        ),
+        ("mv %A ours.tmp && ln -s ours.tmp %A", "%O %A %B %P", false),
+    ] {
+        let clone = two_branches();
+        let driver = format!("{before} && broker-gen lock --merge-driver {args}");
+        clone.git_fine(&["config", "merge.broker-gen.driver", &driver]);
+        clone
+            .bench
+            .write(".gitattributes", "*.lock.json merge=broker-gen\n");
+        clone.commit("the lock only");
+        let merged = clone.git(&["merge", "-q", "theirs"]);
+        let said = format!("{}{}", merged.stdout, merged.stderr);
+        assert_eq!(merged.code, Some(1), "{driver}: {said}");
+        contains(
+            &said,
+            &[
+                "merge_unreadable",
+                "CONFLICT (content): Merge conflict in below/c.lock.json",
+            ],
+        );
+        let unmerged = clone.git_fine(&["diff", "--name-only", "--diff-filter=U"]);
+        assert!(unmerged.lines().any(|line| line == LOCK), "{unmerged}");
+        assert_ne!(clone.git(&["commit", "-q", "-m", "x"]).code, Some(0));
+        assert_eq!(said.contains("unchanged, and not merged"), !is_marked);
+        if is_marked {
+            let text = clone.bench.read(LOCK);
+            contains(&text, &["<<<<<<< ours\n", ">>>>>>> theirs\n"]);
+            Lock::parse("c", &text).expect_err("it is not a lock");
+        }
+    }
+}
+
+#[test]
+fn search_for_the_config_ends_after_a_number_of_bytes_and_says_so() {
+    let clone = two_branches();
+    // Newer versions in another branch, each as large as a config may be.
+    clone.git_fine(&["checkout", "-q", "-b", "other", "main"]);
+    for version in 0..18 {
+        let text = format!("{version}{}", "x".repeat((4 << 20) - 2));
+        clone.bench.write(CONFIG, &text);
+        let date = ("GIT_COMMITTER_DATE", "2038-01-01T00:00:00Z");
+        let output = clone.git_with(&["commit", "-q", "-a", "-m", "large"], &[date]);
+        assert_eq!(output.code, Some(0), "{}", output.stderr);
+    }
+    clone.git_fine(&["checkout", "-q", "ours"]);
+    let merged = clone.git_with(&["merge", "-q", "theirs"], &[]);
+    assert_eq!(merged.code, Some(1), "{}{}", merged.stdout, merged.stderr);
+    contains(
+        &merged.stderr,
+        &["merge_conflict", "ended after 64 MiB of versions"],
+    );
+    contains(&clone.bench.read(LOCK), &["<<<<<<< ours"]);
+    // The config is merged now, so that the lock needs no search.
+    without_servers(&clone);
+    clone.verb_fine(&["lock", "--merge"]);
+    clone.git_fine(&["add", "-A"]);
+    clone.verb_fine(&["verify", "--offline"]);
 }

@@ -126,27 +126,52 @@ fn driver_without_a_base_that_can_be_read_merges_what_is_equal() {
 }
 
 #[test]
-fn driver_refuses_links_and_the_same_file_twice_and_changes_nothing() {
-    let bench = sides();
-    let ours = bench.read("ours");
-    symlink(bench.path("ours"), bench.path("link")).expect("a link");
-    fs::hard_link(bench.path("ours"), bench.path("hard")).expect("a link");
+fn driver_that_gets_one_file_twice_or_a_link_leaves_no_valid_lock() {
     for (files, said) in [
         (["base", "ours", "ours"], "are the same file"),
         (["ours", "ours", "theirs"], "are the same file"),
         (["base", "ours", "./ours"], "are the same file"),
         (["base", "ours", "hard"], "are the same file"),
-        (["base", "link", "theirs"], "is a symbolic link"),
         (["base", "ours", "link"], "is a symbolic link"),
+        (["link", "ours", "theirs"], "is a symbolic link"),
     ] {
+        let bench = sides();
+        symlink(bench.path("theirs"), bench.path("link")).expect("a link");
+        fs::hard_link(bench.path("ours"), bench.path("hard")).expect("a link");
+        let others = [bench.read("theirs"), bench.read("hard")];
         let output = drive(&bench, &[files[0], files[1], files[2], "c.lock.json"]);
         assert_eq!(output.code, Some(2), "{files:?}: {}", output.stderr);
         contains(&output.stderr, &["merge_unreadable", said]);
-        assert_eq!(bench.read("ours"), ours, "{files:?}");
+        let text = bench.read("ours");
+        contains(&text, &["<<<<<<< ours\n", "\n>>>>>>> theirs\n"]);
+        Lock::parse("ours", &text).expect_err("it is not a lock");
+        assert_eq!([bench.read("theirs"), bench.read("hard")], others);
     }
+    let bench = sides();
+    symlink(bench.path("ours"), bench.path("link")).expect("a link");
     let output = bench.verb(&["lock", "--merge", "ours", "link"]);
     assert_eq!(output.code, Some(2), "{}", output.stderr);
     contains(&output.stderr, &["are the same file"]);
+}
+
+#[test]
+fn driver_leaves_a_link_and_its_target_and_says_so() {
+    let bench = sides();
+    let ours = bench.read("ours");
+    symlink(bench.path("ours"), bench.path("link")).expect("a link");
+    let output = drive(&bench, &["base", "link", "theirs", "c.lock.json"]);
+    assert_eq!(output.code, Some(2), "{}", output.stderr);
+    let said = ["is a symbolic link", "link: unchanged, and not merged"];
+    contains(&output.stderr, &said);
+    assert_eq!(bench.read("ours"), ours);
+    let data = fs::symlink_metadata(bench.path("link")).expect("the link");
+    assert!(data.is_symlink());
+    // A folder in its place.
+    fs::remove_file(bench.path("ours")).expect("mine");
+    fs::create_dir(bench.path("ours")).expect("a new folder");
+    let output = drive(&bench, &["base", "ours", "theirs", "c.lock.json"]);
+    assert_eq!(output.code, Some(2), "{}", output.stderr);
+    contains(&output.stderr, &["ours: unchanged, and not merged"]);
 }
 
 #[test]

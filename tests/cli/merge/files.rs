@@ -64,6 +64,58 @@ fn locks_in_files_merge_into_the_lock_beside_the_config() {
 }
 
 #[test]
+fn merge_with_a_part_that_a_violation_names_is_refused() {
+    let bench = Bench::new();
+    for (name, tools) in [
+        ("base", &["x"][..]),
+        ("theirs", &["x", "z"]),
+        ("ours", &["x"]),
+    ] {
+        let tools: Vec<_> = tools.iter().map(|name| tool(name)).collect();
+        write_lock(&bench, "c", &config(json!({})), &tools);
+        std::fs::rename(bench.path("c.lock.json"), bench.path(name)).expect("mine");
+    }
+    bench.write("c.lock.json", &bench.read("ours"));
+    let ours = bench.lock_state();
+    let violation = |members: &str| {
+        format!(
+            "[[violations]]\nsource = \"/a\"\n{members}reason = \"r\"\nwho = \"B\"\ndate = 2026-03-01\n"
+        )
+    };
+    let merge = ["lock", "--merge", "ours", "theirs", "base"];
+    for (members, what) in [("tool = \"z\"\n", "`z` of `/a`"), ("", "the source `/a`")] {
+        bench.write("c.audits.toml", &violation(members));
+        let output = bench.verb(&merge);
+        assert_eq!(output.code, Some(5), "{}", output.stderr);
+        let said = format!("error[violation]: {what} is refused by the violation of B");
+        let help = "Run `broker-gen lock --merge --config c.json --source PATH`";
+        contains(
+            &output.stderr,
+            &[&said, "c.audits.toml:1", help, "the merge was not written"],
+        );
+        assert_eq!(bench.lock_state(), ours);
+
+        // No config is in git, so the driver merges by the digests alone.
+        let before = bench.read("ours");
+        let files = ["base", "ours", "theirs", "c.lock.json"];
+        let output = bench.run(&[&["lock", "--merge-driver"], &files[..]].concat());
+        assert_eq!(output.code, Some(5), "{}", output.stderr);
+        contains(&output.stderr, &[&said]);
+        contains(&bench.read("ours"), &["<<<<<<< ours\n"]);
+        bench.write("ours", &before);
+    }
+    // Audits that cannot be read refuse the merge as well.
+    bench.write("c.audits.toml", "[[violations]]\nsource = \"/a\"\n");
+    let output = bench.verb(&merge);
+    assert_eq!(output.code, Some(2), "{}", output.stderr);
+    contains(&output.stderr, &["audits_value"]);
+    bench.write("c.audits.toml", &violation("tool = \"none\"\n"));
+    let output = bench.verb(&merge);
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    contains(&bench.lock_text(), &["\"z\""]);
+}
+
+#[test]
 fn merge_without_sides_is_refused() {
     let bench = Bench::new();
     write_lock(&bench, "c", &config(json!({})), &[tool("x")]);

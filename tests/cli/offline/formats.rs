@@ -275,7 +275,7 @@ fn fail_on_a_class_fails_for_every_worse_class() {
         &text_only,
         "new",
         &config(json!({})),
-        &[reworded, tool("came")],
+        &[reworded.clone(), tool("came")],
     );
     for (classes, expected) in [
         ("text", 3),
@@ -285,6 +285,12 @@ fn fail_on_a_class_fails_for_every_worse_class() {
         ("added", 3),
         ("breaking,added", 3),
     ] {
+        assert_eq!(code(&text_only, classes), Some(expected), "{classes}");
+    }
+    // New tools are the mildest change, so that `added` alone hides no other one.
+    assert_eq!(code(&bench(), "added"), Some(3));
+    write_lock(&text_only, "new", &config(json!({})), &[reworded]);
+    for (classes, expected) in [("added", 3), ("breaking,added", 0)] {
         assert_eq!(code(&text_only, classes), Some(expected), "{classes}");
     }
     // A tool that left is worse than one that broke, and is never hidden by what was asked for.

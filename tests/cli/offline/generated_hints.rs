@@ -1,6 +1,6 @@
 //! Search hints that a model writes: exported tools, imported answers, the review, and what is compiled.
 
-use harness::{Bench, contains};
+use harness::{Bench, changed_meanwhile, contains};
 use serde_json::{Value, json};
 
 use super::bench::{config, tool, write_lock};
@@ -102,6 +102,51 @@ fn imported_hint_is_compiled_only_after_a_review() {
     );
     let stale = bench.run(&["verify", "--config", "c.json"]);
     contains(&stale.stderr, &["lock_stale", "zebra crossing"]);
+}
+
+#[test]
+fn import_leaves_a_config_that_another_program_changed_meanwhile() {
+    let bench = bench();
+    let answers = answer(&bench, "/a/x", &["zebra crossing"]);
+    let edited = CONFIG.replace("\"limits\": {},", "\"limits\": { },");
+    let output = changed_meanwhile(
+        &bench.path(""),
+        || import(&bench, &answers),
+        || bench.write("c.json", &edited),
+    );
+    assert_eq!(output.code, Some(1), "{}", output.stderr);
+    let said = "c.json` is not written: another program changed it while this run worked";
+    contains(
+        &output.stderr,
+        &["file_write", said, "Run the command again"],
+    );
+    assert_eq!(bench.read("c.json"), edited);
+    let again = import(&bench, &answers);
+    assert_eq!(again.code, Some(0), "{}", again.stderr);
+    let text = bench.read("c.json");
+    assert!(text.contains("\"limits\": { },") && text.contains("zebra crossing"));
+}
+
+#[test]
+fn imports_at_once_lose_no_hint_without_an_error() {
+    let bench = bench();
+    let given = ["x", "y"].map(|name| {
+        let answers = answer(&bench, &format!("/a/{name}"), &[&format!("zebra {name}")]);
+        bench.write(&format!("{name}.json"), &answers.to_string());
+        format!("{name}.json")
+    });
+    let run = |file: &String| bench.run(&["hints", "--config", "c.json", "--import", file]);
+    let outputs = std::thread::scope(|scope| {
+        let runs = given.each_ref().map(|file| scope.spawn(move || run(file)));
+        runs.map(|running| running.join().expect("it ends"))
+    });
+    let text = bench.read("c.json");
+    for (name, output) in ["x", "y"].iter().zip(outputs) {
+        match output.code {
+            Some(0) => assert!(text.contains(&format!("zebra {name}")), "{text}"),
+            _ => contains(&output.stderr, &["another program changed it"]),
+        }
+    }
 }
 
 #[test]

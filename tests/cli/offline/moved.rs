@@ -1,10 +1,13 @@
 //! `accept --moved` and the message about a missing audit: a source whose node has another path now.
 
+use broker_model::LeftOutCode;
+use broker_model::left_out::LeftOut;
+use broker_model::lock::Lock;
 use harness::{Output, contains};
 use serde_json::{Value, json};
 
 use super::bench::{tool, write_lock};
-use crate::merge::repository::{AUDITS, CONFIG, Clone};
+use crate::merge::repository::{AUDITS, CONFIG, Clone, LOCK};
 
 const STEM: &str = "below/c";
 
@@ -231,4 +234,87 @@ fn moved_source_keeps_its_suppressions_and_hints_before_it_is_locked() {
     write_lock(&clone.bench, STEM, &new, &[tool("x")]);
     let output = clone.verb(&["verify", "--offline"]);
     assert_eq!(output.code, Some(0), "{}", output.stderr);
+}
+
+#[test]
+fn moved_source_gets_its_entries_by_the_commands_of_the_errors() {
+    let clone = Clone::new();
+    let hints = json!({"x": {"annotations": {"readOnlyHint": true}}});
+    let source = json!({"command": "server", "tool_overrides": hints});
+    let lock_at = |path: &str| {
+        let mut config = config_of(&[(path, source.clone())]);
+        config["audits_required"] = false.into();
+        write_lock(&clone.bench, STEM, &config, &[tool("x"), tool("y")]);
+        // The tool `y` is left out.
+        let mut lock = Lock::parse("c", &clone.bench.read(LOCK)).expect("a lock");
+        let of_source = &mut lock.sources[0];
+        let index = of_source
+            .exposed
+            .iter()
+            .position(|tool| tool.upstream_name == "y");
+        let gone = of_source.exposed.remove(index.expect("it is locked"));
+        of_source.leave_out([LeftOut {
+            kind: gone.kind(),
+            name: Some("y".to_owned()),
+            code: LeftOutCode::SchemaRefused,
+            place: String::new(),
+            reason: "its schema is refused".to_owned(),
+            digest: gone.digest,
+        }]);
+        lock.version = lock.new_version();
+        clone.bench.write(LOCK, &lock.to_text());
+    };
+    lock_at("/old");
+    for args in [&["--tool", "x", "--hints"][..], &["--left-out"]] {
+        let output = clone.verb(&[&["accept", "--who", "A", "--source", "/old"], args].concat());
+        assert_eq!(output.code, Some(0), "{}", output.stderr);
+    }
+    assert_eq!(clone.verb(&["verify", "--offline"]).code, Some(0));
+    clone.commit("/old");
+    lock_at("/new");
+    let output = clone.verb(&["verify", "--offline"]);
+    assert_eq!(output.code, Some(5), "{}", output.stderr);
+    let command = "broker-gen accept --config below/c.json --moved /old /new";
+    contains(
+        &output.stderr,
+        &[
+            "error[hint_unaudited]",
+            "error[left_out_unaccepted]",
+            command,
+        ],
+    );
+    assert_eq!(output.stderr.matches(command).count(), 2);
+    assert_eq!(
+        output.stderr.matches("The entry of A on 2").count(),
+        2,
+        "{}",
+        output.stderr
+    );
+    let words: Vec<_> = command.split(' ').skip(1).collect();
+    let output = clone.bench.run(&[&words[..], &["--who", "B"]].concat());
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    contains(&output.stderr, &["added 2 entries"]);
+    assert_eq!(clone.verb(&["verify", "--offline"]).code, Some(0));
+}
+
+#[test]
+fn entry_of_other_bytes_at_another_path_is_not_named() {
+    let clone = Clone::new();
+    let hints = json!({"x": {"annotations": {"readOnlyHint": true}}});
+    let source = json!({"command": "server", "tool_overrides": hints});
+    let mut config = config_of(&[("/old", source.clone())]);
+    config["audits_required"] = false.into();
+    write_lock(&clone.bench, STEM, &config, &[tool("x")]);
+    let accept = [
+        "accept", "--who", "A", "--source", "/old", "--tool", "x", "--hints",
+    ];
+    assert_eq!(clone.verb(&accept).code, Some(0));
+    let mut changed = tool("x");
+    changed["description"] = "Does something else.".into();
+    let mut config = config_of(&[("/new", source)]);
+    config["audits_required"] = false.into();
+    write_lock(&clone.bench, STEM, &config, &[changed]);
+    let output = clone.verb(&["verify", "--offline"]);
+    contains(&output.stderr, &["error[hint_unaudited]"]);
+    assert!(!output.stderr.contains("--moved"), "{}", output.stderr);
 }

@@ -28,6 +28,7 @@ mod resources;
 mod tally;
 mod terminal;
 mod tls;
+mod turn;
 mod unread;
 pub mod websocket;
 
@@ -55,4 +56,5 @@ pub use resources::{ResourceUsage, processor_time, thread_names};
 pub use tally::{CallOutcome, Tally, nonce};
 pub use terminal::on_terminal;
 pub use tls::{TlsFront, certificate};
+pub use turn::changed_meanwhile;
 pub use unread::UnreadPipe;

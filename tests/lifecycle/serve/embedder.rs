@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use harness::mcp_http::McpSession;
-use harness::{Broker, Output, contains, wait_until};
+use harness::{Broker, Output, changed_meanwhile, contains, wait_until};
 use serde_json::{Value, json};
 
 use super::Bench;
@@ -255,6 +255,27 @@ fn vectors_that_are_missing_or_edited_are_refused_with_the_command() {
     );
     assert_eq!(bench.verb("vectors", &endpoint).code, Some(0));
     assert_eq!(bench.chaos_text("given.vectors"), vectors);
+}
+
+#[test]
+fn vectors_that_another_program_wrote_meanwhile_are_left() {
+    let endpoint = Endpoint::start();
+    let bench = with_search(&search());
+    assert_eq!(bench.verb("lock", &endpoint).code, Some(0));
+    let whole = bench.chaos_text("given.vectors");
+    let file = bench.chaos.path().join("given.vectors");
+    std::fs::remove_file(&file).expect("it exists");
+    let output = changed_meanwhile(
+        bench.chaos.path(),
+        || bench.verb("vectors", &endpoint),
+        || drop(bench.chaos.file("given.vectors", "of another run")),
+    );
+    assert_eq!(output.code, Some(1), "{}", output.stderr);
+    let said = "given.vectors` is not written: another program changed it while this run worked";
+    contains(&output.stderr, &["file_write", said]);
+    assert_eq!(bench.chaos_text("given.vectors"), "of another run");
+    assert_eq!(bench.verb("vectors", &endpoint).code, Some(0));
+    assert_eq!(bench.chaos_text("given.vectors"), whole);
 }
 
 #[test]

@@ -2,17 +2,19 @@
 
 use std::path::Path;
 
-use broker_model::config::{Config, SearchHint, Source};
+use broker_model::config::{self, Config, SearchHint, Source};
 use broker_model::{Diagnostic, DiagnosticCode};
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstNode, CstObject, CstRootNode};
 
-use super::super::whole_file::write_whole;
+use super::super::whole_file::{turn_if_unchanged, write_whole};
 use crate::build_script::read_config;
 
 /// A config that is edited.
 pub(in crate::cli) struct ConfigText {
     file: String,
+    /// The bytes that were read.
+    before: Vec<u8>,
     root: CstRootNode,
 }
 
@@ -26,7 +28,11 @@ impl ConfigText {
             let message = format!("the config cannot be edited: {error}");
             vec![Diagnostic::error(DiagnosticCode::ConfigSyntax, message).in_file(file.as_str())]
         })?;
-        Ok(Self { file, root })
+        Ok(Self {
+            file,
+            root,
+            before: bytes,
+        })
     }
 
     /// Adds hints to a tool.
@@ -64,12 +70,13 @@ impl ConfigText {
         }
     }
 
-    /// Writes the file, if the text is a config.
-    pub(in crate::cli) fn write(self, config: &Path) -> Result<(), Vec<Diagnostic>> {
+    /// Writes the file, if the text is a config and the file is as it was read.
+    pub(in crate::cli) fn write(self, path: &Path) -> Result<(), Vec<Diagnostic>> {
         let text = self.root.to_string();
         Config::parse(&self.file, text.as_bytes())?;
         // A symbolic link is kept.
-        let target = config.canonicalize().unwrap_or_else(|_| config.to_owned());
+        let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let _turn = turn_if_unchanged(&target, Some(&self.before), config::MAX_BYTES)?;
         write_whole(&target, text.as_bytes()).map_err(|error| {
             let message = format!("`{}` cannot be written: {error}", self.file);
             vec![Diagnostic::error(DiagnosticCode::FileWrite, message)]

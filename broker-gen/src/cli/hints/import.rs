@@ -37,6 +37,8 @@ struct Answer {
 }
 
 pub(super) fn run(file: &Path, answers: &Path) -> Result<(), Vec<Diagnostic>> {
+    // Before the config is read for the checks, so that what is checked is what is edited, or the write is refused.
+    let edited = ConfigText::read(file)?;
     let (config, lock) = super::read(file)?;
     let given = read(answers)?;
     let shown = answers.to_string_lossy();
@@ -46,7 +48,6 @@ pub(super) fn run(file: &Path, answers: &Path) -> Result<(), Vec<Diagnostic>> {
             .map(|one| one.in_file(shown.as_ref()))
             .collect::<Vec<_>>()
     })?;
-    let edited = ConfigText::read(file)?;
     let mut count = 0;
     for (source, tool, hints) in &checked {
         edited.add(source, &tool.upstream_name, hints);

@@ -87,6 +87,7 @@ pub(super) async fn take(
     for warning in &snapshot.warnings {
         say(text!("{}: warning: {}", path, warning));
     }
+    say_era(&path, old, &snapshot.protocol_version);
     let locked = live::locked(source, snapshot, &input.concurrency).await;
     let mut locked = match locked {
         Ok(locked) => locked,
@@ -106,6 +107,24 @@ pub(super) async fn take(
     let process = input.spec(&path).and_then(|spec| spec.endpoint.process());
     locked.package = process.and_then(|process| package(source, process));
     (Some((locked, Listed { path, took })), check)
+}
+
+/// Says that a server speaks another protocol era than the one in which it was locked.
+fn say_era(path: &NodePath, old: Option<&LockedSource>, revision: &str) {
+    let Some(old) = old.map(|old| old.protocol_version.as_str()) else {
+        return;
+    };
+    let eras = (Era::of_revision(old), Era::of_revision(revision));
+    if let (Some(was), Some(is)) = eras
+        && was != is
+    {
+        say(text!(
+            "{}: it was locked with MCP {}, and answers MCP {} now",
+            path,
+            shown_line(old, 40),
+            shown_line(revision, 40)
+        ));
+    }
 }
 
 /// A source that cannot be started here, since a variable is not set.

@@ -39,7 +39,7 @@ pub(super) struct ReportArgs {
     /// Exit with 3 only for these classes and worse ones; `added` includes new tools, `package` every finding on a
     /// package: another, an unseen or an unrecorded one.
     ///
-    /// A source that could not be checked gives 4 in any case.
+    /// `breaking` passes a changed text in which the lint finds nothing, though a model may follow it. A source that could not be checked gives 4 in any case.
     #[arg(long, value_name = "CLASS,…", value_delimiter = ',', value_parser = fail_kinds())]
     fail_on: Vec<FailKind>,
     /// Treat warnings as errors: of the lint, of differences that only the written schemas show, and of

@@ -60,12 +60,14 @@ impl Session {
                 // The second process replaces the last lines of the first.
                 startup::explain_exit(&mut failure, opening.tail);
                 match hint.known {
-                    Some(known) => Self::try_again(spec, known, began, failure, opening).await,
+                    Some(known) => {
+                        Self::try_again(spec, hint, known, began, failure, opening).await
+                    }
                     None => Self::try_other(spec, hint.first.other(), failure, opening).await,
                 }
             }
             Err(HandshakeError::Transient(failure)) => match hint.known {
-                Some(known) => Self::try_again(spec, known, began, failure, opening).await,
+                Some(known) => Self::try_again(spec, hint, known, began, failure, opening).await,
                 None => Err(failure),
             },
             Err(HandshakeError::Refused(failure)) => Err(failure),
@@ -76,9 +78,10 @@ impl Session {
     }
 
     /// Starts once more in the known era of the source, after the pause that the server asks for. All of it is within
-    /// the time of one start.
+    /// the time of one start. If the source may have another era since, a start in that one follows.
     async fn try_again(
         spec: &SourceSpec,
+        hint: EraHint,
         known: Era,
         began: Instant,
         first: SourceFailure,
@@ -91,12 +94,28 @@ impl Session {
             hint: EraHint::known(known),
             both: true,
         };
-        let second = Self::attempt(spec, choice, began, opening).await;
-        second.map_err(|error| {
-            let mut second = error.into_failure();
-            startup::explain_exit(&mut second, opening.tail);
-            startup::name_first(second, first)
-        })
+        let error = match Self::attempt(spec, choice, began, opening).await {
+            Ok(session) => return Ok(session),
+            Err(error) => error,
+        };
+        let is_of_era = match &error {
+            HandshakeError::Died(_) | HandshakeError::Transient(_) => hint.first == known,
+            HandshakeError::Refused(_) => false,
+        };
+        let mut second = error.into_failure();
+        startup::explain_exit(&mut second, opening.tail);
+        let failure = startup::name_first(second, first);
+        if !(hint.may_have_changed && is_of_era) {
+            return Err(failure);
+        }
+        tracing::debug!(source = %spec.source.as_str(), failure = %failure, "the start failed twice in the known era; trying the other era in a new process");
+        let choice = EraChoice {
+            hint: EraHint::likely(known.other()),
+            both: false,
+        };
+        let third = Self::attempt(spec, choice, Instant::now(), opening).await;
+        // No era has an answer, so the era is not the reason.
+        third.map_err(|_| failure)
     }
 
     /// Starts a new process for the other era, after one that ended at the request of the first era.
@@ -152,7 +171,7 @@ impl Session {
         })?;
         let legacy = EraHint {
             first: Era::Legacy,
-            known: choice.hint.known,
+            ..choice.hint
         };
         let choice = EraChoice {
             hint: legacy,

@@ -1,6 +1,6 @@
 //! The merge driver of git: `lock --merge-driver %O %A %B %P`. Git passes three files and the path of the merged one;
 //! the result replaces the second file, and an exit code that is not 0 means a conflict. Then the file has markers, so
-//! that no reader takes it.
+//! that no reader takes it. Only a second file that is not a regular one is left as it is; git never passes one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use broker_model::lock::Lock;
 use broker_model::text::shown_line;
 use broker_model::{Diagnostic, DiagnosticCode, text};
 
-use super::config_of::{self, MergedConfig};
+use super::config_of::{self, Bound, MergedConfig};
 use super::settle::{settle, settle_by_digest};
 use super::sides::{Kind, Texts, not_read, refuse_same, unreadable};
 use super::three_way::{Sides, merge};
@@ -26,12 +26,17 @@ pub(in crate::cli::lock) fn run(files: &[PathBuf]) -> Exit {
         return output::diagnostics(&unreadable("`--merge-driver` takes %O %A %B %P".to_owned()));
     };
     let path = path.first().map(PathBuf::as_path);
-    if let Err(problems) = refuse_unusual(&[base, ours, theirs]) {
-        return output::diagnostics(&problems);
+    if let Err(problems) = refuse_unwritable(ours) {
+        let exit = output::diagnostics(&problems);
+        say(text!("{}: unchanged, and not merged", ours.display()));
+        return exit;
     }
     let sides = [base, ours, theirs].map(|file| read(file, path));
     let merged = match &sides {
-        [Ok(base), Ok(ours), Ok(theirs)] => merged(path, base, ours, theirs),
+        [Ok(of_base), Ok(of_ours), Ok(of_theirs)] => {
+            let files = [base, ours, theirs].map(Clone::clone);
+            refuse_same(&files).and_then(|()| merged(path, of_base, of_ours, of_theirs))
+        }
         _ => {
             let problems = sides.iter().filter_map(|side| side.as_ref().err());
             Err(problems.flatten().cloned().collect())
@@ -69,20 +74,31 @@ fn say_way(path: Option<&Path>) {
     ));
 }
 
-/// Refuses files that git does not pass. They are left as they are.
-fn refuse_unusual(files: &[&PathBuf; 3]) -> Result<(), Vec<Diagnostic>> {
-    for file in files {
-        if fs::symlink_metadata(file).is_ok_and(|data| data.is_symlink()) {
-            let shown = shown_line(&file.to_string_lossy(), 200);
-            let message = format!("`{shown}` is a symbolic link; git passes regular files");
-            return Err(unreadable(message));
+/// Refuses a file in whose place no markers can be written: the target of a link may be a file of another repository,
+/// and a link that is replaced is no longer one.
+fn refuse_unwritable(ours: &Path) -> Result<(), Vec<Diagnostic>> {
+    match fs::symlink_metadata(ours) {
+        Ok(data) if data.is_symlink() => Err(linked(ours)),
+        Ok(data) if !data.is_file() => {
+            let shown = shown_line(&ours.to_string_lossy(), 200);
+            Err(unreadable(format!("`{shown}` is not a regular file")))
         }
+        Ok(_) | Err(_) => Ok(()),
     }
-    refuse_same(&files.map(Clone::clone))
 }
 
-/// Reads one file of git.
+fn linked(file: &Path) -> Vec<Diagnostic> {
+    let shown = shown_line(&file.to_string_lossy(), 200);
+    unreadable(format!(
+        "`{shown}` is a symbolic link; git passes regular files"
+    ))
+}
+
+/// Reads one file of git, which is never a link.
 fn read(file: &Path, path: Option<&Path>) -> Result<String, Vec<Diagnostic>> {
+    if fs::symlink_metadata(file).is_ok_and(|data| data.is_symlink()) {
+        return Err(linked(file));
+    }
     let kind = Kind::of(path, "{");
     broker_files::read_text(file, kind.max_bytes()).map_err(|error| not_read(file, &error))
 }
@@ -121,6 +137,13 @@ fn merge_locks(path: Option<&Path>, texts: &Texts) -> Result<String, Vec<Diagnos
     let found = config
         .as_deref()
         .map(|file| (file, config_of::find(file, &sides)));
+    let by_digest = |merged, ended_by| {
+        let side = side_of_config(&sides, ended_by)?;
+        let lock = settle_by_digest(side, config.as_deref(), &sides, merged)?;
+        let text = lock.to_text();
+        refuse_large(&texts.name, &text, Kind::Lock)?;
+        Ok(text)
+    };
     match found {
         Some((file, MergedConfig::Known(config))) => {
             let settled = settle(&config, file, &sides, merged)?;
@@ -143,17 +166,17 @@ fn merge_locks(path: Option<&Path>, texts: &Texts) -> Result<String, Vec<Diagnos
             problems.push(Diagnostic::error(DiagnosticCode::MergeConflict, message));
             Err(problems)
         }
-        Some((_, MergedConfig::Unknown)) | None => {
-            let side = side_of_config(&sides)?;
-            let text = settle_by_digest(side, &sides, merged)?.to_text();
-            refuse_large(&texts.name, &text, Kind::Lock)?;
-            Ok(text)
-        }
+        Some((_, MergedConfig::Unknown(ended_by))) => by_digest(merged, ended_by),
+        None => by_digest(merged, None),
     }
 }
 
-/// The side that has the merged config, if one side at most changed it.
-fn side_of_config<'a>(sides: &Sides<'a>) -> Result<&'a Lock, Vec<Diagnostic>> {
+/// The side that has the merged config, if one side at most changed it. `ended_by` is the bound that ended the search for
+/// its text.
+fn side_of_config<'a>(
+    sides: &Sides<'a>,
+    ended_by: Option<Bound>,
+) -> Result<&'a Lock, Vec<Diagnostic>> {
     let (ours, theirs) = (&sides.ours.config_digest, &sides.theirs.config_digest);
     let base = sides.base.map(|base| &base.config_digest);
     if ours == theirs || base == Some(theirs) {
@@ -161,8 +184,12 @@ fn side_of_config<'a>(sides: &Sides<'a>) -> Result<&'a Lock, Vec<Diagnostic>> {
     } else if base == Some(ours) {
         Ok(sides.theirs)
     } else {
-        let message =
-            "both sides changed the config, and git has no version of it that belongs to each lock";
+        let message = match ended_by {
+            None => "both sides changed the config, and git has no version of it that belongs to each lock".to_owned(),
+            Some(bound) => format!(
+                "both sides changed the config, and the search in git for the versions that belong to the locks ended {bound}"
+            ),
+        };
         Err(vec![Diagnostic::error(
             DiagnosticCode::MergeConflict,
             message,

@@ -6,13 +6,14 @@ use std::path::Path;
 use broker_mcp::ConcurrencyLimits;
 use broker_model::config::{Config, Source};
 use broker_model::lock::{LOCK_VERSION, Lock, LockedAccess, PARTIAL_LOCK_VERSION};
+use broker_model::text::shell_word;
 use broker_model::{Diagnostic, DiagnosticCode, LeftOutCode, NodePath};
 
 use super::three_way::{Conflict, MergedSources, Sides};
 use crate::cli::input::Input;
 use crate::cli::lock::checks::{Context, MERGE_CHECKS};
 use crate::cli::lock::draft::{Draft, LeftOutOf};
-use crate::{lock_file, plan, settings};
+use crate::{lock_file, plan, settings, violations};
 
 /// A merged lock.
 #[derive(Debug)]
@@ -31,7 +32,8 @@ pub(in crate::cli) struct Settled {
 ///
 /// # Errors
 ///
-/// Conflicts; sources whose config is that of neither side; errors of the config with these sources.
+/// Conflicts; sources whose config is that of neither side; errors of the config with these sources; parts that the
+/// audits beside the config refuse.
 pub(in crate::cli) fn settle(
     config: &Config,
     file: &Path,
@@ -60,6 +62,7 @@ pub(in crate::cli) fn settle(
         settings::describe(&mut lock, config);
     }
     lock.settle_version([sides.ours, sides.theirs]);
+    refuse_violations(&lock, file)?;
     refuse_old_clashes(&lock, sides)?;
     plan::check_fresh(config, &lock)?;
     Ok(Settled {
@@ -74,9 +77,11 @@ pub(in crate::cli) fn settle(
 ///
 /// # Errors
 ///
-/// Conflicts; sources of a lock of version 1, which only the config can describe; rules of access that no side records.
+/// Conflicts; sources of a lock of version 1, which only the config can describe; rules of access that no side records;
+/// parts that the audits beside `file` refuse, if the name of the config is known.
 pub(in crate::cli) fn settle_by_digest(
     of_config: &Lock,
+    file: Option<&Path>,
     sides: &Sides<'_>,
     merged: MergedSources,
 ) -> Result<Lock, Vec<Diagnostic>> {
@@ -115,8 +120,30 @@ pub(in crate::cli) fn settle_by_digest(
             message,
         )]);
     }
+    if let Some(file) = file {
+        refuse_violations(&lock, file)?;
+    }
     refuse_old_clashes(&lock, sides)?;
     Ok(lock)
+}
+
+/// Refuses what the violations of the audits beside the config refuse. A merge removes nothing from what the sides
+/// locked, so it names the part and the command that leaves it out.
+fn refuse_violations(lock: &Lock, file: &Path) -> Result<(), Vec<Diagnostic>> {
+    let shown = file.to_string_lossy();
+    let refused = violations::check(&lock.sources, file, &shown);
+    if refused.is_empty() {
+        return Ok(());
+    }
+    let help = format!(
+        "Run `broker-gen lock --merge --config {} --source PATH` with the path of its source: it leaves the part out.",
+        shell_word(&shown)
+    );
+    let with_help = |problem: Diagnostic| match problem.code {
+        DiagnosticCode::Violation => problem.help(help.as_str()),
+        _ => problem,
+    };
+    Err(refused.into_iter().map(with_help).collect())
 }
 
 /// The error for a conflict.
