@@ -423,8 +423,7 @@ impl Core {
 
     /// Whether callers may see different entries: by rules of access, or by filters of the program.
     pub fn lists_may_differ(&self) -> bool {
-        let inner = self.inner();
-        inner.policy.load().has_rules() || inner.filters.are_set()
+        self.inner().lists_may_differ()
     }
 
     /// Returns when the right of the caller to call was withdrawn, or its credential has expired. Waits forever
@@ -447,6 +446,13 @@ impl Core {
         inner.policy.load().anonymous_has_groups()
     }
 
+    /// What the headers of a reply say: the digest of the catalog that is served, and whether callers may see different
+    /// entries.
+    pub fn reply_facts(&self) -> (&'static str, bool) {
+        let inner = self.inner();
+        (inner.catalog.catalog_digest, inner.lists_may_differ())
+    }
+
     /// The digest of the catalog it serves.
     pub fn catalog_digest(&self) -> &'static str {
         let inner = self.inner();
@@ -462,6 +468,10 @@ impl Core {
 }
 
 impl Inner {
+    fn lists_may_differ(&self) -> bool {
+        self.policy.load().has_rules() || self.filters.are_set()
+    }
+
     fn caller(&self, identity: &Identity) -> Caller {
         Caller::new(self, identity)
     }

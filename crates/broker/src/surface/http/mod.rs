@@ -256,9 +256,10 @@ impl HttpSurface {
     }
 
     fn common_headers<'a>(&'a self, settings: &'a SurfaceSettings) -> CommonHeaders<'a> {
+        let (digest, lists_may_differ) = self.core.reply_facts();
         CommonHeaders {
-            digest: self.digest.of(self.core.catalog_digest()),
-            vary: self.core.lists_may_differ().then_some(&self.vary),
+            digest: self.digest.of(digest),
+            vary: lists_may_differ.then_some(&self.vary),
             resource: settings.callers.resource.as_ref(),
         }
     }

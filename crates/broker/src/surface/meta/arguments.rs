@@ -8,7 +8,7 @@ use broker_model::json::StrictError;
 use broker_model::text::shown_line;
 use bytes::Bytes;
 
-use super::fields::field_invalid;
+use super::members::field_invalid;
 use crate::core::{Account, Charge, CoreError, memory_error_for_request};
 
 /// The JSON of the member, unless it is null.

@@ -9,7 +9,8 @@ use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use super::call_body::{CallBody, LongArgs, LongCallBody};
-use super::fields::{BodyForm, DescBody, DescRequest, TreeBody, TreeRequest, json_invalid, utf8};
+use super::fields::{BodyForm, DescBody, DescRequest, TreeBody, TreeRequest};
+use super::members::{json_invalid, utf8};
 use super::reply::{chars_around, with_warnings};
 use crate::core::{
     Account, Args, CallContext, CallEvents, CallSubject, CancelMode, Charge, Core, CoreError,

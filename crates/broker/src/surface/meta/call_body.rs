@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use super::arguments::{ArgsJson, quoted_invalid, unquote, unquote_long};
 use super::caller_meta;
-use super::fields::{json_invalid, meta_invalid, path_missing, path_type, unknown_field};
+use super::members::{json_invalid, meta_invalid, path_missing, path_type, unknown_field};
 use crate::core::{Account, CoreError};
 
 const ARGS: &str = "args";

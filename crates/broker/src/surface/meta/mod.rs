@@ -6,9 +6,11 @@ mod ask;
 mod call_body;
 pub(super) mod caller_meta;
 mod fields;
+mod members;
 mod named_call;
 mod reply;
 
 pub(super) use ask::{Listing, MetaCaller, ReplyRoom, SplitCall};
-pub(super) use fields::{BodyForm, RetrieveBody, is_quoted_object, similar_names};
+pub(super) use fields::{BodyForm, RetrieveBody};
+pub(super) use members::{is_quoted_object, similar_names};
 pub(super) use reply::reply;

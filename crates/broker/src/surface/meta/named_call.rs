@@ -8,7 +8,7 @@ use bytes::Bytes;
 use super::MetaCaller;
 use super::arguments::ArgsJson;
 use super::call_body::LongArgs;
-use super::fields::{field_invalid, json_invalid, unknown_field, utf8};
+use super::members::{field_invalid, json_invalid, unknown_field, utf8};
 use crate::core::{Account, CoreError, Outcome, SMALL_BYTES};
 
 const MEMBERS: [&str; 4] = ["name", "arguments", "path", "args"];
