@@ -150,7 +150,7 @@ fn meta_call_with_wrong_arguments_is_refused_where_they_are() {
         ),
         (
             "meta_call",
-            json!({"path": "/util/hex", "args": "{}"}),
+            json!({"path": "/util/hex", "args": "[]"}),
             "field_invalid",
         ),
         ("meta_tree", json!({"path": "/util/hex"}), "path_is_tool"),
