@@ -45,7 +45,7 @@ pub(crate) fn entries_of<T: DeserializeOwned>(
     Ok(entries.into_iter().map(|placed| placed.entry).collect())
 }
 
-/// An entry of the same bytes at another path of a node.
+/// An entry for the same bytes whose node has another path.
 pub(crate) struct Elsewhere<'e> {
     pub(crate) path: &'e NodePath,
     pub(crate) who: &'e str,
@@ -53,8 +53,8 @@ pub(crate) struct Elsewhere<'e> {
 }
 
 impl Elsewhere<'_> {
-    /// The begin of a remedy: the command that carries the entry over if the node was moved to `new`. `accept` compares the
-    /// sources, which a build cannot do.
+    /// Begins a remedy with the command that carries the entry over, if the node was moved to `new`. A build does not know
+    /// whether it was; `accept` compares the sources of both paths.
     pub(crate) fn remedy(&self, new: &NodePath, config: &str) -> String {
         format!(
             "The entry of {} on {} at `{old}` is of the same bytes: if the node was moved, `broker-gen accept --config {} --moved {old} {new}` carries it over. Otherwise: ",

@@ -210,7 +210,7 @@ impl Draft {
         self.left_out.sort_by(|a, b| a.path.cmp(&b.path));
     }
 
-    /// The parts as those of a new lock of a config with these digests.
+    /// Makes a new lock of the parts; the digests are those of its config.
     pub(in crate::cli) fn into_lock(
         mut self,
         config_digest: Digest,

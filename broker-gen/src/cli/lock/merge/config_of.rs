@@ -1,7 +1,7 @@
 //! The config of a merge that git is making. Git runs a merge driver before it writes the merged config, so that the
-//! config in the work tree is still that of one side. The configs of both sides and of their base are found in git: by
-//! their digests, which the locks name. The search has bounds on versions, bytes and time, since a repository may have
-//! any number of versions of any size.
+//! config in the work tree is still that of one side. The configs of both sides and of their base are in git; each lock
+//! names the digest of its config, by which the search finds it. The search has bounds on versions, bytes and time: a
+//! repository may have any number of versions of any size.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -147,7 +147,7 @@ impl<'p> Versions<'p> {
             let command = program::git_command(&["cat-file", "blob", &blob], folder);
             let most = config::MAX_BYTES as u64;
             let Ok(output) = program::run(command, left, most) else {
-                // It is too large for a config, of which one part was read, or time is over.
+                // The time is over, or the version is larger than a config may be: then git has printed this much.
                 self.read += config::MAX_BYTES;
                 continue;
             };

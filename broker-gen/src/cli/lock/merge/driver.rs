@@ -74,8 +74,8 @@ fn say_way(path: Option<&Path>) {
     ));
 }
 
-/// Refuses a file in whose place no markers can be written: the target of a link may be a file of another repository,
-/// and a link that is replaced is no longer one.
+/// Refuses a file in whose place no markers can be written. The target of a link may belong to another repository, and
+/// markers in place of the link would remove the link.
 fn refuse_unwritable(ours: &Path) -> Result<(), Vec<Diagnostic>> {
     match fs::symlink_metadata(ours) {
         Ok(data) if data.is_symlink() => Err(linked(ours)),
@@ -94,7 +94,7 @@ fn linked(file: &Path) -> Vec<Diagnostic> {
     ))
 }
 
-/// Reads one file of git, which is never a link.
+/// Reads one of the files that git passes. Refuses a link, since git passes none.
 fn read(file: &Path, path: Option<&Path>) -> Result<String, Vec<Diagnostic>> {
     if fs::symlink_metadata(file).is_ok_and(|data| data.is_symlink()) {
         return Err(linked(file));

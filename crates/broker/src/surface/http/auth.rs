@@ -1,6 +1,7 @@
 //! Authenticates callers: by the secret, which is compared in a time that does not depend on it, by API keys and by
 //! tokens. Refuses credentials in the query, which proxies and logs store.
 
+use std::iter::repeat;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -299,13 +300,27 @@ fn bearer(value: &[u8]) -> Option<&[u8]> {
         .then(|| rest.trim_ascii())
 }
 
-/// Compares in a time that depends on the candidate's length only.
+/// Compares in a time that depends on the candidate's length only, eight bytes at once.
 fn equals(candidate: &[u8], secret: &[u8]) -> Choice {
     let same_length = (candidate.len() as u64).ct_eq(&(secret.len() as u64));
+    let secret = secret.chunks(WORD_BYTES).map(word).chain(repeat(0));
     candidate
-        .iter()
-        .zip(secret.iter().cycle())
-        .fold(same_length, |same, (a, b)| same & a.ct_eq(b))
+        .chunks(WORD_BYTES)
+        .map(word)
+        .zip(secret)
+        .fold(same_length, |same, (a, b)| same & a.ct_eq(&b))
+}
+
+const WORD_BYTES: usize = size_of::<u64>();
+
+/// Reads at most eight bytes as a number; zeros stand for those that are missing.
+fn word(bytes: &[u8]) -> u64 {
+    let mut word = [0; WORD_BYTES];
+    match bytes.first_chunk() {
+        Some(whole) => word = *whole,
+        None => word[..bytes.len()].copy_from_slice(bytes),
+    }
+    u64::from_ne_bytes(word)
 }
 
 #[cfg(test)]
@@ -358,6 +373,23 @@ mod tests {
         ] {
             let equal: bool = equals(candidate.as_bytes(), b"s3cret").into();
             assert_eq!(equal, expected, "{candidate}");
+        }
+        // Secrets around the size of a word, and zeros, which stand for missing bytes.
+        let is_equal = |candidate: &[u8], secret: &[u8]| bool::from(equals(candidate, secret));
+        let long: Vec<u8> = (1..=25).collect();
+        for length in 0..=long.len() {
+            let secret = &long[..length];
+            assert!(is_equal(secret, secret));
+            for other in (0..=long.len()).filter(|other| *other != length) {
+                assert!(!is_equal(&long[..other], secret), "{other} of {length}");
+            }
+            assert!(!is_equal(&[secret, &[0]].concat(), secret));
+            assert!(!is_equal(secret, &[secret, &[0]].concat()));
+            for at in 0..length {
+                let mut wrong = secret.to_vec();
+                wrong[at] ^= 0x80;
+                assert!(!is_equal(&wrong, secret), "byte {at} of {length}");
+            }
         }
     }
 

@@ -99,6 +99,10 @@ impl Forwarded {
 /// Whether the protocol reserves the prefix of a key: the labels before `/`, if the second is `mcp` or
 /// `modelcontextprotocol`.
 fn is_reserved(key: &str) -> bool {
+    // Every request of the modern era has several of these.
+    if key.starts_with("io.modelcontextprotocol/") {
+        return true;
+    }
     let prefix = key.split_once('/').map(|(prefix, _)| prefix);
     let second = prefix.and_then(|prefix| prefix.split('.').nth(1));
     second.is_some_and(|label| {
