@@ -19,9 +19,8 @@ use broker_wire::Era;
 use clap::Args;
 
 use super::input::{self, Selection};
-use super::launch_all::launch_all;
+use super::launch_all::{launch_all, resume};
 use super::output::{self, say};
-use super::snapshot_all::resume;
 use super::{ConfigArgs, Format};
 
 /// The command of this file, for remedies.

@@ -7,7 +7,7 @@ use broker_mcp::SourceSpec;
 use broker_model::text;
 use broker_process::StderrTail;
 use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 
 use super::output::say;
 use super::progress::Progress;
@@ -57,4 +57,12 @@ where
     }
     progress.clear();
     results
+}
+
+/// Resumes the panic of a blocking task; it was printed where it occurred.
+pub(super) fn resume<T>(error: JoinError) -> T {
+    match error.try_into_panic() {
+        Ok(panic) => std::panic::resume_unwind(panic),
+        Err(error) => panic!("work was cancelled that nothing cancels: {error}"),
+    }
 }

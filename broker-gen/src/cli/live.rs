@@ -10,8 +10,8 @@ use broker_model::config::Source;
 use broker_model::lock::{Lock, LockedSource};
 use broker_model::snapshot::{ListedTool, Snapshot};
 
+use super::launch_all::resume;
 use super::schemas;
-use super::snapshot_all::resume;
 
 /// Maximum memory of the parsed exposed tools of one source: a lock holds all of them at once.
 const MAX_EXPOSED_BYTES: u64 = 32 << 20;

@@ -12,11 +12,10 @@ use broker_model::{NodePath, SourceCause};
 use broker_process::StderrTail;
 use broker_wire::Era;
 use serde_json::Value;
-use tokio::task::JoinError;
 use tokio::time::Instant;
 
 use super::doctor;
-use super::launch_all::launch_all;
+use super::launch_all::{launch_all, resume};
 
 /// The snapshot of one source to take.
 #[derive(Clone, Debug)]
@@ -163,14 +162,6 @@ async fn take_snapshot(job: &SnapshotJob, tail: &StderrTail) -> Result<Snapshot,
         let snapshot = Box::new(first);
         let pointers = unstable;
         Err(Failure::Unstable(Unstable { snapshot, pointers }))
-    }
-}
-
-/// Resumes the panic of a blocking task; it was printed where it occurred.
-pub(super) fn resume<T>(error: JoinError) -> T {
-    match error.try_into_panic() {
-        Ok(panic) => std::panic::resume_unwind(panic),
-        Err(error) => panic!("work was cancelled that nothing cancels: {error}"),
     }
 }
 

@@ -11,7 +11,7 @@ use super::lifecycle::drain;
 use super::settings::LoadedConfig;
 use crate::catalog::{self, Catalog};
 use crate::core::{Core, StartMode, StartOutcome};
-use crate::typed::OpenError;
+use crate::typed::error::OpenError;
 
 /// The options of a broker inside a program. The defaults are those of the command line: the
 /// compiled-in config, this process's environment, a plain start.

@@ -31,7 +31,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer};
 
-mod error;
+pub(crate) mod error;
 mod number;
 mod result;
 
