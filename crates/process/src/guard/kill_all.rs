@@ -16,30 +16,33 @@ use crate::proc_table::{self, ProcessEntry};
 
 /// The pause after a round that found nothing new: a killed process takes a moment to end.
 const END_INTERVAL: Duration = Duration::from_millis(1);
-/// The number of rounds that must find nothing.
-const EMPTY_ROUNDS: u32 = 2;
+/// The number of rounds that must find nothing. The kernel's list of children may lack one that starts while it is read.
+const EMPTY_ROUNDS: u32 = 5;
 /// The maximum time for all rounds, even if a process does not end after SIGKILL.
 const SWEEP_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Kills all living descendants of `root`, which is this process, and all processes with the cookie, in
-/// rounds until two rounds find nothing. `meanwhile` reaps children, and returns the children that must
+/// rounds until several rounds find nothing. `meanwhile` reaps children, and returns the children that must
 /// be spared.
 ///
 /// Descendants are found by parentage. Orphans among them become children of this process, so a process
-/// that one round missed because its parent ended is a child in the next round.
+/// that one round missed because its parent ended is a child in the next round. A process that forks and ends at once
+/// may have ended before each round signals it: a round that sees a new process, dead or alive, is not an empty one.
 pub(super) fn end_all(root: Pid, meanwhile: &mut dyn FnMut() -> Vec<i32>) {
     let by = Instant::now() + SWEEP_TIMEOUT;
     // Control groups, if they exist, are killed first: no fork can escape that.
     cgroup::kill_all();
-    let (mut empty, mut before) = (0, BTreeSet::new());
+    let (mut empty, mut before, mut seen) = (0, BTreeSet::new(), BTreeSet::new());
     while empty < EMPTY_ROUNDS && Instant::now() < by {
         let spared = meanwhile();
-        let mut found = end_descendants(&spared);
+        let known = seen.len();
+        let mut found = end_descendants(&spared, &mut seen);
         if found.as_ref().is_ok_and(BTreeSet::is_empty) {
             found = Ok(end_holders(root));
         }
         match found {
-            Ok(found) if found.is_empty() => empty += 1,
+            Ok(found) if found.is_empty() && seen.len() == known => empty += 1,
+            Ok(found) if found.is_empty() => empty = 0,
             // A process that forks and ends has a new number in each round, and is not waited for.
             Ok(found) if !found.is_subset(&before) => (empty, before) = (0, found),
             Ok(_) | Err(_) => {
@@ -52,8 +55,8 @@ pub(super) fn end_all(root: Pid, meanwhile: &mut dyn FnMut() -> Vec<i32>) {
 }
 
 /// Stops every descendant from the top down, so that none of them starts another process, then kills
-/// them. Returns the numbers of the descendants that could be signalled.
-fn end_descendants(spared: &[i32]) -> io::Result<BTreeSet<i32>> {
+/// them. Returns the numbers of the descendants that could be signalled, and adds all numbers to `seen`.
+fn end_descendants(spared: &[i32], seen: &mut BTreeSet<i32>) -> io::Result<BTreeSet<i32>> {
     let mut found = Vec::new();
     let mut signalled = BTreeSet::new();
     let mut stop = |process: PinnedProcess, found: &mut Vec<PinnedProcess>| {
@@ -63,10 +66,11 @@ fn end_descendants(spared: &[i32]) -> io::Result<BTreeSet<i32>> {
         found.push(process);
     };
     for pid in children::own()? {
-        if !spared.contains(&pid)
-            && let Some(child) = PinnedProcess::pin_child(pid)
-        {
-            stop(child, &mut found);
+        if !spared.contains(&pid) {
+            seen.insert(pid);
+            if let Some(child) = PinnedProcess::pin_child(pid) {
+                stop(child, &mut found);
+            }
         }
         if found.len() >= MAX_DESCENDANTS {
             break;
@@ -79,6 +83,7 @@ fn end_descendants(spared: &[i32]) -> io::Result<BTreeSet<i32>> {
             .into_iter()
             .filter_map(ProcessEntry::read);
         for child in children.filter(|child| child.is_child_of(parent)) {
+            seen.insert(child.pid());
             if let Some(child) = child.pin() {
                 stop(child, &mut found);
             }
