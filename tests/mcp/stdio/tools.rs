@@ -221,6 +221,8 @@ fn answers_are_sent_when_ready_and_ids_keep_their_type() {
 #[test]
 fn requests_over_the_limit_are_refused_as_overloaded() {
     let (_folder, mut client) = start_with_override(1, "slow_echo", "timeout", 120);
+    // While a source starts, its callers have a smaller share.
+    assert!(client.request(json!("q"), "tools/call", quick())["result"].is_object());
     for id in 0..257 {
         client.ask(json!(id), "tools/call", slow(30_000));
     }
@@ -233,6 +235,7 @@ fn requests_over_the_limit_are_refused_as_overloaded() {
         (&error["code"], &error["retryable"]),
         (&json!("overloaded"), &json!(true))
     );
+    assert_eq!(error["message"], "256 requests are open already");
     assert!(client.request(json!("p"), "ping", json!({}))["result"].is_object());
 }
 
