@@ -18,7 +18,8 @@ pub(crate) const RULES: &[&str] = &[
     "By search: it sends one `query` of at most six words: those of the tool's name, then those of the nodes above it, \
      each once. If the tool is not in the reply, it goes on by tree.",
     "Then it describes the tool by `meta_desc` and calls it by `meta_call`.",
-    "A call costs the tokens of its arguments and of its reply's text. The first call of the tool costs those of its \
+    "A call costs the tokens of its arguments and of its reply: of the text, or of `structuredContent`, which some clients \
+     show in its place, whichever is more. The first call of the tool costs those of its \
      arguments with empty `args`: the tool's own arguments and result cost the same in every way.",
 ];
 
@@ -140,7 +141,8 @@ impl<'s> Caller<'s> {
 }
 
 fn cost(arguments: &Value, reply: &Reply) -> usize {
-    tokens(&arguments.to_string()) + tokens(&reply.text)
+    let structured = reply.structured.as_deref().map_or(0, tokens);
+    tokens(&arguments.to_string()) + tokens(&reply.text).max(structured)
 }
 
 /// Whether a text names an entry: its path, and not only that of another entry that begins with it.

@@ -155,6 +155,7 @@ fn refused_start() -> Refusal {
     let answer = broker.call("meta_call", &json!({ "path": "/b/echo" }));
     let text = answer["result"]["content"][0]["text"].as_str();
     let reply = Reply {
+        structured: None,
         text: text.expect("a reply is text").to_owned(),
         is_error: answer["result"]["isError"] == true,
     };

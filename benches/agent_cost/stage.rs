@@ -23,6 +23,8 @@ pub(crate) struct Stage {
 pub(crate) struct Reply {
     /// The text that a client shows to a model.
     pub(crate) text: String,
+    /// The JSON that some clients show in place of the text.
+    pub(crate) structured: Option<String>,
     pub(crate) is_error: bool,
 }
 
@@ -107,6 +109,7 @@ impl Stage {
         let text = result["content"][0]["text"].as_str();
         Reply {
             text: text.expect("a reply is text").to_owned(),
+            structured: result.get("structuredContent").map(Value::to_string),
             is_error: result["isError"] == true,
         }
     }

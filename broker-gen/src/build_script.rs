@@ -220,7 +220,8 @@ pub(crate) fn parse_config_text(
     shown: &str,
     bytes: &[u8],
 ) -> Result<Parsed, Vec<Diagnostic>> {
-    let parsed = Config::parse(shown, bytes)?;
+    let exists = |name: &str| broker_files::exists(name, file);
+    let parsed = Config::parse_file(shown, bytes, &exists)?;
     let base = parsed.config.base(file);
     Ok(parsed.without_own_broker(Machine {
         base: &std::path::absolute(&base).unwrap_or_else(|_| base.clone()),

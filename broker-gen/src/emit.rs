@@ -10,7 +10,9 @@ use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 
 use crate::plan::Plan;
-use crate::tables::{self, AccessTable, Area, Entry, EntryKind, Source, Span, Tables, Tool};
+use crate::tables::{
+    self, AccessTable, Area, Entry, EntryKind, ListedSchemas, Source, Span, Tables, Tool,
+};
 use crate::vectors_file::{EmbedderTable, ModelTable};
 use broker_model::header_params::{HeaderParam, HeaderParamKind};
 
@@ -272,6 +274,7 @@ impl ToTokens for Tool {
             args_schema,
             output_schema,
             list_head,
+            listed,
             header_params,
             idempotent,
             unvalidated,
@@ -280,6 +283,7 @@ impl ToTokens for Tool {
             deny,
         } = self;
         let output_schema = option(output_schema.as_ref());
+        let listed = option(listed.as_ref());
         let narrowed = narrowed.iter().map(
             |NarrowMask { to, narrowing }| quote!(::mcp_broker::catalog::NarrowMask { to: #to, narrowing: #narrowing }),
         );
@@ -296,10 +300,20 @@ impl ToTokens for Tool {
             Tool {
                 entry: #entry, source: #source, name: #name, flat_name: #flat_name, digest: #digest,
                 args_schema: #args_schema, output_schema: #output_schema, list_head: #list_head,
-                header_params: &[#(#header_params),*], idempotent: #idempotent, unvalidated: #unvalidated,
+                listed: #listed, header_params: &[#(#header_params),*], idempotent: #idempotent, unvalidated: #unvalidated,
                 allow: #allow,
                 narrowed: &[#(#narrowed),*], deny: &[#(#deny),*],
             }
+        });
+    }
+}
+
+impl ToTokens for ListedSchemas {
+    fn to_tokens(&self, tokens: &mut TokenStream) {
+        let Self { input, output } = self;
+        let output = option(output.as_ref());
+        tokens.extend(quote! {
+            ::mcp_broker::catalog::ListedSchemas { input: #input, output: #output }
         });
     }
 }

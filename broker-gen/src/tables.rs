@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 
 pub(crate) mod access;
 mod list_head;
+pub(crate) mod listing;
 pub(crate) mod summary;
 mod tool_reply;
 
@@ -27,11 +28,13 @@ use crate::plan::{self, Plan, ToolEntry};
 use crate::search_documents::search_documents;
 use crate::vectors_file::EmbedderTable;
 use broker_model::header_params::{self, HeaderParam};
+use listing::ListedFormsOfAll;
+pub use listing::ListedSchemas;
 use summary::{node_summary, tool_summary};
 use tool_reply::ToolReply;
 
 /// The version of the tables; a library with another version refuses them.
-pub const CATALOG_FORMAT: u32 = 6;
+pub const CATALOG_FORMAT: u32 = 7;
 
 /// The owned form of a catalog. Each type has the members of the type of this name in
 /// `mcp_broker::catalog`, where they are described.
@@ -169,6 +172,8 @@ pub struct Tool {
     pub output_schema: Option<Span>,
     /// The members of its `tools/list` entry other than name and schemas.
     pub list_head: Span,
+    /// Its schemas in `tools/list`.
+    pub listed: Option<ListedSchemas>,
     /// The arguments that a client repeats as headers.
     pub header_params: Vec<HeaderParam>,
     /// Whether a second call has no further effect.
@@ -207,6 +212,7 @@ pub fn tables(config: &Config, lock: &Lock, plan: &Plan<'_>) -> Tables {
             .collect(),
         plan,
         max_name: config.mcp.max_name,
+        listed_forms: ListedFormsOfAll::default(),
     };
     let mut tools = Vec::new();
     let mut tools_of = vec![Vec::new(); plan.sources.len()];
@@ -300,6 +306,7 @@ struct Writer<'p, 'a> {
     entry_ids: BTreeMap<NodePath, u32>,
     plan: &'p Plan<'a>,
     max_name: usize,
+    listed_forms: ListedFormsOfAll,
 }
 
 impl Writer<'_, '_> {
@@ -351,6 +358,10 @@ impl Writer<'_, '_> {
         };
         let list_head = self.push(&list_head::list_head(tool));
         let inside = |place: &Range<usize>| span(at + place.start, place.len());
+        // The description contains the schemas, so that only their places are needed.
+        let args_schema = inside(&desc.args_schema);
+        let output_schema = desc.output_schema.as_ref().map(inside);
+        let listed = self.listed(tool, args_schema, output_schema);
         let tool = Tool {
             entry: self.entry_ids[path],
             source: tool.source as u32,
@@ -360,10 +371,10 @@ impl Writer<'_, '_> {
                 _ => String::new(),
             },
             digest: tool.tool.digest.as_str().to_owned(),
-            // The description contains the schemas, so that only their places are needed.
-            args_schema: inside(&desc.args_schema),
-            output_schema: desc.output_schema.as_ref().map(inside),
+            args_schema,
+            output_schema,
             list_head,
+            listed,
             header_params: header_params::of_tool(&tool.tool.raw).unwrap_or_default(),
             idempotent: is_idempotent(tool),
             unvalidated: tool.tool.unvalidated,

@@ -1,6 +1,7 @@
 //! Rules of access in a running broker: what each caller sees and calls, and the end of its right.
 
 mod caller;
+mod coerced;
 mod differential;
 mod matrix;
 mod narrowing;

@@ -342,7 +342,7 @@ fn health_shows_each_caller_what_it_may_know() {
     for caller in [&anonymous, &wrong] {
         assert_eq!(caller.get("/healthz").json(), json!({"status": "ok"}));
     }
-    let short = json!({"ready": true, "degraded": false});
+    let short = json!({"ready": true});
     // A client whose token has expired must learn it, so that it gets another one.
     refusal(&wrong.get("/sources"), 401, "unauthorized");
     for caller in [&anonymous, &ada] {

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::net::TcpStream;
 
-use harness::{Broker, Chaos, Response, raw, read, refusal, request, send};
+use harness::{Bench, Broker, Chaos, Response, Run, binary, raw, read, refusal, request, send};
 use serde_json::{Value, json};
 
 const JSON: (&str, &str) = ("Content-Type", "application/json");
@@ -306,6 +306,48 @@ fn args_under_another_name_are_explained() {
         let message = error["message"].as_str().expect("there is a message");
         assert!(message.contains("it is called `args`"), "{message}");
         assert_eq!(error["did_you_mean"], json!(["args"]));
+    }
+}
+
+#[test]
+fn argument_outside_of_args_gets_the_body_that_has_it() {
+    let (_chaos, broker) = listening();
+    let response = broker.post("/meta_call", &json!({"path": "/a/echo", "text": "x"}));
+    let error = refusal(&response, 400, "field_unknown");
+    let message = error["message"].as_str().expect("there is a message");
+    assert!(message.contains("belong in `args`"), "{message}");
+    let hint = error["hint"].as_str().expect("there is a hint");
+    assert!(
+        hint.contains(r#"{"args":{"text":"…"},"path":"/a/echo"}"#),
+        "{hint}"
+    );
+    // With arguments where they belong it is a mistake of another kind.
+    let body = json!({"path": "/a/echo", "args": {"text": "x"}, "txt": "x"});
+    let error = refusal(&broker.post("/meta_call", &body), 400, "field_unknown");
+    assert!(
+        !error["hint"].as_str().expect("a hint").contains("Send the"),
+        "{error}"
+    );
+}
+
+#[test]
+fn path_with_other_separators_gets_the_right_one_first() {
+    let bench = Bench::new();
+    let names = ["my-files", "my", "files", "my_file"];
+    bench.configure(names.map(|name| (name, json!({}))));
+    for name in names {
+        bench.one_tool(
+            name,
+            json!({"name": "get_it", "inputSchema": {"type": "object"}}),
+        );
+    }
+    bench.lock();
+    let run = Run::new(&binary("broker-gen")).folder(&bench.path(""));
+    let broker = Broker::start_ready(run.args(["serve", "0", "--config", "c.json"]));
+    for wrong in ["/my_files/get_it", "/my_files/get-it", "/My-Files/Get_It"] {
+        let response = broker.post("/meta_call", &json!({ "path": wrong }));
+        let error = refusal(&response, 404, "path_not_found");
+        assert_eq!(error["did_you_mean"][0], "/my-files/get_it", "{error}");
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fs;
 
 use harness::Broker;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::results::started;
 
@@ -30,7 +30,19 @@ fn reply_over_its_limit_is_cut_and_marked() {
     let reply = reply.json();
     assert_eq!(reply["truncated"]["limit"], 1000);
     assert_eq!(reply["truncated"]["cuts"][0]["kind"], "string");
-    assert_eq!(reply["truncated"]["cuts"][0]["pointer"], "/content/0/text");
+    // The text of the server is JSON, and stays JSON.
+    assert_eq!(
+        reply["truncated"]["cuts"][0]["pointer"],
+        "/content/0/text/text"
+    );
+    let text = reply["result"]["content"][0]["text"].as_str();
+    let text: Value = serde_json::from_str(text.expect("a text")).expect("JSON");
+    assert!(
+        text["text"]
+            .as_str()
+            .is_some_and(|kept| kept.ends_with("é…")),
+        "{text}"
+    );
     let short = broker.call("/a/echo", json!({"text": "x"})).json();
     assert_eq!(short.get("truncated"), None);
 }

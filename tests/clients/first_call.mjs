@@ -12,7 +12,8 @@ const ask = async (name, given) => {
     if (result.isError) throw new Error(`${name}: ${result.content[0].text.replace(/\s+/g, " ")}`);
     return result;
 };
-const tree = (await ask("meta_tree", { path: "/" })).structuredContent;
+const tree = (await ask("meta_tree", { path: "/" })).content[0].text;
+const areas = tree.split("\n").map((line) => line.split("  ")[0].replace(/\/$/, ""));
 const result = await ask("meta_call", { path, args: JSON.parse(args) });
 await client.close();
-console.log(`typescript: ${names.join(" ")}; ${tree.children.map((child) => child.path).join(" ")}; ${result.content[0].text.replace(/\s+/g, " ")}`);
+console.log(`typescript: ${names.join(" ")}; ${areas.join(" ")}; ${result.content[0].text.replace(/\s+/g, " ")}`);

@@ -22,9 +22,9 @@ async def main() -> None:
             return result
 
         names = [tool.name for tool in (await client.list_tools()).tools]
-        tree = (await ask("meta_tree", {"path": "/"})).structured_content
+        tree = (await ask("meta_tree", {"path": "/"})).content[0].text
         result = await ask("meta_call", {"path": path, "args": json.loads(args)})
-        areas = [child["path"] for child in tree["children"]]
+        areas = [line.split("  ")[0].removesuffix("/") for line in tree.splitlines()]
         print(f"python: {' '.join(names)}; {' '.join(areas)}; {' '.join(result.content[0].text.split())}")
 
 

@@ -1,4 +1,4 @@
-"""The Python SDK, first generation: `python python_v1.py legacy [--call NAME ARGS | --steps STEPS] URL|PROGRAM [ARGUMENT]...`.
+"""The Python SDK, first generation: `python python_v1.py legacy [--call NAME ARGS | --steps STEPS | --list] URL|PROGRAM [ARGUMENT]...`.
 
 Does what `scenario.mjs` does and prints the same JSON objects.
 """
@@ -7,17 +7,20 @@ import asyncio
 import json
 
 from mcp import ClientSession, McpError, StdioServerParameters, types
+from mcp.client.sse import sse_client
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.client.websocket import websocket_client
 
-from target import Changes, parse, plain, several
+from target import Changes, listing, parse, plain, several
 
 
 async def main() -> None:
     once, steps, url, command = parse()
     if url and url.startswith("ws://"):
         transport = websocket_client(url)
+    elif url and url.endswith("/sse"):
+        transport = sse_client(url)
     elif url:
         transport = streamable_http_client(url)
     else:
@@ -38,6 +41,13 @@ async def main() -> None:
         async def names():
             return [tool.name for tool in (await session.list_tools()).tools]
 
+        async def page(cursor):
+            result = await session.list_tools(cursor)
+            return result.tools, result.nextCursor
+
+        if steps == "--list":
+            await listing(page)
+            return
         seen["tools"] = plain(await session.list_tools())["tools"]
         if once:
             seen["call"] = await ask(*once)

@@ -1,4 +1,4 @@
-"""The Python SDK, second generation: `python python_v2.py legacy|auto [--call NAME ARGS | --steps STEPS] URL|PROGRAM [ARGUMENT]...`.
+"""The Python SDK, second generation: `python python_v2.py legacy|auto [--call NAME ARGS | --steps STEPS | --list] URL|PROGRAM [ARGUMENT]...`.
 
 Does what `scenario.mjs` does and prints the same JSON objects.
 """
@@ -8,15 +8,19 @@ import json
 import sys
 
 from mcp import Client, MCPError, StdioServerParameters
+from mcp.client.sse import sse_client
 from mcp.client.stdio import stdio_client
 
-from target import Changes, parse, plain, several
+from target import Changes, listing, parse, plain, several
 
 
 async def main() -> None:
     mode = sys.argv[1]
     once, steps, url, command = parse()
-    server = url or stdio_client(StdioServerParameters(command=command[0], args=command[1:]))
+    if url and url.endswith("/sse"):
+        server = sse_client(url)
+    else:
+        server = url or stdio_client(StdioServerParameters(command=command[0], args=command[1:]))
     changes = Changes()
     async with Client(server, mode=mode, message_handler=changes) as client:
         seen = {
@@ -31,6 +35,13 @@ async def main() -> None:
         async def names():
             return [tool.name for tool in (await client.list_tools()).tools]
 
+        async def page(cursor):
+            result = await client.list_tools(cursor=cursor)
+            return result.tools, result.next_cursor
+
+        if steps == "--list":
+            await listing(page)
+            return
         seen["tools"] = plain(await client.list_tools())["tools"]
         if once:
             seen["call"] = await ask(*once)

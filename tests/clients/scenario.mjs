@@ -1,21 +1,44 @@
-// What every TypeScript client does with a broker: `scenario` on the smoke config with the meta-tools, `single` and
-// `several` with any server. Each prints one JSON object.
-import { rename } from "node:fs/promises";
+// What every TypeScript client does with a broker: `scenario` on the smoke config with the meta-tools, `single`,
+// `several` and `listing` with any server. Each prints one JSON object.
+import { readFile, rename } from "node:fs/promises";
 
-// The arguments behind the mode: `[--call NAME ARGS | --steps STEPS]`, then the URL of a server or the command that
+// The arguments behind the mode: `[--call NAME ARGS | --steps STEPS | --list]`, then the URL of a server or the command that
 // starts one.
 export function parse(argv) {
     const call = argv[0] === "--call" ? { name: argv[1], arguments: JSON.parse(argv[2]) } : null;
     const steps = argv[0] === "--steps" ? JSON.parse(argv[1]) : null;
-    const [target, ...args] = argv.slice(call ? 3 : steps ? 2 : 0);
+    const list = argv[0] === "--list";
+    const [target, ...args] = argv.slice(call ? 3 : steps ? 2 : list ? 1 : 0);
     const url = /^https?:\/\//.test(target) ? new URL(target) : null;
-    return { call, steps, url, command: target, args };
+    return { call, steps, list, url, command: target, args };
+}
+
+// A URL that ends in `/sse` is that of the older transport.
+export function httpTransport(url, Sse, StreamableHttp) {
+    return url.pathname.endsWith("/sse") ? new Sse(url) : new StreamableHttp(url);
 }
 
 export async function run(client, given, how) {
-    if (given.call) await single(client, given.call, how);
+    if (given.list) await listing(client, how);
+    else if (given.call) await single(client, given.call, how);
     else if (given.steps) await several(client, given.steps, how);
     else await scenario(client, how);
+}
+
+// Lists all tools, page by page, and compiles the schemas of their results. The version is that of the package.
+async function listing(client, { name, compile }) {
+    const manifest = new URL(`node_modules/@modelcontextprotocol/${name}/package.json`, import.meta.url);
+    const seen = { version: `${name} ${JSON.parse(await readFile(manifest)).version}`, tools: [] };
+    let cursor;
+    do {
+        const page = await client.listTools(cursor === undefined ? {} : { cursor });
+        seen.tools.push(...page.tools);
+        cursor = page.nextCursor;
+    } while (cursor !== undefined);
+    for (const { outputSchema } of seen.tools) if (outputSchema) compile(outputSchema);
+    seen.tools = seen.tools.map(({ name, outputSchema }) => ({ name, output: outputSchema !== undefined }));
+    await client.close();
+    process.stdout.write(JSON.stringify(seen) + "\n");
 }
 
 // Lists the tools and makes one call.

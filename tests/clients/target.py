@@ -1,4 +1,4 @@
-"""The arguments of the Python clients behind the mode: `[--call NAME ARGS | --steps STEPS]`, then the URL of a
+"""The arguments of the Python clients behind the mode: `[--call NAME ARGS | --steps STEPS | --list]`, then the URL of a
 server or the command that starts one; and the steps.
 """
 
@@ -7,10 +7,11 @@ import json
 import os
 import sys
 import time
+from importlib.metadata import version
 
 
 def parse():
-    """The call as (name, arguments) or None, the steps or None, the URL or None, and the command."""
+    """The call as (name, arguments) or None, the steps or `--list` or None, the URL or None, and the command."""
     rest = sys.argv[2:]
     call = None
     steps = None
@@ -20,12 +21,28 @@ def parse():
     elif rest[0] == "--steps":
         steps = json.loads(rest[1])
         rest = rest[2:]
+    elif rest[0] == "--list":
+        steps = rest[0]
+        rest = rest[1:]
     url = rest[0] if rest[0].startswith(("http://", "https://", "ws://")) else None
     return call, steps, url, rest
 
 
 def plain(model):
     return model.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+async def listing(page):
+    """Prints all tools, as `listing` of `scenario.mjs`; `page` gets one page for a cursor."""
+    seen = {"version": f"mcp {version('mcp')}", "tools": []}
+    cursor = None
+    while True:
+        tools, cursor = await page(cursor)
+        names = [plain(tool) for tool in tools]
+        seen["tools"] += [{"name": tool["name"], "output": "outputSchema" in tool} for tool in names]
+        if cursor is None:
+            break
+    print(json.dumps(seen))
 
 
 class Changes:

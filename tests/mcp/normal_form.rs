@@ -2,7 +2,7 @@
 
 use harness::mcp_http::{McpSession, modern};
 use harness::websocket::WebSocketClient;
-use harness::{Bench, Broker, Run, binary, refusal};
+use harness::{Bench, Broker, Run, binary, json_text, refusal};
 use serde_json::{Value, json};
 
 /// The path of the tool, as it is locked.
@@ -156,7 +156,7 @@ fn search_finds_a_tool_by_each_form_of_its_name() {
         assert_eq!(tree["children"][0]["path"], LOCKED, "{query}: {tree}");
         let params = json!({"name": "retrieve_tools", "arguments": {"query": query}});
         let found = session.result("tools/call", &params);
-        let first = &found["structuredContent"]["tools"][0]["path"];
+        let first = json_text(&found)["tools"][0]["path"].clone();
         assert_eq!(first, LOCKED, "{query}: {found}");
     }
 }

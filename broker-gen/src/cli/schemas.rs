@@ -13,6 +13,9 @@ use broker_model::{Diagnostic, DiagnosticCode, LeftOutCode, NodePath};
 use broker_schema::{Validator, compile, compile_as_is, inspect, inspect_as_is};
 use serde_json::Value;
 
+use crate::plan::Plan;
+use crate::tables::listing;
+
 /// Maximum time to compile one schema; real ones take milliseconds.
 const COMPILE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Stack size: the compiler recurses with the schema's depth, which `inspect` has bounded.
@@ -125,6 +128,29 @@ fn notes_of_source(source: &LockedSource) -> Vec<Diagnostic> {
             source.path
         );
         Diagnostic::warning(DiagnosticCode::SchemaRead, message)
+    };
+    found.into_iter().map(warning).collect()
+}
+
+/// A warning for each source with tools that lists for clients lack, or with schemas of results that they lack, with
+/// their number and the first of them.
+pub(super) fn unlisted(plan: &Plan<'_>) -> Vec<Diagnostic> {
+    let mut found: BTreeMap<(usize, bool), (usize, String)> = BTreeMap::new();
+    for unlisted in listing::unlisted(plan) {
+        let first = || (0, format!("`{}`: {}", unlisted.path, unlisted.reason));
+        let kind = (unlisted.source, unlisted.whole);
+        found.entry(kind).or_insert_with(first).0 += 1;
+    }
+    let warning = |((source, whole), (count, first)): ((usize, bool), (usize, String))| {
+        let effect = match whole {
+            true => "tools that clients cannot list, so only the mode `meta` has them",
+            false => "schemas of results that clients cannot compile, so lists lack them",
+        };
+        let message = format!(
+            "`{}` has {effect} (number: {count}); the first is {first}",
+            plan.sources[source].0.path
+        );
+        Diagnostic::warning(DiagnosticCode::SchemaUnlisted, message)
     };
     found.into_iter().map(warning).collect()
 }

@@ -14,7 +14,7 @@ use super::output;
 use crate::build_script;
 use crate::left_out_audits::shown;
 use crate::plan::{self, Entry, Plan};
-use crate::tables::summary;
+use crate::tables::{listing, summary};
 
 /// Maximum length of a summary in a line.
 const SUMMARY: usize = 120;
@@ -63,6 +63,13 @@ fn render(args: &TreeArgs) -> Result<Text, Vec<Diagnostic>> {
     for (name, summary) in &lines {
         let line = format!("{name:width$}  {summary}");
         out.push(text!("{}\n", line.trim_end()));
+    }
+    for unlisted in listing::unlisted(&plan) {
+        let what = match unlisted.whole {
+            true => "is listed in the mode `meta` only",
+            false => "is listed without its `outputSchema`",
+        };
+        out.push(text!("{} {}: {}\n", unlisted.path, what, unlisted.reason));
     }
     for part in lock.left_out_parts() {
         out.push(text!("{} {} ({})\n", shown(&part), part.state(), part.code));

@@ -1,5 +1,6 @@
 //! The part of the list entry of a tool, prompt, template or resource that the lock has.
 
+use broker_model::access::Hint;
 use broker_model::item::ItemKind;
 use broker_model::json::to_text;
 use broker_model::null_members::remove_nulls;
@@ -24,7 +25,9 @@ pub(super) fn list_head(tool: &ToolEntry<'_>) -> String {
         ),
         (
             "annotations",
-            tool.annotations().map(|value| to_text(&value)),
+            tool.annotations()
+                .and_then(listed_annotations)
+                .map(|value| to_text(&value)),
         ),
     ];
     let members = members.into_iter();
@@ -32,6 +35,19 @@ pub(super) fn list_head(tool: &ToolEntry<'_>) -> String {
         .filter_map(|(key, value)| Some(format!("\"{key}\":{}", value?)))
         .collect();
     members.join(",")
+}
+
+/// The annotations as clients read them: a client refuses a whole list because of a hint that is not a boolean, or a
+/// title that is not a text. Such a member says nothing, so it is left out.
+fn listed_annotations(annotations: Value) -> Option<Value> {
+    let Value::Object(mut members) = annotations else {
+        return None;
+    };
+    members.retain(|key, value| match Hint::from_key(key) {
+        Some(_) => value.is_boolean(),
+        None => key != "title" || value.is_string(),
+    });
+    Some(Value::Object(members))
 }
 
 /// The members of the list entry of a prompt, template or resource, as the server sent them; the description may be

@@ -28,7 +28,7 @@ pub(crate) struct Cli {
 
     /// Where to listen: `host:port`, or a port of 127.0.0.1; port 0 takes a free one. Or `stdio`: be an
     /// MCP server on standard input and output, for the client that starts it.
-    #[arg(value_name = "ADDR", required_unless_present_any = ["dump_tree", "version"])]
+    #[arg(value_name = "ADDR", default_value = DEFAULT_ADDRESS)]
     pub(crate) address: Option<String>,
 
     /// The config; default: the compiled-in one.
@@ -50,6 +50,9 @@ pub(crate) struct Cli {
     #[arg(short = 'V', long)]
     pub(crate) version: bool,
 }
+
+/// Where a broker listens if its command line names no address.
+const DEFAULT_ADDRESS: &str = "127.0.0.1:8100";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -180,11 +183,14 @@ mod tests {
         let tree = |arg| parse(&[arg]).unwrap().options.dump_tree;
         assert_eq!(tree("--dump-tree"), Some(TreeForm::Human));
         assert_eq!(tree("--dump-tree=json"), Some(TreeForm::Json));
-        assert!(parse(&["--dump-tree"]).unwrap().address.is_none());
+        let bare = parse(&[]).unwrap();
+        assert_eq!(bare.address.as_deref(), Some(DEFAULT_ADDRESS));
+        for level in ["INFO", "warning", "WARN", "Debug"] {
+            assert!(parse(&["a:1", "--log-level", level]).is_ok(), "{level}");
+        }
         assert!(parse(&["--version"]).unwrap().version);
         for wrong in [
-            &[][..],
-            &["--nope"],
+            &["--nope"][..],
             &["--dump-tree=yaml"],
             &["a:1", "--log-level", "loud"],
             &["a:1", "c", "s", "extra"],

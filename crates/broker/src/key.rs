@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use broker_identity::key::{self, RandomError};
-use broker_model::config::identities::is_key_name;
+use broker_model::config::identities::{RESERVED_SUBJECTS, is_key_name};
 use broker_model::redact::Secret;
 use broker_model::terminal::Text;
 use broker_model::text;
@@ -36,6 +36,13 @@ pub(crate) enum KeyError {
 /// Makes a key.
 pub(crate) fn run(args: &NewKeyArgs) -> Result<Answer, KeyError> {
     check_name(&args.name, "the name of a key")?;
+    if RESERVED_SUBJECTS.contains(&&*args.name) {
+        let message = format!(
+            "`{}` is the name of callers without a key: choose another one",
+            args.name
+        );
+        return Err(KeyError::Usage(message));
+    }
     for group in &args.groups {
         check_name(group, "the name of a group")?;
     }

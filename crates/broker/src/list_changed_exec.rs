@@ -222,16 +222,17 @@ async fn run_until_idle(
     }
 }
 
-/// The name of a caller.
+/// Writes the name of a caller with the kind of the caller in front. A key with the name `local` is `key:local`, so that
+/// no command takes it for the local program.
 fn name_of(subject: &Subject) -> String {
-    let name = match subject {
-        Subject::Anonymous => "anonymous",
-        Subject::Secret => "secret",
-        Subject::Local => "local",
-        Subject::Key { name } => name,
-        Subject::Token { subject, .. } => subject,
+    let (kind, name) = match subject {
+        Subject::Anonymous => return "anonymous".to_owned(),
+        Subject::Secret => return "secret".to_owned(),
+        Subject::Local => return "local".to_owned(),
+        Subject::Key { name } => ("key", name),
+        Subject::Token { subject, .. } => ("token", subject),
     };
-    shown_subject(name)
+    shown_subject(&format!("{kind}:{name}"))
 }
 
 /// A subject without control characters, in at most [`MAX_SUBJECT_BYTES`].
@@ -254,6 +255,20 @@ fn lock(state: &Mutex<Waiting>) -> MutexGuard<'_, Waiting> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn name_of_a_caller_has_its_kind_in_front() {
+        let key = Subject::Key {
+            name: "local".into(),
+        };
+        assert_eq!(name_of(&key), "key:local");
+        let token = Subject::Token {
+            issuer: "https://id".into(),
+            subject: "secret".into(),
+        };
+        assert_eq!(name_of(&token), "token:secret");
+        assert_eq!(name_of(&Subject::Local), "local");
+    }
 
     #[test]
     fn subject_of_a_run_has_no_control_characters_and_is_short() {

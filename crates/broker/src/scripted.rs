@@ -56,6 +56,8 @@ fn settings() -> SurfaceSettings {
             list_changed_exec: None,
             session_idle: Mcp::default().session_idle,
             serves_v1: true,
+            serves_sse: false,
+            base_path: String::new(),
             body_bytes: Limits::default().body_bytes,
         },
         callers: CallerSettings::default(),

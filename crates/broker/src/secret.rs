@@ -13,6 +13,8 @@ use broker_model::{Diagnostic, DiagnosticCode};
 pub(crate) const VARIABLE: &str = "MCP_BROKER_SECRET";
 /// Those that may contain it, the first one first. The second name is that of a simple MCP adapter.
 const VARIABLES: [&str; 2] = [VARIABLE, ADAPTER_SECRET_VARIABLE];
+/// A shorter secret gets a warning.
+const MIN_GOOD_CHARS: usize = 16;
 /// The maximum length of a secret file.
 const MAX_FILE_BYTES: usize = 64 << 10;
 
@@ -112,6 +114,12 @@ pub(crate) fn load(places: &SecretSources<'_>) -> Result<LoadedSecret, SecretErr
     } else if let Some((_, text)) = places.variable {
         loaded.secret = Some(check(text, &given[0])?);
     }
+    let is_short = |secret: &Secret| secret.expose().chars().count() < MIN_GOOD_CHARS;
+    if loaded.secret.as_ref().is_some_and(is_short) {
+        loaded.warnings.push(format!(
+            "the secret has under {MIN_GOOD_CHARS} characters, so that it can be guessed; make one with `openssl rand -hex 32`"
+        ));
+    }
     Ok(loaded)
 }
 
@@ -200,6 +208,13 @@ mod tests {
         assert!(loaded.warnings[0].contains("process table"));
         let loaded = load(&SecretSources {
             variable: Some((VARIABLE, "s3cret")),
+            ..SecretSources::default()
+        })
+        .unwrap();
+        assert_eq!((loaded.warnings.len(), loaded.diagnostics.len()), (1, 0));
+        assert!(loaded.warnings[0].contains("under 16 characters"));
+        let loaded = load(&SecretSources {
+            variable: Some((VARIABLE, "sixteen-or-more-s3crets")),
             ..SecretSources::default()
         })
         .unwrap();

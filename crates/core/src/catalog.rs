@@ -2,7 +2,7 @@
 //! path; `view` says which of them are served at a moment.
 
 /// The version of the tables that this library reads.
-pub const FORMAT: u32 = 6;
+pub const FORMAT: u32 = 7;
 
 /// A piece of [`Catalog::blob`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -218,6 +218,9 @@ pub struct Tool {
     /// The members of its `tools/list` entry other than name and schemas: `"title":…,"description":…`, without
     /// braces. May be empty.
     pub list_head: Span,
+    /// Its schemas in `tools/list`; `None` if no form of them can be read by every client, and for everything but
+    /// tools.
+    pub listed: Option<ListedSchemas>,
     /// The arguments that a client repeats as HTTP headers.
     pub header_params: &'static [HeaderParam],
     /// Whether its reviewed annotations say that a second call has no further effect: `readOnlyHint` or
@@ -247,6 +250,15 @@ pub struct HeaderParam {
     pub pointer: &'static [&'static str],
     /// Its type.
     pub kind: HeaderParamKind,
+}
+
+/// The schemas of a tool as clients read them in lists.
+#[derive(Clone, Copy, Debug)]
+pub struct ListedSchemas {
+    /// The schema of its arguments. Its root has `"type":"object"`.
+    pub input: Span,
+    /// The schema of its structured results; `None` if it has none that every client can compile.
+    pub output: Option<Span>,
 }
 
 /// A server mounted on a node.

@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use broker_model::model_vendor::ModelVendor;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -24,6 +25,8 @@ pub struct Identity {
     revocation: Option<Revocation>,
     /// The time at which the credential expires.
     expires: Option<SystemTime>,
+    /// The vendor of its model.
+    vendor: Option<ModelVendor>,
 }
 
 /// The end of a caller's right to call.
@@ -149,6 +152,7 @@ impl Identity {
             subtree: None,
             revocation: None,
             expires: None,
+            vendor: None,
         }
     }
 
@@ -209,6 +213,17 @@ impl Identity {
             expires: Some(expires),
             ..self
         }
+    }
+
+    /// The same caller, whose model is of this vendor.
+    #[must_use]
+    pub fn with_vendor(self, vendor: Option<ModelVendor>) -> Self {
+        Self { vendor, ..self }
+    }
+
+    /// The vendor of the caller's model, if the config names it.
+    pub const fn vendor(&self) -> Option<ModelVendor> {
+        self.vendor
     }
 
     /// Whether the broker knows more of the caller than its address.

@@ -47,7 +47,7 @@ pub use broker_wire::LogLevel;
 pub use builder::CoreBuilder;
 pub use call::arguments::{Args, ParsedCharge, memory_error_for_request};
 pub use call::context::{
-    CallContext, CancelMode, ItemRequest, Operation, Outcome, ResultForm, ToolRequest,
+    CallContext, CancelMode, ItemRequest, Operation, Outcome, ResultForm, ResultLimit, ToolRequest,
 };
 #[doc(hidden)]
 pub use call::cut::fuzzing;
@@ -65,6 +65,7 @@ pub use listing::direct::{CallableTool, FlatTool, ToolPage};
 pub use listing::items::{ListedItem, ReadForm, ReadableUri};
 pub use listing::query_vector::QueryVector;
 pub use listing::search::{FoundTool, FoundTools};
+pub use listing::vendor::VendorLimits;
 pub use sources::examine::{ExamResult, SourceExam, StartedSource, ToolComparison};
 pub use sources::health::{
     BuiltFrom, Health, InstanceHealth, SourceCounters, SourceHealth, WithdrawnTool,
@@ -88,7 +89,6 @@ use call::waiting::WaitingCalls;
 use call::work::WorkPool;
 use identity::Subtree;
 use listing::areas;
-use listing::direct;
 use listing::lookup;
 use listing::query_vector::QueryVectors;
 use listing::scope::Scope;
@@ -253,30 +253,6 @@ impl Core {
             return Ok(identity.clone());
         }
         Ok(identity.restricted_to(Subtree::of(inner.catalog, at)))
-    }
-
-    /// The tool with this flat name, if it exists for the caller.
-    pub fn find_flat(&self, identity: &Identity, name: &str) -> Option<FlatTool> {
-        let inner = self.inner();
-        let (view, caller) = (inner.drift_state.view.load(), inner.caller(identity));
-        direct::describe(inner.scope(&view, &caller), name)
-    }
-
-    /// The served tools that exist for the caller as entries of `tools/list`, in the order of their paths: at
-    /// most `max_tools` in about `max_bytes`, but at least one if any is left. `after` is the flat name of the
-    /// last tool of the previous page, which may be withdrawn since; `None` if there is no such tool.
-    pub fn direct_tools(
-        &self,
-        identity: &Identity,
-        after: Option<&str>,
-        max_tools: usize,
-        max_bytes: usize,
-    ) -> Option<ToolPage> {
-        let inner = self.inner();
-        let (view, settings) = (inner.drift_state.view.load(), inner.settings.load());
-        let caller = inner.caller(identity);
-        let scope = inner.scope(&view, &caller);
-        direct::page(scope, &settings, after, max_tools, max_bytes)
     }
 
     /// Must be called when the filters of [`CoreBuilder::admission`] change their answers, so that callers are

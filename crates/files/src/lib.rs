@@ -14,7 +14,7 @@ pub use models::{
     CACHE_VARIABLES, Lookup, MODEL_VARIABLES, ModelNotFound, find_model, model_of_variable,
 };
 
-pub use programs::{is_same_file, program_name};
+pub use programs::{exists, is_same_file, program_name};
 
 /// Time for a pipe to be written and closed.
 pub const PIPE_TIMEOUT: Duration = Duration::from_secs(5);

@@ -24,9 +24,35 @@ pub fn program_name(program: &Path) -> Option<String> {
     Some(found?.file_name()?.to_string_lossy().into_owned())
 }
 
+/// Whether a file or a program of this name exists for the config in `file`: a bare name is searched for in `PATH`, a
+/// relative path in the folder of the file and in the one above it, which a file in a hidden folder refers to.
+pub fn exists(name: &str, file: &Path) -> bool {
+    let program = Path::new(name);
+    let folder = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+    let mut folders = folder.ancestors().skip(1).take(2);
+    folders.any(|folder| folder.join(program).exists()) || program_name(program).is_some()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn program_or_file_exists_beside_the_config_or_in_path() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let file = folder.path().join("mcp.json");
+        std::fs::write(folder.path().join("my server"), "x").unwrap();
+        for (name, found) in [
+            ("my server", true),
+            ("./my server", true),
+            ("sh", true),
+            ("/bin/sh", true),
+            ("sh -c x", false),
+            ("./other", false),
+        ] {
+            assert_eq!(exists(name, &file), found, "{name}");
+        }
+    }
 
     #[test]
     fn links_lead_to_the_file_and_its_name() {

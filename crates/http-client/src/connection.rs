@@ -10,37 +10,49 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::client::conn::TrySendError;
 use hyper::client::conn::http1::{self, SendRequest};
+use hyper::ext::on_informational;
+use hyper_util::rt::TokioIo;
 use tokio::task::coop::unconstrained;
 
 use crate::connect::Stream;
+use crate::head_limit::{HeadAllowance, HeadLimited};
 use crate::{MAX_HEADERS, TransportError};
 
 type Request = http::Request<Full<Bytes>>;
+type Driver = http1::Connection<TokioIo<HeadLimited<TokioIo<Box<dyn Stream>>>>, Full<Bytes>>;
 
 /// A connection that carries one request at a time. It moves only while it is driven.
 pub(crate) struct Connection {
     sender: SendRequest<Full<Bytes>>,
     /// `None` once the connection has ended.
-    driver: Option<http1::Connection<Box<dyn Stream>, Full<Bytes>>>,
+    driver: Option<Driver>,
+    head_allowance: HeadAllowance,
 }
 
 impl Connection {
     /// Begins HTTP on a stream.
     pub(crate) async fn open(stream: Box<dyn Stream>) -> Result<Box<Self>, TransportError> {
+        let head_allowance = HeadAllowance::unlimited();
+        let stream = HeadLimited::new(TokioIo::new(stream), head_allowance.clone());
+        let stream = TokioIo::new(stream);
         let mut builder = http1::Builder::new();
         let opened = builder.max_headers(MAX_HEADERS).handshake(stream).await;
         let (sender, driver) = opened.map_err(TransportError::broken)?;
         Ok(Box::new(Self {
             sender,
             driver: Some(driver),
+            head_allowance,
         }))
     }
 
     /// Sends a request and waits for the head of its answer. The error has the request if nothing of it was written.
     pub(crate) async fn send(
         mut self: Box<Self>,
-        request: Request,
+        mut request: Request,
     ) -> Result<(http::Response<Incoming>, Box<Self>), TrySendError<Request>> {
+        self.head_allowance.begin();
+        let allowance = self.head_allowance.clone();
+        on_informational(&mut request, move |_| allowance.count_interim());
         // Only driving the connection brings the answer, and this task does that, so the answer needs not wake it. A
         // wait for the budget of the task would, so it must have none.
         let mut answer = pin!(unconstrained(self.sender.try_send_request(request)));
@@ -50,6 +62,15 @@ impl Connection {
         });
         let answer = answer.await?;
         Ok((answer, self))
+    }
+
+    /// Ends the limits on what comes before the head of an answer, which has arrived.
+    ///
+    /// # Errors
+    ///
+    /// The limit that was exceeded.
+    pub(crate) fn head_arrived(&self) -> Result<(), String> {
+        self.head_allowance.end()
     }
 
     /// Lets the connection read and write what it can.

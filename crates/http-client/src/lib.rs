@@ -13,7 +13,8 @@
 //!   server signed itself, if the program adds exactly it. The provider of
 //!   cryptography is that of the process, or `ring`; none is installed.
 //! - **Proxies**: those of the environment, if the program wants them ([`Proxies`]).
-//! - **Limits**: the time to connect and the number of headers. The time of a request and the size of a body
+//! - **Limits**: the time to connect, the number of headers, and what a server sends before the head of its answer is
+//!   complete: 256 KiB with at most 16 interim responses. The time of a request and the size of a body
 //!   are limited by the program, which stops reading.
 //!
 //! A call is one task. A client that drives its connections in separate tasks wakes two tasks for each request,
@@ -26,6 +27,7 @@ mod certificate;
 mod connect;
 mod connection;
 mod error;
+mod head_limit;
 mod pool;
 mod response;
 #[cfg(test)]
@@ -167,6 +169,7 @@ impl HttpTransport {
             }
             match connection.send(request).await {
                 Ok((answer, connection)) => {
+                    connection.head_arrived().map_err(TransportError::broken)?;
                     return Ok(Response::new(answer, connection, &self.pool));
                 }
                 Err(mut error) => match error.take_message() {

@@ -9,6 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
 use super::*;
+use crate::head_limit::MAX_INTERIM_RESPONSES;
 
 const ANSWER: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 /// A time in which everything that a test waits for has happened.
@@ -328,6 +329,56 @@ async fn proxy_gets_the_whole_url_and_its_credentials() {
         Some(&proxies),
     );
     assert!(!direct.0.connector.asks_proxy());
+}
+
+/// Sends a request on the connection of another one, and answers it with `before` repeated, then the usual answer.
+async fn answered_after(before: &str, count: usize) -> Result<Bytes, TransportError> {
+    let server = Server::start().await;
+    let client = server.client();
+    let served = async {
+        let mut stream = server.accept().await;
+        // Each request has its own allowance.
+        for count in [1, count] {
+            request(&mut stream).await;
+            let answer = format!("{}{ANSWER}", before.repeat(count));
+            // The client may have closed the connection.
+            stream.write_all(answer.as_bytes()).await.ok();
+        }
+        stream
+    };
+    let asked = async {
+        assert_eq!(ask(&client).await.unwrap(), "ok");
+        ask(&client).await
+    };
+    let ended = timeout(SOON, async { tokio::join!(asked, served) }).await;
+    ended
+        .expect("the client answers or closes the connection")
+        .0
+}
+
+#[tokio::test]
+async fn interim_responses_are_limited_for_each_request() {
+    const INTERIM: &str = "HTTP/1.1 100 Continue\r\n\r\n";
+    let fine = answered_after(INTERIM, MAX_INTERIM_RESPONSES).await;
+    assert_eq!(fine.unwrap(), "ok");
+    // One too many in the same read as the answer, and so many that several reads are needed.
+    for count in [MAX_INTERIM_RESPONSES + 1, 1_000_000] {
+        let error = answered_after(INTERIM, count).await.unwrap_err();
+        assert!(!error.is_connect(), "{error:?}");
+        let message = root_message(&error);
+        assert_eq!(message, "the server sent over 16 interim responses");
+    }
+    let long = format!(
+        "HTTP/1.1 103 Early Hints\r\nlink: {}\r\n\r\n",
+        "x".repeat(60_000)
+    );
+    assert_eq!(answered_after(&long, 4).await.unwrap(), "ok");
+    let error = answered_after(&long, 14).await.unwrap_err();
+    let message = root_message(&error);
+    assert_eq!(
+        message,
+        "the head of the answer is longer than 262144 bytes"
+    );
 }
 
 #[tokio::test]

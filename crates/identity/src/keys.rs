@@ -36,6 +36,7 @@ impl KeyTable {
                 groups,
                 claims: BTreeMap::new(),
                 expires,
+                client: key.client,
                 grant,
             };
             (key.sha256, Arc::new(principal))

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use broker_model::model_vendor::ModelVendor;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -18,6 +19,8 @@ pub struct Principal {
     pub claims: BTreeMap<String, Value>,
     /// The time from which its credential is refused. Streams that it opened end then.
     pub expires: Option<SystemTime>,
+    /// The vendor of its model, which the config names for a key.
+    pub client: Option<ModelVendor>,
     /// The right that its credential conveys.
     pub grant: Arc<Grant>,
 }

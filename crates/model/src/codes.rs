@@ -195,6 +195,7 @@ closed_list! {
         CatalogsFull = "catalogs_full", "`broker-gen serve` has taken so many different locks that the memory for them is used up.", "Start `broker-gen serve` again.";
         OwnBroker = "own_broker", "A source starts the broker with the config that has the source, which would start itself again; it is left out.", "Remove the entry.";
         TimeoutUnit = "timeout_unit", "A `timeout` in a file of another client is above 3600: it is in seconds, and some clients count milliseconds.", "Write seconds.";
+        ClientValue = "client_value", "A value in the file of a client is read in another way than in the client.", "Write it as the message says.";
         LiteralSecret = "literal_secret", "The config contains a secret.", "Write `${NAME}`; the compiled-in config takes the value from the environment.";
         EnvMissing = "env_missing", "Variables that the config names are not set.", "Set them, or give a default: `${NAME:-default}`.";
         EnvSyntax = "env_syntax", "A `${…}` is not `${NAME}` or `${NAME:-default}`, or names a variable of the broker itself (`MCP_BROKER_…`).", "Close it, do not nest, or name another variable.";
@@ -246,6 +247,7 @@ closed_list! {
         SchemaLimit = "schema_limit", "A schema is too deep, too large, or its references fan out too far.", "Hide the tool with `tool_filter`.";
         SchemaPattern = "schema_pattern", "A pattern in a schema does not compile.", "Hide the tool with `tool_filter`.";
         SchemaRead = "schema_read", "Schemas have a form that is not of their dialect and has one meaning; calls are validated by this meaning.", "Compare the places that the message counts with the server's documentation.";
+        SchemaUnlisted = "schema_unlisted", "MCP clients cannot read the schema of a tool in a list, so lists contain the tool without its `outputSchema`, or only the mode `meta` has the tool.", "Nothing, where models use `meta_tree` and `meta_call`; else report it to the server's maintainers. `broker-gen tree` names each tool.";
         SchemaDialect = "schema_dialect", "A schema names an unknown dialect.", "Hide the tool with `tool_filter`.";
         SourceUnstable = "source_unstable", "Two launches of a source gave different tools.", "Name the members in `volatile`.";
         SourceSecret = "source_secret", "A server put a secret into its listing, and the lock would contain it.", "Configure the server so that it does not list the secret, or hide the tool with `tool_filter`.";
@@ -277,8 +279,8 @@ closed_list! {
         BinaryUnchecked = "binary_unchecked", "The catalog of the named program cannot be read.", "Name a broker that runs on this machine.";
         GeneratedStale = "generated_stale", "Generated code does not match config and lock.", "Generate it again with `broker-gen generate`.";
         FileExists = "file_exists", "A file that would be written already exists.", "Choose another folder, or move the file away.";
-        ImportSyntax = "import_syntax", "A file to import is neither JSON, in which comments are accepted, nor TOML.", "Correct the place that the message names.";
-        ImportServers = "import_servers", "A file to import has no server that a config can have.", "Name the file in which the client has its servers: `mcpServers`, `servers`, `context_servers` or `[mcp_servers.NAME]`.";
+        ImportSyntax = "import_syntax", "A file to import is neither JSON, in which comments are accepted, nor TOML nor YAML.", "Correct the place that the message names.";
+        ImportServers = "import_servers", "A file to import has no server that a config can have.", "Name the file in which the client has its servers: `mcpServers`, `servers`, `context_servers`, `mcp`, `extensions` or `[mcp_servers.NAME]`.";
         FileWrite = "file_write", "A file cannot be written.", "Free disk space, or give this user write access to the file and its folder; then run the command again.";
     }
 }

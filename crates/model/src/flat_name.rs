@@ -23,14 +23,22 @@ pub fn flat_name(path: &NodePath, max: usize) -> String {
     if joined.chars().all(allowed) && joined.len() <= max {
         return joined;
     }
-    let mut name: String = joined
+    let clean: String = joined
         .chars()
         .map(|c| if allowed(c) { c } else { '_' })
+        .collect();
+    hashed(&clean, max, path.as_str())
+}
+
+/// Cuts `name` so that it has at most `max` characters with a hash of `hashed` at its end.
+pub(crate) fn hashed(name: &str, max: usize, hashed: &str) -> String {
+    let mut out: String = name
+        .chars()
         .take(max.saturating_sub(HASH_DIGITS + 1))
         .collect();
-    name.push('-');
-    name.push_str(&hex(&Sha256::digest(path.as_str()))[..HASH_DIGITS]);
-    name
+    out.push('-');
+    out.push_str(&hex(&Sha256::digest(hashed))[..HASH_DIGITS]);
+    out
 }
 
 /// Whether a meta-tool of the broker has this name.

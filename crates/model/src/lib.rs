@@ -25,6 +25,7 @@ pub mod json_schema;
 pub mod left_out;
 pub mod lock;
 pub mod look;
+pub mod model_vendor;
 pub mod name_safety;
 pub mod null_members;
 pub mod path;

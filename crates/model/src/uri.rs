@@ -5,6 +5,8 @@ use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 
+use crate::uri_template::UriTemplate;
+
 /// Maximum length of a template and of a URI, in bytes.
 pub const MAX_URI_BYTES: usize = 8 << 10;
 /// How often a text is percent-decoded, since servers may decode more than once.
@@ -39,9 +41,74 @@ pub fn has_dot_segment(uri: &str) -> bool {
 /// The one spelling of a URI by which filters exclude: percent-decoded, in lower case, with single slashes, and without
 /// control characters other than NUL, which URL parsers skip. `None` if it is percent-encoded too often.
 pub(crate) fn canonical(uri: &str) -> Option<String> {
-    let mut text = decoded(uri)?.to_lowercase().replace('\\', "/");
+    Some(plain(&decoded(uri)?))
+}
+
+/// The spellings that a server may read as one URI: percent-decoded any number of times, in lower case, with single
+/// slashes, without control characters, and without what follows its path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UriSpellings {
+    written: String,
+    /// `None` if the URI is percent-encoded too often.
+    others: Option<Vec<String>>,
+}
+
+impl UriSpellings {
+    /// Computes the spellings of a URI.
+    pub fn of(uri: &str) -> Self {
+        let mut others = Vec::new();
+        let mut text = Some(uri.to_owned());
+        for _ in 0..=MAX_DECODINGS {
+            let Some(current) = text.take() else {
+                break;
+            };
+            let plain = plain(&current);
+            let base = plain.split(['?', '#', '\0']).next().unwrap_or_default();
+            let name = base.trim_end_matches(['/', '.', ' ']);
+            for spelling in [&plain, base, name] {
+                if !others.iter().any(|known| known == spelling) {
+                    others.push(spelling.to_owned());
+                }
+            }
+            text = match percent_decode_str(&current).decode_utf8_lossy() {
+                Cow::Owned(next) if next != current => Some(next),
+                _ => None,
+            };
+        }
+        Self {
+            written: uri.to_owned(),
+            others: text.is_none().then_some(others),
+        }
+    }
+
+    /// Whether a server may read one of them as `uri`. A URI that is percent-encoded too often may be every other one.
+    pub fn may_be(&self, uri: &str) -> bool {
+        match (&self.others, canonical(uri)) {
+            (Some(others), Some(uri)) => others.contains(&uri),
+            _ => true,
+        }
+    }
+
+    /// Whether a server may read one of them as a URI of a template.
+    pub fn may_be_of(&self, template: &UriTemplate) -> bool {
+        if template.covers(&self.written) {
+            return true;
+        }
+        let Some(others) = &self.others else {
+            return true;
+        };
+        match canonical(template.as_str()).map(|text| UriTemplate::parse(&text)) {
+            Some(Ok(template)) => others.iter().any(|uri| template.matches_spelling(uri)),
+            _ => true,
+        }
+    }
+}
+
+/// A text in lower case, with single slashes and without control characters other than NUL.
+fn plain(text: &str) -> String {
+    let mut text = text.to_lowercase().replace('\\', "/");
     text.retain(|c| c == '\0' || !c.is_control());
-    Some(with_single_slashes(&text))
+    with_single_slashes(&text)
 }
 
 /// The text with one slash in place of several.
@@ -76,6 +143,31 @@ mod tests {
         for uri in ["x://a/b..c", "x://a/...", "x://a?b=/../c", "x://a/%2e.c"] {
             assert!(!has_dot_segment(uri), "{uri}");
         }
+    }
+
+    #[test]
+    fn spellings_of_a_uri_may_be_another_one_or_of_a_template() {
+        let template = UriTemplate::parse("docs://Files/{name}").unwrap();
+        for uri in [
+            "docs://files/salaries",
+            "docs://files/salarie%73",
+            "docs://files/salarie%2573",
+            "DOCS://files//Salaries",
+            "docs:\\\\files\\salaries",
+            "docs://files/salaries?x#y",
+            "docs://files/salaries%00.txt",
+            "docs://files/salaries/.",
+            "docs%3A//files/salaries",
+        ] {
+            let spellings = UriSpellings::of(uri);
+            assert!(spellings.may_be("docs://files/salaries"), "{uri}");
+            assert!(spellings.may_be_of(&template), "{uri}");
+            assert!(!spellings.may_be("docs://files/salarie"), "{uri}");
+        }
+        let other = UriSpellings::of("docs://other/salaries");
+        assert!(!other.may_be_of(&template));
+        let endless = UriSpellings::of(&format!("docs://a/%{}41", "25".repeat(20)));
+        assert!(endless.may_be("docs://files/salaries") && endless.may_be_of(&template));
     }
 
     #[test]

@@ -167,6 +167,11 @@ impl UriTemplate {
         uri.len() <= MAX_URI_BYTES && !has_dot_segment(uri) && self.matches(uri)
     }
 
+    /// Whether a spelling of a URI, percent-decoded or not, is one that the template can have.
+    pub(crate) fn matches_spelling(&self, spelling: &str) -> bool {
+        self.matches(&encoded(spelling, true))
+    }
+
     /// Compares in steps of the product of both lengths at most.
     fn matches(&self, uri: &str) -> bool {
         let bytes = uri.as_bytes();

@@ -31,6 +31,11 @@ pub(super) fn read(pattern: &str) -> Option<EcmaPattern> {
     })
 }
 
+/// Whether a pattern is valid with the flag `u`.
+pub(super) fn is_unicode_pattern(pattern: &str) -> bool {
+    read(pattern).is_some_and(|read| !read.is_legacy)
+}
+
 struct Reader<'p> {
     pattern: &'p str,
     at: usize,

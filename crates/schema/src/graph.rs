@@ -128,13 +128,11 @@ impl Graph {
     }
 
     /// The subschema at a pointer.
-    #[cfg(feature = "validate")]
     pub(super) fn at(&self, pointer: &str) -> Option<usize> {
         self.index.get(pointer).copied()
     }
 
     /// Whether members beside `$ref` have no meaning.
-    #[cfg(feature = "validate")]
     pub(super) const fn ref_stands_alone(&self) -> bool {
         self.ref_stands_alone
     }

@@ -5,13 +5,14 @@
 //! [`compile`] makes the validator that lock and broker share, [`covers`] proves that every value of
 //! one schema is valid under another or gives a counterexample, and [`compare`] names the changes
 //! between two schemas. [`readable`] is the form of a schema that all of them read, and [`compile_as_is`] enforces the
-//! valid part of an invalid schema. No function changes a schema.
+//! valid part of an invalid schema. [`arguments_form`] and [`results_form`] are the forms that clients read in lists. No function changes a schema.
 
 #![forbid(unsafe_code)]
 
 mod base_uri;
 #[cfg(feature = "validate")]
 mod budget;
+mod client_form;
 #[cfg(feature = "validate")]
 mod compare;
 mod ecma;
@@ -41,11 +42,13 @@ mod reading;
 mod unique;
 #[cfg(feature = "validate")]
 mod validate;
+mod vendor_form;
 #[cfg(feature = "validate")]
 mod weights;
 
 #[cfg(feature = "validate")]
 pub use budget::{Budget, Evaluation, MIN_STEPS, STEPS_PER_VALUE, Verdict, count_values};
+pub use client_form::{Unlistable, arguments_form, results_form};
 #[cfg(feature = "validate")]
 pub use compare::{
     Change, Comparison, Coverage, Direction, Incomparable, Relation, Side, compare, covers,
@@ -60,3 +63,4 @@ pub use inspect::{
 pub use reading::{Note, notes, readable};
 #[cfg(feature = "validate")]
 pub use validate::{Validator, compile, compile_as_is};
+pub use vendor_form::{RefusedProperty, VendorForm, vendor_form};

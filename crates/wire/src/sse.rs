@@ -11,6 +11,10 @@ use memchr::memchr2;
 const MAX_FIELD_BYTES: usize = 4 << 10;
 /// Bytes of `retry:` that are read.
 const MAX_RETRY_DIGITS: usize = 9;
+/// Maximum number of bytes and of events without a message for the reader of the stream. A server may keep a stream
+/// open with comments: one of 8 bytes every 15 s is within it for 20 days.
+const MAX_BYTES_WITHOUT_MESSAGE: usize = 1 << 20;
+const MAX_EVENTS_WITHOUT_MESSAGE: u32 = 10_000;
 
 /// One event with data.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,6 +32,8 @@ pub enum SseError {
     TooLarge,
     /// There is no memory for an event.
     OutOfMemory,
+    /// The server sent 1 MiB or 10 000 events, and no message for the reader among them.
+    NoMessage,
 }
 
 /// Cuts a stream into events. Bytes go in by [`SseDecoder::push`], events come out of
@@ -54,6 +60,15 @@ pub struct SseDecoder {
     next_id: Option<String>,
     last_id: Option<String>,
     retry: Option<Duration>,
+    /// Bytes and events since the last message for the reader.
+    without_message: Surplus,
+}
+
+/// A number of bytes and of events of a stream.
+#[derive(Clone, Copy, Debug, Default)]
+struct Surplus {
+    bytes: usize,
+    events: u32,
 }
 
 impl SseDecoder {
@@ -74,6 +89,7 @@ impl SseDecoder {
             next_id: None,
             last_id: None,
             retry: None,
+            without_message: Surplus::default(),
         }
     }
 
@@ -84,6 +100,7 @@ impl SseDecoder {
             next_id: self.last_id.clone(),
             last_id: self.last_id,
             retry: self.retry,
+            without_message: self.without_message,
             ..Self::new(self.max_bytes, self.account)
         }
     }
@@ -109,9 +126,20 @@ impl SseDecoder {
         &self.account
     }
 
+    /// Notes that the last event had a message for the reader: what arrived before it does not count against the server.
+    pub fn note_message(&mut self) {
+        self.without_message = Surplus::default();
+    }
+
     /// The next event with data, `None` if more bytes are needed. After an error the stream cannot be read on.
     pub fn next_event(&mut self) -> Result<Option<SseEvent>, SseError> {
         loop {
+            let surplus = self.without_message;
+            if surplus.bytes > MAX_BYTES_WITHOUT_MESSAGE
+                || surplus.events > MAX_EVENTS_WITHOUT_MESSAGE
+            {
+                return Err(SseError::NoMessage);
+            }
             if self.after_cr && !self.input.is_empty() {
                 self.after_cr = false;
                 if self.input[0] == b'\n' {
@@ -128,6 +156,7 @@ impl SseDecoder {
             let line = self.input.split_to(length + 1);
             self.after_cr = line[length] == b'\r';
             if std::mem::take(&mut self.is_skipping) {
+                self.without_message.bytes += line.len();
                 continue;
             }
             if let Some(event) = self.take_line(&line[..length])? {
@@ -146,6 +175,7 @@ impl SseDecoder {
         }
         if line.len() > MAX_FIELD_BYTES || self.is_skipping {
             self.is_skipping = true;
+            self.without_message.bytes += line.len();
             self.input.clear();
             self.scanned = 0;
         }
@@ -166,19 +196,26 @@ impl SseDecoder {
             false => line,
         };
         if line.is_empty() {
+            self.without_message.bytes += 1;
             return Ok(self.dispatch());
         }
         let colon = memchr::memchr(b':', line);
         let (field, value) = match colon {
             // A comment.
-            Some(0) => return Ok(None),
+            Some(0) => {
+                self.without_message.bytes += line.len();
+                return Ok(None);
+            }
             Some(at) => (&line[..at], &line[at + 1..]),
             None => (line, &[][..]),
         };
         let value = value.strip_prefix(b" ").unwrap_or(value);
         if field == b"data" {
             self.add_data(value)?;
-        } else if value.len() <= MAX_FIELD_BYTES {
+            return Ok(None);
+        }
+        self.without_message.bytes += line.len();
+        if value.len() <= MAX_FIELD_BYTES {
             self.set_field(field, value);
         }
         Ok(None)
@@ -226,6 +263,8 @@ impl SseDecoder {
         if !std::mem::take(&mut self.has_data) {
             return None;
         }
+        self.without_message.bytes += data.len();
+        self.without_message.events += 1;
         Some(SseEvent {
             name: if name.is_empty() {
                 "message".to_owned()
@@ -242,6 +281,7 @@ mod tests {
     use super::*;
     use broker_memory::MemoryBudget;
     use proptest::prelude::*;
+    use std::iter::repeat_n;
 
     fn decoder(max_bytes: usize) -> SseDecoder {
         SseDecoder::new(max_bytes, MemoryBudget::new(1 << 20).whole_account())
@@ -322,6 +362,44 @@ mod tests {
         }
         decoder.push(b"\ndata: a\n\n");
         assert_eq!(&decoder.next_event().unwrap().unwrap().data[..], b"a");
+    }
+
+    #[test]
+    fn sse_stream_without_a_message_ends_after_a_number_of_bytes_or_events() {
+        for (text, most) in [
+            (&b": endless\n\n"[..], 1 << 20),
+            (b"event: endless\n\n", 1 << 20),
+            (b"\n", 1 << 20),
+            (b"data: x\n\n", 10_001 * 9),
+            (&[b':'; 1 << 13], (1 << 20) + (1 << 13)),
+        ] {
+            let mut decoder = decoder(1 << 16);
+            let mut sent = 0;
+            let error = loop {
+                decoder.push(text);
+                sent += text.len();
+                match decoder.next_event() {
+                    Ok(_) => assert!(sent <= most + 2 * text.len() + (1 << 18), "{sent}"),
+                    Err(error) => break error,
+                }
+            };
+            assert_eq!(error, SseError::NoMessage);
+            assert!(sent >= most - (1 << 14), "{sent} of {most}");
+        }
+    }
+
+    #[test]
+    fn sse_stream_with_messages_has_no_end() {
+        let budget = MemoryBudget::new(1 << 24);
+        let mut decoder = SseDecoder::new(1 << 21, budget.whole_account());
+        let large = format!("data: {}\n\n", "x".repeat(1 << 20));
+        let many = repeat_n(": c\n\ndata: x\n\n", 20_000);
+        for text in repeat_n(&large[..], 3).chain(many) {
+            decoder.push(text.as_bytes());
+            assert!(decoder.next_event().unwrap().is_some());
+            decoder.note_message();
+            assert_eq!(decoder.next_event(), Ok(None));
+        }
     }
 
     proptest! {

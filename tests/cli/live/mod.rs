@@ -5,6 +5,7 @@ mod bench;
 mod check;
 mod check_reports;
 mod ci;
+mod client_files;
 mod config;
 mod config_names;
 mod control_characters;

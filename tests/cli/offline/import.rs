@@ -31,7 +31,7 @@ fn config() -> Value {
             "env": {"GITHUB_TOKEN": "${GITHUB_TOKEN}", "MODE": "a"}})),
         node("/remote", json!({"url": "https://h.example/mcp?api_key=${REMOTE_API_KEY}&a=b",
             "headers": {"Authorization": "Bearer ${REMOTE_AUTHORIZATION}"}})),
-    ]})
+    ], "coerce": true})
 }
 
 #[test]
@@ -51,6 +51,7 @@ fn import_prints_only_the_config_to_standard_output() {
     assert_eq!(
         lines,
         [
+            "mcp.json has servers as several clients write them; --from CLIENT names one",
             "note: mcp.json:3:5: `github`: not taken: `autoApprove`",
             "note: mcp.json:5:5: left out: `off`: it is disabled in the file",
             "2 servers of mcp.json; review the config",

@@ -139,7 +139,11 @@ fn new_crate_from_an_mcp_servers_file_has_no_secrets() {
         );
     }
     let expected = text
-        .replacen('{', "{\n  \"$schema\": \"./config.schema.json\",", 1)
+        .replacen(
+            '{',
+            "{\n  \"$schema\": \"./config.schema.json\",\n  \"coerce\": true,",
+            1,
+        )
         .replace(r#""s3\"cr\u00e9t""#, "\"${Z_TOKEN}\"");
     assert_eq!(written, expected, "everything else is as it was written");
     contains(

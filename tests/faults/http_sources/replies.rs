@@ -37,10 +37,17 @@ fn call_of_a_server_over_http_with_a_fault_has_its_code() {
             ),
             (
                 json!({"endless": {"kind": "comments"}}),
-                504,
-                "call_timeout",
+                502,
+                "source_protocol",
                 true,
-                json!({"timeout_seconds": 1.0}),
+                Value::Null,
+            ),
+            (
+                json!({"endless": {"kind": "events", "text": "noise"}}),
+                502,
+                "source_protocol",
+                true,
+                Value::Null,
             ),
             (
                 json!("hang"),
@@ -104,6 +111,10 @@ fn call_of_a_server_over_http_with_a_fault_has_its_code() {
         stage.script(&rules(era, &[on_echo(&rpc)]));
         let error = refusal(&stage.echo("x"), 502, "source_error");
         assert_eq!(error["details"]["rpc"]["data"], json!({"x": 1}), "{error}");
+        // Messages of the call have no limit in number.
+        let logs = json!({"endless": {"kind": "events", "bytes": 2 << 20}});
+        stage.script(&rules(era, &[on_echo(&logs)]));
+        assert_eq!(stage.echo("after 20 000 log messages").status, 200);
         stage.script(&http_script(era, &json!({})));
         assert_eq!(stage.echo("again").status, 200);
         assert_eq!(stage.state()["counters"]["restarts"], 0);

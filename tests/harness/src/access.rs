@@ -3,8 +3,10 @@
 //! a program a second time in this way.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -24,8 +26,9 @@ const DIGEST: &str = "4d261f8d9d76cd9d1b954b97e010a476f548a358d86a15e6f14a8a7723
 /// The head of a request is looked for in so many bytes.
 const MAX_HEAD_BYTES: usize = 4 << 10;
 
-/// The addresses of the brokers that want the key.
-static ADDRESSES: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+/// The addresses of the brokers that want the key, each with its number of brokers: one that starts may get the address of
+/// one that has just ended.
+static ADDRESSES: Mutex<BTreeMap<String, usize>> = Mutex::new(BTreeMap::new());
 
 /// Whether these tests run under rules of access.
 pub fn is_on() -> bool {
@@ -156,27 +159,45 @@ fn compiled_in(program: &str) -> PathBuf {
 impl Ruled {
     /// Requests to this address have the key from now on; without it, the broker refuses them.
     pub(crate) fn listens(&mut self, address: &str) {
-        let without = crate::post(address, "/meta_tree", &json!({}));
-        assert_eq!(without.status, 401, "{}", without.text());
+        let without = without_key(address);
+        assert!(without.starts_with("HTTP/1.1 401 "), "{without}");
         address.clone_into(&mut self.address);
         listens(address);
     }
 }
 
+/// The reply to a call without a key, whatever is known of the address.
+fn without_key(address: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("the broker listens");
+    let head = format!(
+        "POST /meta_tree HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{{}}"
+    );
+    stream.write_all(head.as_bytes()).expect("the call is sent");
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).expect("a reply comes");
+    reply
+}
+
 /// Requests to this address have the key, if these tests run under rules; for brokers that a test starts by itself.
 pub fn listens(address: &str) {
     if is_on() {
-        addresses().insert(address.to_owned());
+        *addresses().entry(address.to_owned()).or_default() += 1;
     }
 }
 
 impl Drop for Ruled {
     fn drop(&mut self) {
-        addresses().remove(&self.address);
+        let mut addresses = addresses();
+        if let Some(count) = addresses.get_mut(&self.address) {
+            *count -= 1;
+            if *count == 0 {
+                addresses.remove(&self.address);
+            }
+        }
     }
 }
 
-fn addresses() -> MutexGuard<'static, BTreeSet<String>> {
+fn addresses() -> MutexGuard<'static, BTreeMap<String, usize>> {
     ADDRESSES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -186,7 +207,7 @@ pub fn with_key<'a>(address: &str, bytes: &'a [u8]) -> Cow<'a, [u8]> {
     let head = &bytes[..bytes.len().min(MAX_HEAD_BYTES)];
     let line_end = head.windows(2).position(|pair| pair == b"\r\n");
     let line_end = line_end.filter(|end| head[..*end].ends_with(b" HTTP/1.1"));
-    let Some(line_end) = line_end.filter(|_| addresses().contains(address)) else {
+    let Some(line_end) = line_end.filter(|_| addresses().contains_key(address)) else {
         return Cow::Borrowed(bytes);
     };
     let all = head.windows(4).position(|four| four == b"\r\n\r\n");

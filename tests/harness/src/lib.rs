@@ -44,7 +44,7 @@ pub use http_stage::{HttpSources, HttpStage};
 pub use keep_alive::KeepAlive;
 pub use listening::ListeningServer;
 pub use load::{WholeMachine, whole_machine};
-pub use mcp::DirectServer;
+pub use mcp::{DirectServer, json_text, tree_paths};
 pub use mcp_direct::DirectHttpServer;
 pub use official::{official_clients, official_python, private_node};
 pub use program::{

@@ -123,3 +123,21 @@ impl Drop for DirectServer {
         let _ = self.child.wait();
     }
 }
+
+/// The JSON in the text of a result of a meta-tool.
+pub fn json_text(result: &Value) -> Value {
+    let text = result["content"][0]["text"].as_str();
+    let text = text.unwrap_or_else(|| panic!("no text: {result}"));
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// The paths in the lines of a result of `meta_tree`, without the slash at the end of a node.
+pub fn tree_paths(result: &Value) -> Vec<String> {
+    let text = result["content"][0]["text"].as_str();
+    let text = text.unwrap_or_else(|| panic!("no text: {result}"));
+    let path = |line: &str| {
+        let (path, _) = line.split_once("  ")?;
+        Some(path.trim_end_matches('/').to_owned())
+    };
+    text.lines().filter_map(path).collect()
+}

@@ -179,12 +179,18 @@ impl EventReader {
 
     /// The next message; `None` once the stream has ended.
     pub fn next_message(&mut self) -> Option<Value> {
+        let data = self.next_data()?;
+        Some(serde_json::from_str(&data).expect("a message is JSON"))
+    }
+
+    /// The data of the next event; `None` once the stream has ended.
+    pub fn next_data(&mut self) -> Option<String> {
         loop {
             while let Some((line, rest)) = self.text.split_once('\n') {
                 let (line, rest) = (line.to_owned(), rest.to_owned());
                 self.text = rest;
                 if let Some(data) = line.strip_prefix("data: ") {
-                    return Some(serde_json::from_str(data).expect("a message is JSON"));
+                    return Some(data.to_owned());
                 }
             }
             let chunk = self.next_chunk()?;

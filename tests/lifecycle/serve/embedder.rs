@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use harness::mcp_http::McpSession;
-use harness::{Broker, Output, changed_meanwhile, contains, wait_until};
+use harness::{Broker, Output, changed_meanwhile, contains, json_text, wait_until};
 use serde_json::{Value, json};
 
 use super::Bench;
@@ -172,7 +172,7 @@ fn tree(broker: &Broker, query: &str) -> Value {
 fn retrieve(broker: &Broker, query: &str) -> Value {
     let session = McpSession::begin(broker.address(), "/mcp/search");
     let params = json!({"name": "retrieve_tools", "arguments": {"query": query}});
-    session.result("tools/call", &params)["structuredContent"].clone()
+    json_text(&session.result("tools/call", &params))
 }
 
 #[test]

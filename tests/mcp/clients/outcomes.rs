@@ -119,7 +119,15 @@ fn clients_accept_every_outcome_of_a_tool_with_an_output_schema() {
         assert_eq!(Some(&*without_path), direct_complaint, "{script} {mode}");
 
         assert!(tool(&seen, "s-works")["outputSchema"].is_object());
-        assert!(tool(&seen, "s-is_cut").get("outputSchema").is_none());
+        // A result that was cut has no structured content. As an error it is accepted by every client, with its text.
+        assert!(tool(&seen, "s-is_cut")["outputSchema"].is_object());
+        assert_eq!(cut["isError"], true, "{script} {mode}: {cut}");
+        assert!(cut.get("structuredContent").is_none());
+        let text = cut["content"][0]["text"].as_str().expect("a text");
+        assert!(
+            text.contains("long long") && text.contains("The broker cut this result"),
+            "{text}"
+        );
         let limit = &cut["_meta"]["dev.mcp-broker/truncated"]["limit"];
         assert_eq!(limit, 600, "{script} {mode}: {cut}");
         assert_eq!(refusal(refused), "args_invalid");

@@ -4,7 +4,7 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use harness::{Broker, Run, binary};
+use harness::{Broker, Run, binary, json_text};
 use serde_json::{Value, json};
 
 use super::{CLIENTS, client};
@@ -52,7 +52,7 @@ fn check(seen: &Value, is_dynamic: bool, who: &str) {
             .map(|name| name.as_str().expect("a name"))
             .collect::<Vec<_>>()
     };
-    let answer = |at: usize| &seen["calls"][at]["structuredContent"];
+    let answer = |at: usize| json_text(&seen["calls"][at]);
     let count = |value: &Value| value.as_array().map_or(0, Vec::len);
     assert_eq!(count(&answer(0)["tools"]), 50, "{who}");
     if is_dynamic {

@@ -3,8 +3,11 @@
 mod direct;
 mod ids;
 mod protocol;
+mod result_limit;
 mod sessions;
+mod sse;
 mod subtree;
+mod vendor_limits;
 
 use harness::{Broker, Chaos};
 use serde_json::{Value, json};

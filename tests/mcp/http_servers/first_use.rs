@@ -1,7 +1,7 @@
 //! The first use: an `mcpServers` file with one command and one URL, two commands, and a client.
 
 use harness::mcp_http::McpSession;
-use harness::{Bench, binary};
+use harness::{Bench, binary, tree_paths};
 use serde_json::{Value, json};
 
 use super::servers::{self, broker_gen};
@@ -24,13 +24,7 @@ fn file_of_a_client_with_a_command_and_a_url_is_locked_served_and_called() {
     let broker = servers::serve(&bench);
     let session = McpSession::begin(broker.address(), "/mcp");
     let tree = session.result("tools/call", &json!({"name": "meta_tree", "arguments": {}}));
-    let nodes = tree["structuredContent"]["children"].as_array();
-    let paths: Vec<_> = nodes
-        .into_iter()
-        .flatten()
-        .map(|node| &node["path"])
-        .collect();
-    assert_eq!(paths, ["/remote", "/toolbox"]);
+    assert_eq!(tree_paths(&tree), ["/remote", "/toolbox"]);
     let called = |path: &str, args: Value| {
         let arguments = json!({"path": path, "args": args});
         session.result(

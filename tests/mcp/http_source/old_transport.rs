@@ -185,8 +185,13 @@ async fn older_transport_with_an_endless_event_or_floods_stays_within_its_limits
     for (fault, is_answered) in [
         (json!({"endless": {"kind": "event"}}), false),
         (
-            json!({"endless": {"kind": "comments", "bytes": 4 << 20}}),
+            json!({"endless": {"kind": "comments", "bytes": 1 << 19}}),
             true,
+        ),
+        // A stream without a message ends.
+        (
+            json!({"endless": {"kind": "comments", "bytes": 4 << 20}}),
+            false,
         ),
         (
             json!({"endless": {"kind": "events", "bytes": 4 << 20}}),

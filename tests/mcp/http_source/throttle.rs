@@ -36,6 +36,15 @@ async fn pause_that_a_server_asks_for_is_kept_and_the_source_stays_ready() {
         let rules = json!([{"on": {"tool": "echo"}, "nth": 1, "do": busy(status, Some(2))}]);
         let fixture = HttpFixture::of_era(era, &json!({"rules": rules, "get": 405}));
         let source = fixture.instance().await;
+        // It is sent beside the first calls, so it would be counted in the pause.
+        let stream = match era {
+            "legacy" => json!({"method": "GET"}),
+            _ => json!({"rpc_method": "subscriptions/listen"}),
+        };
+        eventually("the stream is asked for", || {
+            !fixture.requests(&stream).is_empty()
+        })
+        .await;
         let failure = echo_by(&source, "first").await.unwrap_err();
         match status {
             // A server refuses with 429 before it executes anything.
@@ -58,7 +67,15 @@ async fn pause_that_a_server_asks_for_is_kept_and_the_source_stays_ready() {
             let failure = echo_by(&source, "early").await.unwrap_err();
             assert!(retry_after(&failure) <= Duration::from_secs(2));
         }
-        assert_eq!(fixture.requests(&json!({})).len(), before, "{era}");
+        let mut sent = fixture.requests(&json!({}));
+        let refused = fixture.requests(&json!({"tool": "echo"}));
+        // The listing after the stream has opened may be on its way when the pause begins.
+        let is_under_way = |request: &Value| {
+            request["rpc_method"] == "tools/list" && at(request) <= at(&refused[0]) + 50
+        };
+        let mut later = sent.split_off(before);
+        later.retain(|request| !is_under_way(request));
+        assert_eq!(later, Vec::<Value>::new(), "{era}");
         let mut answer = echo_by(&source, "late").await;
         while let Err(failure) = answer {
             tokio::time::sleep(retry_after(&failure).min(Duration::from_secs(2))).await;

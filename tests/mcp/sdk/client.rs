@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use harness::binary;
+use harness::{binary, tree_paths};
 use oracle_mcp::{CallError, Client, Era};
 use rmcp::model::JsonObject;
 use serde_json::{Value, json};
@@ -48,7 +48,7 @@ async fn lists_calls_and_fails(era: Era, revision: &str) {
     let tree = call(&client, "meta_tree", json!({}))
         .await
         .expect("a result");
-    assert_eq!(tree["structuredContent"]["children"][0]["path"], "/text");
+    assert_eq!(tree_paths(&tree), ["/text", "/util"]);
     let args = json!({"path": "/util/hash_text", "args": {"text": "hello", "algorithm": "crc32"}});
     let hashed = call(&client, "meta_call", args).await.expect("a result");
     assert_eq!(hashed["structuredContent"]["digest"], "3610a686");

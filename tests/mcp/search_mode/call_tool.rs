@@ -1,5 +1,6 @@
 //! The routing `CALL_TOOL`: `retrieve_tools` and `call_tool`, in both eras.
 
+use harness::json_text;
 use harness::mcp_http::{McpSession, modern};
 use serde_json::{Value, json};
 
@@ -81,7 +82,7 @@ fn modern_requests_see_two_tools_with_both_routings() {
         };
         assert_eq!(names(), ["retrieve_tools", "call_tool"]);
         let query = json!({"name": "retrieve_tools", "arguments": {"query": "hash text"}});
-        let answer = &result("tools/call", &query)["structuredContent"];
+        let answer = json_text(&result("tools/call", &query));
         assert_eq!(answer["tools"][0]["name"], "util-hash_text");
         assert_eq!(answer["tools"][0]["registered"], false);
         assert_eq!(answer["newly_registered"], json!([]));
@@ -119,6 +120,18 @@ fn wrong_requests_say_what_to_change() {
     assert!(text.contains("1 to 400 characters"), "{text}");
     let text = refused("call_tool", json!({"name": "text-nope"}));
     assert!(text.contains("no tool has the name `text-nope`"), "{text}");
+    for wrong in [
+        "text_text_case",
+        "text-text_cases",
+        "text_case",
+        "text/text_case",
+    ] {
+        let text = refused("call_tool", json!({ "name": wrong }));
+        assert!(
+            text.contains(r#"Send `\"name\": \"/text/text_case\"`"#),
+            "{wrong}: {text}"
+        );
+    }
     let text = refused("call_tool", json!({"name": "/text/text_cas"}));
     assert!(text.contains("/text/text_case"), "{text}");
     let text = refused(
@@ -167,10 +180,7 @@ fn client_over_stdio_finds_and_calls() {
     let mut client = Client::start(&["--mcp-mode", "search"]);
     client.request(json!(0), "initialize", json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}));
     let found = client.tool("retrieve_tools", json!({"query": "hash text"}));
-    assert_eq!(
-        found["structuredContent"]["tools"][0]["name"],
-        "util-hash_text"
-    );
+    assert_eq!(json_text(&found)["tools"][0]["name"], "util-hash_text");
     let call = json!({"name": "text-text_case", "arguments": {"text": "hello", "to": "upper"}});
     assert_eq!(text_of(&client.tool("call_tool", call)), UPPER);
 }

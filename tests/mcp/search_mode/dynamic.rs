@@ -1,7 +1,7 @@
 //! The routing `DYNAMIC`: found tools are in the list of their session, and in no other list.
 
 use harness::mcp_http::{EventReader, McpSession};
-use harness::{Broker, Chaos, wait_until};
+use harness::{Broker, Chaos, json_text, wait_until};
 use serde_json::{Value, json};
 
 use super::{ROUTE, corpus_broker, found, listed, retrieve, smoke_broker, texts};
@@ -26,8 +26,8 @@ fn found_tools_are_listed_after_an_announcement_on_the_stream_of_the_call() {
     assert_eq!(listed(&session), ["retrieve_tools"]);
     let messages = messages_of_search(&session, "upper case text");
     assert_eq!(messages[0]["method"], CHANGED);
-    let answer = &messages[1]["result"]["structuredContent"];
-    let names = found(answer);
+    let answer = json_text(&messages[1]["result"]);
+    let names = found(&answer);
     assert_eq!(texts(&answer["newly_registered"]), names);
     assert!(answer.get("hint").is_none());
     let tools = answer["tools"].as_array().expect("hits");
@@ -49,7 +49,7 @@ fn found_tools_are_listed_after_an_announcement_on_the_stream_of_the_call() {
     // The same hits change nothing, so that nothing is announced.
     let again = messages_of_search(&session, "upper case text");
     assert_eq!(again.len(), 1);
-    let answer = &again[0]["result"]["structuredContent"];
+    let answer = json_text(&again[0]["result"]);
     assert_eq!(answer["newly_registered"], json!([]));
     assert_eq!(answer["tools"][0]["registered"], true);
 }
@@ -65,7 +65,7 @@ fn announcement_is_sent_on_the_open_stream_of_the_session() {
         query.iter().any(|query| {
             let messages = messages_of_search(&session, query);
             messages.len() == 1
-                && messages[0]["result"]["structuredContent"]["newly_registered"] != json!([])
+                && json_text(&messages[0]["result"])["newly_registered"] != json!([])
         })
     });
     let announced = stream.next_message().expect("an announcement");
@@ -202,7 +202,7 @@ fn client_over_stdio_gets_the_announcement_before_the_answer() {
     assert_eq!(client.read()["method"], CHANGED);
     let answer = client.read();
     assert_eq!(
-        answer["result"]["structuredContent"]["newly_registered"],
+        json_text(&answer["result"])["newly_registered"],
         json!(["util-hash_text"])
     );
     let list = client.request(json!(2), "tools/list", json!({}));

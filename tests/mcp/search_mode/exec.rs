@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use harness::mcp_http::McpSession;
-use harness::{is_alive, wait_until};
+use harness::{Run, is_alive, wait_until};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -56,6 +56,27 @@ fn command_runs_with_the_variables_of_the_change_and_no_others() {
         !env.contains("MY_TOKEN") && !env.contains(VARIABLE),
         "{env}"
     );
+}
+
+#[test]
+fn command_of_the_variable_of_the_other_proxy_runs_and_is_named_in_messages() {
+    const OTHER: &str = "MCPPROXY_LIST_CHANGED_EXEC";
+    let folder = TempDir::new().expect("a folder");
+    let out = folder.path().join("out");
+    let program = script(folder.path(), &format!("touch {}", out.display()));
+    let program = program.to_str().expect("text");
+    let broker = smoke_broker(&DYNAMIC, &[(OTHER, program)]);
+    let session = McpSession::begin(broker.address(), "/mcp");
+    retrieve(&session, json!({"query": "hash text", "limit": 1}));
+    wait_until("the command has run", || out.exists());
+
+    let run = Run::new(Path::new(env!("CARGO_BIN_EXE_mcp-broker")))
+        .folder(Path::new(env!("CARGO_MANIFEST_DIR")))
+        .args(["127.0.0.1:0", "smoke_config.json"])
+        .env(OTHER, "${NO_SUCH_VARIABLE_OF_THIS_TEST}");
+    let refused = run.output();
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    assert!(refused.stderr.contains(OTHER), "{}", refused.stderr);
 }
 
 #[test]

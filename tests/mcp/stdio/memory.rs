@@ -12,7 +12,8 @@ fn started(folder: &tempfile::TempDir) -> Client {
     let file = folder.path().join("config.json");
     let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/smoke_config.json"));
     let mut config: Value = serde_json::from_str(&text.expect("it is there")).expect("JSON");
-    config["limits"] = json!({"memory_bytes": 16 << 20, "body_bytes": 8 << 20});
+    config["limits"] =
+        json!({"memory_bytes": 16 << 20, "body_bytes": 8 << 20, "result_chars": 10_000_000});
     fs::write(&file, config.to_string()).expect("it can be written");
     let mut client = Client::start(&[file.to_str().expect("UTF-8")]);
     client.request(json!("init"), "initialize", hello("2025-11-25"));

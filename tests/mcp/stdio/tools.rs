@@ -1,5 +1,6 @@
 //! The three tools as a client sees them.
 
+use harness::{json_text, tree_paths};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -47,29 +48,23 @@ fn meta_tools_describe_themselves_and_each_other() {
         }
     }
     let tree = client.tool("meta_tree", json!({}));
-    let areas = tree["structuredContent"]["children"]
-        .as_array()
-        .expect("children");
-    let line = |area: &Value| {
-        let member = |name: &str| area[name].as_str().expect("a text").to_owned();
-        format!("{}/  {}", member("path"), member("summary"))
-    };
-    let lines: Vec<_> = areas.iter().map(line).collect();
-    assert_eq!(tree["content"][0]["text"], lines.join("\n"));
-    let node = lines[1].split("  ").next().expect("a path");
-    let listed = client.tool("meta_tree", json!({"path": node}));
-    let area = &areas[1]["path"];
-    let below = client.tool("meta_tree", json!({"path": area}))["structuredContent"].clone();
-    assert_eq!(listed["structuredContent"], below, "with and without `/`");
-    let tools = below["children"].as_array().expect("children");
-    let hash = tools.iter().find(|tool| tool["path"] == "/util/hash_text");
-    let path = &hash.expect("the tool is listed")["path"];
-    let described = client.tool("meta_desc", json!({"path": path}))["structuredContent"].clone();
+    assert!(tree.get("structuredContent").is_none(), "no second copy");
+    let areas = tree_paths(&tree);
+    assert_eq!(areas, ["/text", "/util"]);
+    let text = tree["content"][0]["text"].as_str().expect("a text");
+    assert!(text.lines().all(|line| line.contains("/  ")), "{text}");
+    let listed = client.tool("meta_tree", json!({"path": "/util/"}));
+    let below = client.tool("meta_tree", json!({"path": "/util"}));
+    assert_eq!(listed["content"], below["content"], "with and without `/`");
+    let paths = tree_paths(&below);
+    let hash = paths.iter().find(|path| *path == "/util/hash_text");
+    let path = hash.expect("the tool is listed");
+    let described = json_text(&client.tool("meta_desc", json!({"path": path})));
     let example = &described["example_args"];
     let called = client.tool("meta_call", json!({"path": path, "args": example}));
     assert_eq!(called["structuredContent"]["bytes"], 5);
     let several = client.tool("meta_desc", json!({"paths": [path, "/nope"]}));
-    let entries = &several["structuredContent"]["entries"];
+    let entries = &json_text(&several)["entries"];
     assert_eq!(entries[0], described);
     assert_eq!(entries[1]["error"]["code"], "path_not_found");
 }
@@ -80,13 +75,11 @@ fn text_of_a_description_is_short_unless_all_is_asked_for() {
     let path = "/util/hash_text";
     let mut described = |arguments: Value| {
         let result = client.tool("meta_desc", arguments);
-        let text = result["content"][0]["text"].as_str().expect("a text");
-        let text: Value = serde_json::from_str(text).expect("JSON");
-        (text, result["structuredContent"].clone())
+        assert!(result.get("structuredContent").is_none());
+        json_text(&result)
     };
-    let (short, whole) = described(json!({"path": path}));
-    let (full, same) = described(json!({"path": path, "full": true}));
-    assert_eq!((&full, &same), (&whole, &whole));
+    let short = described(json!({"path": path}));
+    let whole = described(json!({"path": path, "full": true}));
     for member in ["digest", "output_schema"] {
         assert!(whole[member].is_string() || whole[member].is_object());
         assert!(short.get(member).is_none(), "{short}");
@@ -94,7 +87,7 @@ fn text_of_a_description_is_short_unless_all_is_asked_for() {
     for member in ["path", "description", "args_schema", "annotations"] {
         assert_eq!(short[member], whole[member]);
     }
-    let (several, _) = described(json!({"paths": [path, path]}));
+    let several = described(json!({"paths": [path, path]}));
     assert_eq!(several["entries"], json!([short, short]));
     let error = client.tool_error("meta_desc", json!({"path": path, "full": 1}));
     assert_eq!(error["code"], "field_invalid");

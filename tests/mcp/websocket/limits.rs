@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::time::Duration;
 
+use harness::figure::Watch;
 use harness::websocket::WebSocketClient;
 use harness::{Chaos, ResourceUsage, wait_until};
 use serde_json::json;
@@ -198,4 +199,28 @@ fn half_messages_of_many_connections_stay_within_the_memory_of_callers() {
         let mut client = open(&broker, "/ws/mcp");
         client.result("ping", &json!({})) == json!({})
     });
+}
+
+#[test]
+fn both_sides_close_at_once() {
+    let (_chaos, broker) = chaos_broker(&[]);
+    let watch = Watch::start();
+    for is_broken in [false, true] {
+        let mut client = open(&broker, "/ws/mcp");
+        match is_broken {
+            false => client.socket.close(None).expect("it can be closed"),
+            true => client
+                .socket
+                .send(Message::Binary(vec![0].into()))
+                .expect("it is sent"),
+        }
+        // A client waits for the server to close the connection (RFC 6455, 7.1.1).
+        while client.socket.read().is_ok() {}
+    }
+    // The broker gives up after 5 s if the other side does not close.
+    assert!(
+        watch.passed() < Duration::from_secs(4),
+        "{:?}",
+        watch.passed()
+    );
 }

@@ -1,26 +1,12 @@
 //! Checks the config before it is written. Problems have the place in the imported file.
 
 use broker_model::config::Config;
-use broker_model::config::client_file::Spanned;
+use broker_model::config::client_file::{Spanned, written_pointer};
 use broker_model::json::{child_pointer, position_of_offset};
 use broker_model::{Diagnostic, Severity};
 
 use super::document::Document;
 use super::server::Draft;
-
-/// Keys of clients, and the keys of a source for the same thing.
-const CLIENT_KEYS: [(&str, &str); 10] = [
-    ("httpUrl", "url"),
-    ("serverUrl", "url"),
-    ("http_headers", "headers"),
-    ("env_http_headers", "headers"),
-    ("enabled_tools", "tool_filter"),
-    ("disabled_tools", "tool_filter"),
-    ("tool_timeout_sec", "timeout"),
-    ("startup_timeout_sec", "startup_timeout"),
-    ("startup_timeout_ms", "startup_timeout"),
-    ("env_vars", "inherit_env"),
-];
 
 /// Parses the config; returns its warnings.
 pub(super) fn check(
@@ -72,27 +58,27 @@ fn placed(document: &Document<'_>, drafts: &[Draft], problem: Diagnostic) -> Dia
 
 /// The offset and the pointer in the imported file for a pointer of the config: the deepest that exists.
 fn place(document: &Document<'_>, drafts: &[Draft], pointer: &str) -> Option<(usize, String)> {
+    let root = &document.content.root;
     let Some(rest) = pointer.strip_prefix("/tree/") else {
         // A setting of the top level.
-        let value = pointer_value(&document.root, pointer)?;
+        let value = pointer_value(root, pointer)?;
         return Some((value.at, pointer.to_owned()));
     };
     let (index, rest) = rest.split_once('/').unwrap_or((rest, ""));
     let draft = drafts.get(index.parse::<usize>().ok()?)?;
     let mut at = draft.at;
     let mut pointer = draft.pointer.clone();
-    let mut here = pointer_value(&document.root, &draft.pointer)?;
+    let mut here = pointer_value(root, &draft.pointer)?;
     for token in rest.strip_prefix("source/").unwrap_or_default().split('/') {
         let key = token.replace("~1", "/").replace("~0", "~");
-        let of_client = CLIENT_KEYS.iter().filter(|(_, own)| *own == key);
-        let mut keys = std::iter::once(key.as_str()).chain(of_client.map(|(key, _)| *key));
-        let Some((key, next)) = keys.find_map(|key| Some((key, here.get(key)?))) else {
+        let Some(next) = here.get(&key) else {
             break;
         };
         (at, here) = (next.at, next);
-        pointer = child_pointer(&pointer, key);
+        pointer = child_pointer(&pointer, &key);
     }
-    Some((at, pointer))
+    let written = written_pointer(&document.content.converted.renamed, &pointer);
+    Some((at, written.unwrap_or(pointer)))
 }
 
 fn pointer_value<'s>(root: &'s Spanned, pointer: &str) -> Option<&'s Spanned> {

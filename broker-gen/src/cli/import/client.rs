@@ -2,39 +2,32 @@
 
 use std::collections::BTreeMap;
 
-use broker_model::config::client_file::{self, Data, Member, Spanned};
+use broker_model::config::client_file::{Data, Member, Note, Spanned};
 use broker_model::{Diagnostic, DiagnosticCode};
 
 use super::document::Document;
 use super::findings::{Findings, names};
 use super::out::Out;
 
-/// The keys of servers, the first one first, and whether `${…}` in their texts is a variable.
-const PLACES: [(&str, bool); 3] = [
-    ("mcpServers", true),
-    ("servers", true),
-    ("mcp_servers", false),
-];
-
 /// The servers of a client, and its settings that matter for them.
 #[derive(Debug)]
-pub(super) struct Client<'t> {
+pub(super) struct ClientServers<'t> {
     /// The key of the servers.
     pub(super) key: &'static str,
     /// The servers in the order of the file.
     pub(super) servers: &'t [Member],
-    /// Whether `${…}` in a text is a variable.
-    pub(super) has_variables: bool,
     /// The description of each input.
     pub(super) inputs: BTreeMap<&'t str, String>,
     /// Settings of the top level of a config.
     pub(super) settings: Vec<(String, Out)>,
+    /// What the conversion of the file says.
+    pub(super) notes: &'t [Note],
 }
 
-impl<'t> Client<'t> {
+impl<'t> ClientServers<'t> {
     /// Finds the servers. `None` if the file has none; then there is a problem.
     pub(super) fn find(document: &'t Document<'_>, findings: &mut Findings<'_>) -> Option<Self> {
-        let root = &document.root;
+        let root = &document.content.root;
         if let Some(tree) = root.get("tree") {
             let message = "the file has `tree`: it is a config and not the file of a client";
             let problem = Diagnostic::error(DiagnosticCode::ImportServers, message);
@@ -42,37 +35,33 @@ impl<'t> Client<'t> {
             findings.problem(tree.at, problem.help(help));
             return None;
         }
-        let mut places = PLACES.iter();
-        let found = places.find_map(|(key, has)| Some((*key, *has, root.get(key)?)));
-        let Some((key, has_variables, value)) = found else {
+        let converted = &document.content.converted;
+        let found = converted.key.and_then(|key| Some((key, root.get(key)?)));
+        let Some((key, value)) = found else {
             findings.problem(root.at, no_servers());
             return None;
         };
+        for (at, problem) in &converted.problems {
+            findings.problem(*at, problem.clone());
+        }
         let Data::Object(servers) = &value.data else {
             findings.wrong_type(value.at, key, "an object of servers", value.type_name());
             return None;
         };
-        let mut settings = Vec::new();
-        let mut others = Vec::new();
-        for member in root.members() {
-            match member.key.as_str() {
-                "inputs" | "$schema" => {}
-                other if other == key => {}
-                other if key == "mcpServers" && client_file::is_top_key(other, &member.value) => {
-                    settings.push((other.to_owned(), Out::Value(member.value.to_value())));
-                }
-                _ => others.push(&member.key),
-            }
-        }
+        let own = root.members().iter();
+        let own = own.filter(|member| member.key != key && member.key != "$schema");
+        let settings = own.map(|one| (one.key.clone(), Out::Value(one.value.to_value())));
+        let others = converted.settings_of_client.iter();
+        let others: Vec<_> = others.filter(|key| *key != "inputs").collect();
         if !others.is_empty() {
             findings.note(root.at, &format!("not taken: {}", names(others)));
         }
         Some(Self {
             key,
             servers,
-            has_variables,
-            inputs: inputs(root),
-            settings,
+            inputs: inputs(&document.content.written),
+            settings: settings.collect(),
+            notes: &converted.notes,
         })
     }
 }

@@ -1,11 +1,8 @@
-//! The file to import, as values with their places: JSON with comments, or TOML.
+//! The file to import, as values with their places, and the servers of it as a config has them.
 
-use std::path::Path;
-
+use broker_client_files::ClientFile;
 use broker_model::Diagnostic;
-use broker_model::config::client_file::{self, Spanned};
-
-use super::toml;
+use broker_model::config::client_file::{self, Client};
 
 /// A file of a client that was read.
 #[derive(Debug)]
@@ -15,32 +12,23 @@ pub(super) struct Document<'t> {
     /// Its text, without a byte-order mark.
     pub(super) text: &'t str,
     /// Its content.
-    pub(super) root: Spanned,
+    pub(super) content: ClientFile,
 }
 
 impl<'t> Document<'t> {
     /// Reads the bytes of a file. Errors contain no value of the file.
-    pub(super) fn read(file: &'t str, bytes: &'t [u8]) -> Result<Self, Vec<Diagnostic>> {
+    pub(super) fn read(
+        file: &'t str,
+        bytes: &'t [u8],
+        from: Option<Client>,
+        exists: &dyn Fn(&str) -> bool,
+    ) -> Result<Self, Vec<Diagnostic>> {
         let text = client_file::text_of(file, bytes)?;
-        let root = if is_toml(file, text) {
-            toml::parse(file, text)?
-        } else {
-            client_file::parse_json(file, text)?
-        };
-        Ok(Self { file, text, root })
-    }
-}
-
-/// Whether a file is TOML: by its name, else by its first character.
-fn is_toml(file: &str, text: &str) -> bool {
-    let extension = Path::new(file).extension().unwrap_or_default();
-    match extension.to_string_lossy().to_ascii_lowercase().as_str() {
-        "toml" => true,
-        "json" | "jsonc" => false,
-        // JSON begins with a brace or a comment, and neither of them begins a line of TOML.
-        _ => {
-            let first = text.trim_start().chars().next();
-            first.is_some_and(|first| !matches!(first, '{' | '/'))
-        }
+        let content = broker_client_files::read(file, text, from, exists)?;
+        Ok(Self {
+            file,
+            text,
+            content,
+        })
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use broker_files::ReadError;
 use broker_model::config::MAX_BYTES;
-use broker_model::config::client_file::paths_of;
+use broker_model::config::client_file::{Client, NoteKind, paths_of};
 use broker_model::exit::Exit;
 use broker_model::json::to_review_text;
 use broker_model::redact::Redactor;
@@ -14,6 +14,7 @@ use broker_model::terminal::Text;
 use broker_model::text::{counted, shell_word};
 use broker_model::{Diagnostic, DiagnosticCode, text};
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::output::{self, say};
 use super::{unattended, whole_file};
@@ -28,13 +29,10 @@ mod out;
 mod server;
 #[cfg(test)]
 mod tests;
-mod toml;
-mod tools;
-mod translate;
 mod transport;
 mod variables;
 
-use client::Client;
+use client::ClientServers;
 use document::Document;
 use findings::Findings;
 use known::Known;
@@ -47,17 +45,28 @@ const MAX_SERVERS: usize = 1000;
 
 #[derive(Debug, Args)]
 pub(super) struct ImportArgs {
-    /// The file of a client: JSON, also with comments, or TOML.
+    /// The file of a client: JSON, also with comments, TOML or YAML.
     #[arg(value_name = "FILE")]
     file: PathBuf,
+    /// The client that wrote the file, if its name and its content do not say so.
+    #[arg(long, value_name = "CLIENT", value_parser = client_parser())]
+    from: Option<Client>,
     /// The config to write, which must not exist. Without it: standard output.
     #[arg(short, long, value_name = "CONFIG")]
     output: Option<PathBuf>,
 }
 
+/// Reads the word of a client.
+fn client_parser() -> impl TypedValueParser<Value = Client> {
+    let words = Client::ALL.map(Client::word);
+    PossibleValuesParser::new(words).try_map(|word| Client::from_word(&word).ok_or("no client"))
+}
+
 /// A converted file. No part of it has a secret.
 #[derive(Debug)]
 struct Imported {
+    /// The client that wrote it; `None` if several clients write such a file.
+    client: Option<Client>,
     /// The text of the config.
     config: String,
     /// The number of servers in it.
@@ -95,7 +104,8 @@ fn import(args: &ImportArgs) -> Result<(), Vec<Diagnostic>> {
         let message = format!("the file `{shown}` cannot be read: {error}");
         vec![Diagnostic::error(code, message).help("Name the file of a client, of at most 4 MiB.")]
     })?;
-    let imported = convert(&shown, &bytes)?;
+    let exists = |name: &str| broker_files::exists(name, &args.file);
+    let imported = convert(&shown, &bytes, args.from, &exists)?;
     match &args.output {
         Some(config) => write(config, &imported.config)?,
         None => output::document(&Text::json_text(&imported.config)),
@@ -123,6 +133,13 @@ fn file_exists(config: &Path) -> Diagnostic {
 
 /// Prints everything except the config.
 fn report(imported: &Imported, file: &str, config: Option<&Path>) {
+    say(match imported.client {
+        Some(client) => text!("{} is a file of {}", file, client.name()),
+        None => text!(
+            "{} has servers as several clients write them; --from CLIENT names one",
+            file
+        ),
+    });
     imported.notes.iter().for_each(|note| say(note.clone()));
     output::diagnostics(&imported.warnings);
     let servers = counted(imported.servers, "server");
@@ -150,9 +167,15 @@ fn report(imported: &Imported, file: &str, config: Option<&Path>) {
     });
 }
 
-/// Converts the file `file` with this content.
-fn convert(file: &str, bytes: &[u8]) -> Result<Imported, Vec<Diagnostic>> {
-    let document = Document::read(file, bytes)?;
+/// Converts the file `file` with this content. `from` is the client that a person named; `exists` says whether a file
+/// or a program of a name exists.
+fn convert(
+    file: &str,
+    bytes: &[u8],
+    from: Option<Client>,
+    exists: &dyn Fn(&str) -> bool,
+) -> Result<Imported, Vec<Diagnostic>> {
+    let document = Document::read(file, bytes, from, exists)?;
     let mut findings = Findings::new(&document);
     let mut variables = Variables::default();
     let (mut drafts, settings) = read(&document, &mut findings, &mut variables);
@@ -187,6 +210,7 @@ fn convert(file: &str, bytes: &[u8]) -> Result<Imported, Vec<Diagnostic>> {
     let to_set = variables.to_set().into_iter();
     let notes = findings.notes().iter();
     Ok(Imported {
+        client: document.content.client,
         config,
         servers: drafts.len(),
         notes: notes.map(|note| note.redacted(&redactor)).collect(),
@@ -203,7 +227,7 @@ fn read(
     findings: &mut Findings<'_>,
     variables: &mut Variables,
 ) -> (Vec<Draft>, Vec<(String, Out)>) {
-    let Some(client) = Client::find(document, findings) else {
+    let Some(client) = ClientServers::find(document, findings) else {
         return (Vec::new(), Vec::new());
     };
     if client.servers.len() > MAX_SERVERS {
@@ -212,8 +236,29 @@ fn read(
             client.servers.len()
         );
         let problem = Diagnostic::error(DiagnosticCode::ConfigSize, message);
-        findings.problem(document.root.at, problem.help("split the file"));
+        findings.problem(document.content.root.at, problem.help("split the file"));
         return (Vec::new(), Vec::new());
+    }
+    for note in client.notes {
+        let server = text::shown_line(&note.server, 80);
+        let message = match &note.kind {
+            // The reader of the server lists them together.
+            NoteKind::NotTaken { reason: None, .. } => continue,
+            NoteKind::NotTaken {
+                key,
+                reason: Some(reason),
+            } => format!("`{}` is not taken: {reason}", text::shown_line(key, 80)),
+            NoteKind::LeftOut(reason) => {
+                findings.left_out(note.at, &note.server, reason);
+                continue;
+            }
+            NoteKind::Changed(message) => message.clone(),
+            NoteKind::Hint(message) => (*message).to_owned(),
+        };
+        match note.server.is_empty() {
+            true => findings.note(note.at, &message),
+            false => findings.note(note.at, &format!("`{server}`: {message}")),
+        }
     }
     for member in client.servers {
         variables.reserve(&member.value);
@@ -223,7 +268,7 @@ fn read(
         drafts.extend(Reader::new(findings, variables, &client, &member.key).read(member));
     }
     if drafts.is_empty() && !findings.is_refused() {
-        findings.problem(document.root.at, client::no_servers());
+        findings.problem(document.content.root.at, client::no_servers());
     }
     (drafts, client.settings)
 }
@@ -244,6 +289,13 @@ fn config_of(drafts: &[Draft], settings: Vec<(String, Out)>) -> Out {
         Out::Object(node)
     });
     let mut members = vec![("tree".to_owned(), Out::List(nodes.collect()))];
+    // Clients are lenient with the arguments that models send; a config says whether the broker is.
+    if !settings.iter().any(|(name, _)| name == "coerce") {
+        members.push((
+            "coerce".to_owned(),
+            Out::Value(serde_json::Value::Bool(true)),
+        ));
+    }
     members.extend(settings);
     Out::Object(members)
 }

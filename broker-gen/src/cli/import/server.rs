@@ -3,21 +3,19 @@
 use std::collections::BTreeMap;
 
 use broker_model::config::client_file::{
-    self, Data, Member, Spanned, is_secret_key, is_secret_value, variable_for,
+    self, Data, Member, NoteKind, Part, Spanned, is_secret_key, is_secret_value, translate,
+    variable_for,
 };
 use broker_model::config::own_broker::starts_a_broker;
 use broker_model::config::{Template, is_own_variable};
 use broker_model::json::child_pointer;
 use broker_model::text::shown_line;
 use broker_model::{Diagnostic, DiagnosticCode};
-use serde_json::{Number, Value};
 
-use super::client::{Client, text_of};
+use super::client::{ClientServers, text_of};
 use super::findings::{Findings, names};
 use super::hide::Hider;
 use super::out::Out;
-use super::tools::Tools;
-use super::translate::{Part, translate};
 use super::variables::{Reason, Variables, Wanted};
 
 /// Keys without an equal in a config for which there is something else.
@@ -31,6 +29,9 @@ const REASONS: [(&[&str], &str); 2] = [
         "the broker does not sign in as a user: give it a token in `headers` or with `auth`",
     ),
 ];
+/// The longest timeout that a config takes, in seconds, and the longest one that is usual.
+const MAX_TIMEOUT: f64 = 86_400.0;
+const MAX_USUAL_TIMEOUT: f64 = 3_600.0;
 /// The variable that only the entry of a broker names.
 const SECRET_OF_BROKER: &str = "MCP_BROKER_SECRET";
 
@@ -50,7 +51,7 @@ pub(super) struct Draft {
 pub(super) struct Reader<'a, 't> {
     pub(super) findings: &'a mut Findings<'t>,
     variables: &'a mut Variables,
-    client: &'a Client<'a>,
+    client: &'a ClientServers<'a>,
     /// The name of the server.
     pub(super) name: &'a str,
     /// Variables of the process whose values are replaced, with what replaces them.
@@ -66,17 +67,23 @@ impl<'a, 't> Reader<'a, 't> {
     pub(super) fn new(
         findings: &'a mut Findings<'t>,
         variables: &'a mut Variables,
-        client: &'a Client<'a>,
+        client: &'a ClientServers<'a>,
         name: &'a str,
     ) -> Self {
-        Self {
+        let mut reader = Self {
             findings,
             variables,
             client,
             name,
             secret_env: BTreeMap::new(),
             not_taken: Vec::new(),
+        };
+        for note in client.notes.iter().filter(|note| note.server == name) {
+            if let NoteKind::NotTaken { key, reason: None } = &note.kind {
+                reader.not_taken(key);
+            }
         }
+        reader
     }
 
     /// Reads a server. `None` if it is left out or refused.
@@ -93,7 +100,6 @@ impl<'a, 't> Reader<'a, 't> {
         let mut members = Members::new();
         // Arguments and headers may name variables of the process, which are read first.
         let read = self.read_transport(member, &mut members)?;
-        let mut tools = Tools::default();
         let mut description = None;
         for one in entry.members() {
             let value = &one.value;
@@ -102,17 +108,7 @@ impl<'a, 't> Reader<'a, 't> {
                 key if read.contains(&key) => {}
                 "disabled" | "enabled" | "type" | "transport" | "backend" => {}
                 "description" => description = self.description(value),
-                key if tools.read(&mut self, key, value) => {}
                 key => self.read_other(one, key, &mut members),
-            }
-        }
-        if let Some(patterns) = tools.patterns() {
-            let patterns = patterns.into_iter().map(Value::String);
-            match members.get_mut("tool_filter") {
-                Some(Out::Value(Value::Array(own))) => own.extend(patterns),
-                _ => {
-                    members.insert("tool_filter", Out::Value(patterns.collect()));
-                }
             }
         }
         if !self.not_taken.is_empty() {
@@ -150,16 +146,22 @@ impl<'a, 't> Reader<'a, 't> {
         let value = &member.value;
         let own = client_file::source_keys().iter().find(|own| **own == key);
         match (own, &value.data) {
-            (_, Data::Number(text)) if key == "startup_timeout_ms" => {
-                let seconds = text.parse::<f64>().unwrap_or(f64::NAN) / 1000.0;
-                let seconds = Number::from_f64(seconds).map_or(Value::Null, Value::Number);
-                members.insert("startup_timeout", Out::Value(seconds));
-            }
-            _ if key == "startup_timeout_sec" => {
-                members.insert("startup_timeout", Out::of(value));
-            }
-            _ if key == "tool_timeout_sec" => {
-                members.insert("timeout", Out::of(value));
+            (_, Data::Number(text)) if key == "timeout" => {
+                let seconds = text.parse::<f64>().unwrap_or_default();
+                if seconds > MAX_USUAL_TIMEOUT {
+                    let name = shown_line(self.name, 80);
+                    let taken = match seconds > MAX_TIMEOUT {
+                        true => "is not taken",
+                        false => "is taken as seconds",
+                    };
+                    let message = format!(
+                        "`{name}`: `timeout` of {text} {taken}; `--from CLIENT` converts milliseconds of a client that counts them"
+                    );
+                    self.findings.note(member.at, &message);
+                }
+                if seconds <= MAX_TIMEOUT {
+                    members.insert("timeout", Out::of(value));
+                }
             }
             (Some(&"auth"), _) if client_file::is_own_auth(value) => {
                 let auth = self.own_auth(value);
@@ -249,15 +251,13 @@ impl<'a, 't> Reader<'a, 't> {
     pub(super) fn text(&mut self, key: &str, text: &'a str) -> String {
         self.try_text(key, text).unwrap_or_else(|| {
             let place = format!("`{}` of `{}`", shown_line(key, 80), self.name);
-            self.hider().whole(key, text, Reason::Text, &place)
+            self.hider()
+                .whole(key, &written(text), Reason::Text, &place)
         })
     }
 
     /// A text of the file as a template; `None` if a config cannot have it.
     pub(super) fn try_text(&mut self, key: &str, text: &'a str) -> Option<String> {
-        if !self.client.has_variables {
-            return (!text.contains("${")).then(|| text.to_owned());
-        }
         translate(text, &mut |part| self.part(key, part))
     }
 
@@ -322,7 +322,7 @@ impl<'a, 't> Reader<'a, 't> {
                 true => Reason::Secret,
                 false => Reason::Text,
             };
-            return Some(self.hider().env_variable(name, text, reason));
+            return Some(self.hider().env_variable(name, &written(text), reason));
         };
         let hidden = self.hider().env(name, read.clone());
         let is_variable = Template::parse(&hidden).is_ok_and(|parsed| parsed.parts().len() == 1);
@@ -380,12 +380,17 @@ fn is_broker(entry: &Spanned) -> bool {
         Some(Data::Array(args)) => args.iter().map(|arg| text(Some(arg))).collect(),
         _ => Vec::new(),
     };
-    let words: Vec<String> = std::iter::once(text(entry.get("command")))
-        .chain(args)
-        .collect();
+    let command = match entry.get("command").map(|command| &command.data) {
+        Some(Data::Array(words)) => words.iter().map(|word| text(Some(word))).collect(),
+        _ => vec![text(entry.get("command"))],
+    };
+    let words: Vec<String> = command.into_iter().chain(args).collect();
     let headers = entry.get("headers").map_or(&[][..], Spanned::members);
     let mut headers = headers.iter().map(|header| text(Some(&header.value)));
-    starts_a_broker(&words)
-        || headers.any(|value| value.contains(SECRET_OF_BROKER))
-        || text(entry.get("bearer_token_env_var")) == SECRET_OF_BROKER
+    starts_a_broker(&words) || headers.any(|value| value.contains(SECRET_OF_BROKER))
+}
+
+/// A text as the file has it: `${` that is only text is marked by a second dollar sign.
+pub(super) fn written(text: &str) -> String {
+    text.replace("$${", "${")
 }

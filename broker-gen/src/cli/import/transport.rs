@@ -1,10 +1,6 @@
 //! How a server is reached: the keys of a process or of a URL.
 
-use std::collections::BTreeSet;
-
-use broker_model::config::client_file::{
-    self, Data, Member, SecretKind, Spanned, is_variable_name,
-};
+use broker_model::config::client_file::{self, Data, Member, SecretKind, Spanned};
 use broker_model::config::invalid_url;
 use broker_model::url::UrlError;
 use broker_model::{Diagnostic, DiagnosticCode};
@@ -12,26 +8,19 @@ use broker_model::{Diagnostic, DiagnosticCode};
 use super::client::text_of;
 use super::hide::header_of;
 use super::out::Out;
-use super::server::{Members, Reader};
+use super::server::{Members, Reader, written};
 use super::variables::Reason;
 
-/// Keys of a URL; the first one that a server has counts.
-const URL_KEYS: [&str; 3] = ["httpUrl", "url", "serverUrl"];
 /// Keys of a process, or of a command for a token.
-const PROCESS_KEYS: [&str; 6] = ["command", "args", "cwd", "env", "env_vars", "inherit_env"];
+const PROCESS_KEYS: [&str; 5] = ["command", "args", "cwd", "env", "inherit_env"];
 /// Keys of a server with a URL.
-const HEADER_KEYS: [&str; 4] = [
-    "bearer_token_env_var",
-    "env_http_headers",
-    "headers",
-    "http_headers",
-];
+const URL_KEYS: [&str; 2] = ["url", "headers"];
 /// Options before a package that have no value.
 const PACKAGE_OPTIONS: [&str; 4] = ["--from", "--package", "--with", "--yes"];
 
 /// Whether a key says how a server is reached.
 pub(super) fn is_of_transport(key: &str) -> bool {
-    URL_KEYS.contains(&key) || PROCESS_KEYS.contains(&key) || HEADER_KEYS.contains(&key)
+    URL_KEYS.contains(&key) || PROCESS_KEYS.contains(&key)
 }
 
 impl<'a> Reader<'a, '_> {
@@ -46,9 +35,7 @@ impl<'a> Reader<'a, '_> {
         let has_url = match kind.map(text_of) {
             None => None,
             Some(Some("stdio")) => Some(false),
-            Some(Some(
-                "http" | "sse" | "streamable-http" | "streamableHttp" | "streamable_http",
-            )) => Some(true),
+            Some(Some("http" | "sse")) => Some(true),
             Some(_) => {
                 let reason = "its type is not supported";
                 self.findings.left_out(member.at, self.name, reason);
@@ -56,10 +43,9 @@ impl<'a> Reader<'a, '_> {
             }
         };
         let command = present(entry, "command");
-        let mut urls = URL_KEYS.into_iter();
-        let url = urls.find_map(|key| Some((key, present(entry, key)?)));
+        let url = present(entry, "url");
         match (command, url) {
-            (Some(_), Some((_, url))) => {
+            (Some(_), Some(url)) => {
                 let message = "the server has both `command` and a URL; give exactly one";
                 self.refuse(url.at, message);
                 None
@@ -69,7 +55,7 @@ impl<'a> Reader<'a, '_> {
                 self.refuse(command.at, message);
                 None
             }
-            (None, Some((_, url))) if has_url == Some(false) => {
+            (None, Some(url)) if has_url == Some(false) => {
                 let message = "a server of this type has a `command` and no URL";
                 self.refuse(url.at, message);
                 None
@@ -79,13 +65,13 @@ impl<'a> Reader<'a, '_> {
                 self.read_command(entry, command, members);
                 Some(PROCESS_KEYS.to_vec())
             }
-            (None, Some((key, url))) => {
-                let mut read = [&[key][..], &HEADER_KEYS].concat();
+            (None, Some(url)) => {
+                let mut read = URL_KEYS.to_vec();
                 if present(entry, "auth").is_some_and(|auth| auth.get("token_command").is_some()) {
                     self.read_environment(entry, members);
-                    read.extend(["cwd", "env", "env_vars", "inherit_env"]);
+                    read.extend(["cwd", "env", "inherit_env"]);
                 }
-                let text = self.string(key, url)?;
+                let text = self.string("url", url)?;
                 let mut secrets = client_file::literal_secrets_in_url(&text).into_iter();
                 if secrets.any(|secret| secret.kind == SecretKind::UrlUser) {
                     let problem = invalid_url(UrlError::UserInfo);
@@ -168,73 +154,26 @@ impl<'a> Reader<'a, '_> {
         {
             members.insert("cwd", Out::Template(text));
         }
-        let mut inherited = Vec::new();
-        for (key, value) in entry.members().iter().map(|one| (&*one.key, &one.value)) {
-            match &value.data {
-                Data::Array(items) if key == "inherit_env" => {
-                    inherited.extend(items.iter().map(Out::of));
-                }
-                Data::Array(items) if key == "env_vars" => {
-                    inherited.extend(items.iter().filter_map(|item| self.inherited(item)));
-                }
-                _ => {}
-            }
+        if let Some(Data::Array(names)) = present(entry, "inherit_env").map(|names| &names.data)
+            && !names.is_empty()
+        {
+            let names = names.iter().map(Out::of);
+            members.insert("inherit_env", Out::List(names.collect()));
         }
-        if !inherited.is_empty() {
-            members.insert("inherit_env", Out::List(inherited));
-        }
-    }
-
-    /// A variable that the process inherits: a name, or an object of Codex with the name of a local variable.
-    fn inherited(&mut self, item: &'a Spanned) -> Option<Out> {
-        let is_local = item
-            .get("source")
-            .is_none_or(|s| text_of(s) == Some("local"));
-        let name = text_of(item).or_else(|| item.get("name").and_then(text_of));
-        let name = name.filter(|name| is_local && is_variable_name(name));
-        if name.is_none() {
-            self.not_taken("env_vars");
-        }
-        name.map(Out::text)
     }
 
     fn read_headers(&mut self, entry: &'a Spanned, members: &mut Members) {
-        let mut headers: Vec<(String, Out)> = Vec::new();
-        let mut seen = BTreeSet::new();
-        if let Some(name) = present(entry, "bearer_token_env_var")
-            && let Some(token) = self.reference("bearer_token_env_var", name)
-        {
-            let value = Out::Template(format!("Bearer {token}"));
-            headers.push(("Authorization".to_owned(), value));
-            seen.insert("authorization".to_owned());
-        }
-        for member in entry.members() {
-            if !matches!(
-                member.key.as_str(),
-                "headers" | "http_headers" | "env_http_headers"
-            ) {
-                continue;
-            }
-            let Data::Object(list) = &member.value.data else {
-                if !matches!(member.value.data, Data::Null) {
-                    self.wrong_type(&member.value, &member.key, "an object of strings");
-                }
-                continue;
-            };
-            for header in list {
-                let name = &header.key;
-                let key = format!("{}.{name}", member.key);
-                if client_file::is_own_header(name) || !seen.insert(name.to_ascii_lowercase()) {
-                    self.not_taken(&key);
-                    continue;
-                }
-                let value = match member.key.as_str() {
-                    "env_http_headers" => self.reference(&key, &header.value),
-                    _ => self.header(name, &header.value),
-                };
-                headers.extend(value.map(|value| (name.clone(), Out::Template(value))));
-            }
-        }
+        let Some(value) = present(entry, "headers") else {
+            return;
+        };
+        let Data::Object(list) = &value.data else {
+            return self.wrong_type(value, "headers", "an object of strings");
+        };
+        let headers = list.iter().filter_map(|header| {
+            let value = self.header(&header.key, &header.value)?;
+            Some((header.key.clone(), Out::Template(value)))
+        });
+        let headers: Vec<_> = headers.collect();
         if !headers.is_empty() {
             members.insert("headers", Out::Object(headers));
         }
@@ -246,20 +185,10 @@ impl<'a> Reader<'a, '_> {
             Some(text) => self.hider().header(name, text),
             None => {
                 let place = header_of(name, self.name);
-                self.hider().whole(name, text, Reason::Secret, &place)
+                self.hider()
+                    .whole(name, &written(text), Reason::Secret, &place)
             }
         })
-    }
-
-    /// The template for a variable that is named without `${…}`.
-    fn reference(&mut self, key: &str, name: &'a Spanned) -> Option<String> {
-        match text_of(name) {
-            Some(text) if is_variable_name(text) => Some(self.variable(text, false)),
-            _ => {
-                self.not_taken(key);
-                None
-            }
-        }
     }
 }
 

@@ -27,13 +27,8 @@ const STANDARD: [&str; 11] = [
     "USER",
     WORKSPACE_FOLDER,
 ];
-/// Keys whose texts are names of variables.
-const NAME_KEYS: [&str; 4] = [
-    "bearer_token_env_var",
-    "env_http_headers",
-    "env_vars",
-    "inherit_env",
-];
+/// The key whose texts are names of variables.
+const NAMES_KEY: &str = "inherit_env";
 /// Maximum number of secrets and of variables that replace something.
 pub(super) const MAX_VARIABLES: usize = 500;
 /// Maximum number of places that are listed for a variable.
@@ -243,7 +238,7 @@ fn names_in<'t>(value: &'t Spanned, is_name: bool, names: &mut BTreeSet<&'t str>
         }
         Data::Array(items) => items.iter().for_each(|one| names_in(one, is_name, names)),
         Data::Object(members) => members.iter().for_each(|one| {
-            let is_name = is_name || NAME_KEYS.contains(&one.key.as_str());
+            let is_name = is_name || one.key == NAMES_KEY;
             names_in(&one.value, is_name, names);
         }),
         Data::Null | Data::Bool(_) | Data::Number(_) => {}
@@ -282,7 +277,7 @@ mod tests {
     #[test]
     fn variable_has_no_name_that_the_file_or_the_broker_needs() {
         let mut variables = Variables::default();
-        let text = r#"{"args": ["${TOKEN:-x} ${env:KEY}"], "env_vars": ["NAME"], "env": {"OWN": "y${OWN}", "S_KEY": "z"},
+        let text = r#"{"args": ["${TOKEN:-x} ${env:KEY}"], "inherit_env": ["NAME"], "env": {"OWN": "y${OWN}", "S_KEY": "z"},
             "cwd": "${S_KEY}"}"#;
         let entry = broker_model::config::client_file::parse_json("f", text).expect("JSON");
         variables.reserve(&entry);

@@ -19,6 +19,7 @@ use crate::violations::Violations;
 pub(super) mod args;
 mod begin;
 pub(super) mod checks;
+mod client_file;
 pub(super) mod draft;
 mod gone;
 mod launched;
@@ -65,6 +66,7 @@ pub(super) async fn run(args: &LockArgs, merged: Option<Lock>) -> Exit {
         let mut input = pin::input_with_pins(args, input).await?;
         // With pins it was read again.
         take_refused(&mut input, &violations, &shown);
+        client_file::report(&input);
         // A model that cannot be used fails before anything is launched.
         let models = vectors::open(&input.config, &args.config.file.config)?;
         let outcome = lock(args, &input, refused, merged).await?;

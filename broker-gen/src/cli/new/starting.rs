@@ -13,6 +13,7 @@ use crate::build_script::read_config;
 
 const SMALL: &str = include_str!("../../new/config.json.in");
 const SCHEMA_LINE: &str = "\n  \"$schema\": \"./config.schema.json\",";
+const COERCE_LINE: &str = "\n  \"coerce\": true,";
 
 /// A config, ready to be written.
 #[derive(Debug)]
@@ -39,7 +40,7 @@ impl Starting {
         }
     }
 
-    /// A config or an `mcpServers` file, unchanged except for secrets.
+    /// A config or an `mcpServers` file, unchanged except for secrets and missing settings.
     pub(super) fn from_file(file: &Path) -> Result<Self, Vec<Diagnostic>> {
         let shown = file.to_string_lossy();
         let unreadable = |error: &dyn std::fmt::Display| {
@@ -56,10 +57,16 @@ impl Starting {
             Some(text) => (text, Vec::new()),
             None => without_secrets(text, &compiled, &secrets),
         };
-        if compiled.get("$schema").is_none()
-            && let Some(at) = text.find('{')
-        {
-            text.insert_str(at + 1, SCHEMA_LINE);
+        let mut first_lines = String::new();
+        if compiled.get("$schema").is_none() {
+            first_lines.push_str(SCHEMA_LINE);
+        }
+        // A config says itself whether arguments are converted; a file of a client has no such setting.
+        if compiled.get("tree").is_none() && compiled.get("coerce").is_none() {
+            first_lines.push_str(COERCE_LINE);
+        }
+        if let Some(at) = text.find('{') {
+            text.insert_str(at + 1, &first_lines);
         }
         // Variables that replaced secrets are required as well.
         let again = Config::parse("config.json", text.as_bytes())?.config;

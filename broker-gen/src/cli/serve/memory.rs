@@ -4,8 +4,8 @@
 use std::sync::{Mutex, PoisonError};
 
 use mcp_broker::catalog::{
-    AccessTable, Area, Catalog, EmbedderTable, Entry, EntryKind, HeaderParam, ModelTable,
-    SEARCH_TABLE, SearchTables, Source, Span, Tool,
+    AccessTable, Area, Catalog, EmbedderTable, Entry, EntryKind, HeaderParam, ListedSchemas,
+    ModelTable, SEARCH_TABLE, SearchTables, Source, Span, Tool,
 };
 
 use crate::tables::{self, Tables};
@@ -136,6 +136,10 @@ fn tool(tool: &'static tables::Tool) -> Tool {
         args_schema: span(tool.args_schema),
         output_schema: tool.output_schema.map(span),
         list_head: span(tool.list_head),
+        listed: tool.listed.map(|listed| ListedSchemas {
+            input: span(listed.input),
+            output: listed.output.map(span),
+        }),
         header_params: each(&tool.header_params, header_param),
         idempotent: tool.idempotent,
         unvalidated: tool.unvalidated,

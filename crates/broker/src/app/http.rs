@@ -26,6 +26,10 @@ pub(super) async fn start(
         let message = "`--under` is for `stdio`; clients over HTTP add `?under=PATH` to the URL";
         return Err(Failure::Usage(message.to_owned()));
     }
+    if cli.options.client.is_some() {
+        let message = "`--client` is for `stdio`; clients over HTTP use the route `/mcp/direct/openai`, `/mcp/direct/gemini` or `/mcp/direct/anthropic`, or a key with `client`";
+        return Err(Failure::Usage(message.to_owned()));
+    }
     let address = cli.address.as_deref().unwrap_or_default();
     let words = match startup.origin {
         CatalogOrigin::Compiled => WORDS,

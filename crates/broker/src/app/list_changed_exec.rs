@@ -8,8 +8,9 @@ use serde_json::json;
 
 use super::settings::LoadedConfig;
 
-/// The variable, a command with the rules of `command` of a source.
-const VARIABLE: &str = "MCP_BROKER_LIST_CHANGED_EXEC";
+/// The variables, a command with the rules of `command` of a source: the first one that is set counts. Another
+/// proxy has the second one.
+const VARIABLES: [&str; 2] = ["MCP_BROKER_LIST_CHANGED_EXEC", "MCPPROXY_LIST_CHANGED_EXEC"];
 /// The place of the command in a config.
 const POINTER: &str = "/mcp/list_changed_exec";
 
@@ -18,8 +19,9 @@ pub(super) fn make(
     settings: &LoadedConfig,
     environment: &Environment,
 ) -> Result<Option<ProcessSpec>, Vec<Diagnostic>> {
-    let variable = environment.get(VARIABLE).filter(|text| !text.is_empty());
-    let of_variable = variable.map(parse).transpose()?;
+    let of_variable = variable(environment)
+        .map(|(name, text)| parse(name, text))
+        .transpose()?;
     let config = of_variable.as_ref().unwrap_or(&settings.config);
     let Some(command) = &config.mcp.list_changed_exec else {
         return Ok(None);
@@ -40,9 +42,24 @@ pub(super) fn make(
     .map_err(|found| found.into_iter().map(|one| config.place(one)).collect())
 }
 
-/// Reads the variable like the member of a config.
-fn parse(text: &str) -> Result<Config, Vec<Diagnostic>> {
+/// The name and the text of the variable that counts.
+fn variable(environment: &Environment) -> Option<(&'static str, &str)> {
+    let set = VARIABLES.into_iter().filter_map(|name| {
+        let text = environment.get(name).filter(|text| !text.is_empty())?;
+        Some((name, text))
+    });
+    let set: Vec<_> = set.collect();
+    if let [(own, text), (other, ignored)] = &set[..]
+        && text != ignored
+    {
+        tracing::warn!("`{own}` and `{other}` differ; `{own}` counts");
+    }
+    set.into_iter().next()
+}
+
+/// Reads the variable like the member of a config; messages name the variable.
+fn parse(name: &str, text: &str) -> Result<Config, Vec<Diagnostic>> {
     let config = json!({ "tree": [], "mcp": { "list_changed_exec": text } });
-    let parsed = Config::parse(VARIABLE, config.to_string().as_bytes())?;
+    let parsed = Config::parse(name, config.to_string().as_bytes())?;
     Ok(parsed.config)
 }

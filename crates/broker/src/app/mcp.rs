@@ -92,6 +92,12 @@ impl McpVariables {
             list_changed_exec,
             session_idle: config.mcp.session_idle,
             serves_v1: config.surfaces.v1,
+            serves_sse: config.surfaces.sse,
+            base_path: config
+                .public_url
+                .as_ref()
+                .map(|url| url.base_path().to_owned())
+                .unwrap_or_default(),
             body_bytes: self.max_body_bytes.unwrap_or(config.limits.body_bytes),
         }
     }

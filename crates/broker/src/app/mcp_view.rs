@@ -70,6 +70,7 @@ impl ViewVariables {
                 .unwrap_or(configured.routing),
             top_k: top_k.or(self.top_k).unwrap_or(configured.top_k),
             split_calls: configured.split_calls,
+            vendor: options.client.map(Into::into),
         }
     }
 }

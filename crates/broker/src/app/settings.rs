@@ -45,7 +45,8 @@ impl LoadedConfig {
             let unreadable = Diagnostic::error(code, format!("cannot read the config: {error}"));
             Failure::Diagnostics(vec![unreadable.in_file(name.as_str())])
         })?;
-        let parsed = Config::parse(&name, &bytes).map_err(Failure::Diagnostics)?;
+        let exists = |program: &str| broker_files::exists(program, file);
+        let parsed = Config::parse_file(&name, &bytes, &exists).map_err(Failure::Diagnostics)?;
         let base = parsed.config.base(file);
         let Parsed { config, warnings } = parsed.without_own_broker(Machine {
             base: &std::path::absolute(&base).unwrap_or_else(|_| base.clone()),

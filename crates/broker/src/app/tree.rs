@@ -171,6 +171,7 @@ mod tests {
             args_schema: NONE,
             output_schema: None,
             list_head: NONE,
+            listed: None,
             header_params: &[],
             idempotent: false,
             unvalidated: false,

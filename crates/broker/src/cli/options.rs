@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use broker_model::config::{McpMode, Routing};
+use broker_model::model_vendor::ModelVendor;
 use tracing::Level;
 
 use crate::logging;
@@ -21,7 +22,7 @@ pub(crate) struct RunOptions {
     pub(crate) ignore_broken_tool: bool,
 
     /// The least severe level that is logged.
-    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    #[arg(long, value_name = "LEVEL", default_value = "info", ignore_case = true)]
     pub(crate) log_level: LogLevel,
 
     /// The format of the log.
@@ -59,6 +60,11 @@ pub(crate) struct RunOptions {
     #[arg(long, value_name = "PATH")]
     pub(crate) under: Option<String>,
 
+    /// Only with `stdio`: the vendor of the client's model, whose limits the list of tools has, such as 128 tools and
+    /// 64 characters of a name.
+    #[arg(long, value_name = "VENDOR")]
+    pub(crate) client: Option<VendorOption>,
+
     /// A file that holds the secret that callers must present; or set MCP_BROKER_SECRET.
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
@@ -84,6 +90,28 @@ pub(crate) enum RoutingOption {
     /// By name, as tools of the session.
     #[value(name = "DYNAMIC")]
     Dynamic,
+}
+
+/// The vendor of the client's model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum VendorOption {
+    /// OpenAI.
+    #[value(name = "openai")]
+    OpenAi,
+    /// Google Gemini.
+    Gemini,
+    /// Anthropic.
+    Anthropic,
+}
+
+impl From<VendorOption> for ModelVendor {
+    fn from(vendor: VendorOption) -> Self {
+        match vendor {
+            VendorOption::OpenAi => Self::OpenAi,
+            VendorOption::Gemini => Self::Gemini,
+            VendorOption::Anthropic => Self::Anthropic,
+        }
+    }
 }
 
 impl From<RoutingOption> for Routing {
@@ -131,6 +159,7 @@ pub(crate) enum LogLevel {
     /// Failures of the broker.
     Error,
     /// Problems that an operator should look at.
+    #[value(alias = "warning")]
     Warn,
     /// Normal operation.
     Info,

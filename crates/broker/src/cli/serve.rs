@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use super::{Cli, RunOptions};
+use super::{Cli, DEFAULT_ADDRESS, RunOptions};
 
 /// The command line of `broker-gen serve`, except for its config.
 #[derive(Debug, clap::Args)]
 pub struct ServeOptions {
     /// Where to listen: a loopback `host:port`, or a port of 127.0.0.1; port 0 takes a free one. Or `stdio`:
     /// be an MCP server on standard input and output, for the client that starts it.
-    #[arg(value_name = "ADDR", default_value = "127.0.0.1:8100")]
+    #[arg(value_name = "ADDR", default_value = DEFAULT_ADDRESS)]
     address: String,
 
     #[command(flatten)]

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use broker_model::address::AddressRange;
 use broker_model::config::{Config, Mcp, McpMode, Routing, Search};
+use broker_model::model_vendor::ModelVendor;
 use tokio_util::sync::CancellationToken;
 
 use crate::list_changed_exec::ListChangedExec;
@@ -52,6 +53,10 @@ pub(crate) struct McpSettings {
     pub(crate) list_changed_exec: Option<Arc<ListChangedExec>>,
     /// Whether simple clients are served at the routes below `/v1`.
     pub(crate) serves_v1: bool,
+    /// Whether old clients are served at `/sse`.
+    pub(crate) serves_sse: bool,
+    /// The path under which callers reach the routes; empty at the root of a host.
+    pub(crate) base_path: String,
     /// How long a session over HTTP may have neither a request nor a stream.
     pub(crate) session_idle: Duration,
     /// The maximum bytes of a message over HTTP.
@@ -68,6 +73,8 @@ pub(crate) struct ClientView {
     pub(crate) top_k: usize,
     /// Whether calls go through three tools, by what a call may do.
     pub(crate) split_calls: bool,
+    /// The vendor of models whose limits lists of tools have.
+    pub(crate) vendor: Option<ModelVendor>,
 }
 
 impl ClientView {
@@ -82,6 +89,7 @@ impl ClientView {
             routing: mcp.routing,
             top_k: search.top_k,
             split_calls: mcp.split_calls,
+            vendor: None,
         }
     }
 }

@@ -8,6 +8,7 @@ mod nodes;
 mod policy;
 mod recent;
 mod search_scopes;
+mod uris;
 
 pub(crate) use class::AdmissionClass;
 pub(crate) use filters::Filters;

@@ -42,14 +42,26 @@ pub enum ResultForm {
     Verbatim,
     /// As the server sent it: for clients that read the results of prompts and resources.
     Whole,
-    /// In the tool's `render_mode`, cut to its `max_output_chars`.
+    /// In the tool's `render_mode`, cut to its limit.
     Configured {
         /// Characters that the surface writes around the result; they count against the limit.
         reserved_chars: usize,
         /// Characters that the surface adds to a result that was cut. At most a fifth of the limit is
         /// kept free for them.
         note_chars: usize,
+        /// The limit of a tool for which the config has none.
+        limit: ResultLimit,
     },
+}
+
+/// The limit of the results of a tool for which the config has no `max_output_chars`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ResultLimit {
+    /// None: for programs, which read results of any length.
+    #[default]
+    Configured,
+    /// `limits.result_chars`: for models.
+    Default,
 }
 
 /// The operation on the entry that a call names.

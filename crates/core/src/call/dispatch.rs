@@ -23,7 +23,7 @@ use crate::call::context::CallContext;
 use crate::errors::error::CoreError;
 use crate::errors::failure;
 use crate::identity::Identity;
-use crate::listing::items::covers;
+use crate::listing::items::{covers, no_resource};
 use crate::sources::slot::SourceSlot;
 
 /// The hints of errors about URIs.
@@ -52,7 +52,7 @@ impl Inner {
             true => context.meta.map(Cow::Borrowed),
             false => context.meta.and_then(without_baggage),
         };
-        let unsent = Unsent::new(self, identity, target, (args, account));
+        let unsent = Unsent::new(self, identity, target, (args, subject, account));
         let (changes, may_send) = (self.drift_state.tool_changes(), || unsent.is_admitted());
         let right = CallRight {
             revoked: identity.revocation().map(|it| &it.revoked),
@@ -109,7 +109,7 @@ impl Inner {
     /// `None` for everything else. A given subject is checked. Boxed, so that calls of tools do not carry its size.
     pub(super) fn subject_of(
         &self,
-        target: &Target,
+        (identity, target): (&Identity, &Target),
         args: &[u8],
         subject: Option<&CallSubject>,
     ) -> Result<Option<Box<CallSubject>>, Box<CoreError>> {
@@ -149,6 +149,7 @@ impl Inner {
                 if !self.is_readable_now(target, uri, true) {
                     return Err(refused(target, not_listed(uri), LIST_HINT));
                 }
+                self.check_uri(identity, target, uri)?;
                 return Ok(Some(Box::new(CallSubject::Uri(uri.into()))));
             }
             (_, None) => return Ok(None),
@@ -158,7 +159,25 @@ impl Inner {
             Ok(uri) if !self.exposes_uri(target, &uri) => refuse(
                 "the filter of the source does not admit the URI for these values".to_owned(),
             ),
-            Ok(uri) => Ok(Some(Box::new(CallSubject::Uri(uri.into())))),
+            Ok(uri) => {
+                self.check_uri(identity, target, &uri)?;
+                Ok(Some(Box::new(CallSubject::Uri(uri.into()))))
+            }
+        }
+    }
+
+    /// Refuses a URI that belongs to an entry which the caller may not use, like one that is unknown.
+    fn check_uri(
+        &self,
+        identity: &Identity,
+        target: &Target,
+        uri: &str,
+    ) -> Result<(), Box<CoreError>> {
+        let (view, caller) = (self.drift_state.view.load(), self.caller(identity));
+        let source = target.tool.source;
+        match caller.may_read(&view, self.catalog, (source, uri), Some(target.at)) {
+            true => Ok(()),
+            false => Err(no_resource(uri)),
         }
     }
 

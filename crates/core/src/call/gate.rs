@@ -84,7 +84,7 @@ impl Inner {
         let Some(_place) = self.waiting.enter(source, identity.subject()) else {
             return Err(Box::new(too_many(target)));
         };
-        let unsent = Unsent::new(self, identity, target, args);
+        let unsent = Unsent::new(self, identity, target, (args.0, None, args.1));
         let (mut outcomes, mut rules) = (gate.changes(), self.drift_state.tool_changes());
         let draining = self.drain.draining();
         let revoked = async {

@@ -4,6 +4,7 @@
 
 pub(crate) mod arguments;
 mod baggage;
+mod coerce;
 pub(crate) mod context;
 pub(crate) mod cut;
 mod dispatch;
@@ -71,10 +72,12 @@ impl Inner {
         let slot = self
             .pass_gate(identity, &target, (text, account), &mut limits, context)
             .await?;
-        if subject.is_none() {
-            self.validate(&target, args, account, &limits).await?;
-        }
-        let own_subject = self.subject_of(&target, text, subject)?;
+        let coerced = match subject {
+            None => self.validate(&target, args, account, &limits).await?,
+            Some(_) => None,
+        };
+        let text = coerced.as_ref().map_or(text, |coerced| &coerced.text);
+        let own_subject = self.subject_of((identity, &target), text, subject)?;
         let subject = own_subject.as_deref().or(subject);
         let answer = {
             // Pinned here, since an `async fn` would hold it twice; in a block, so that its room is used again.
@@ -87,8 +90,14 @@ impl Inner {
             ));
             while_allowed(identity, sending).await?
         };
+        let warning = coerced.map(|coerced| coerced.warning);
         let outcome = self
-            .shape(&target, answer, (form, account), &limits.settings)
+            .shape(
+                (&target, warning),
+                answer,
+                (form, account),
+                &limits.settings,
+            )
             .await?;
         // Shaping a long result waits for a thread.
         match identity.is_revoked() {

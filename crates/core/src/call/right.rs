@@ -3,6 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use broker_mcp::CallSubject;
 use broker_memory::Account;
 use broker_model::access::Decision;
 use broker_model::{CallCode, json};
@@ -18,6 +19,7 @@ use crate::call::validator::Refusal;
 use crate::errors::error::CoreError;
 use crate::errors::failure::SHORT_RETRY_DELAY;
 use crate::identity::Identity;
+use crate::listing::items::no_resource;
 use crate::listing::lookup;
 
 /// The maximum length of arguments that are parsed again.
@@ -29,6 +31,8 @@ pub(super) struct Unsent<'a> {
     identity: &'a Identity,
     target: &'a Target,
     args: &'a [u8],
+    /// The URI that is read, if it is not that of the tool.
+    subject: Option<&'a CallSubject>,
     account: &'a Account,
     /// The number of the last policy that is known to admit it.
     policy: AtomicU64,
@@ -39,13 +43,14 @@ impl<'a> Unsent<'a> {
         core: &'a Inner,
         identity: &'a Identity,
         target: &'a Target,
-        (args, account): (&'a [u8], &'a Account),
+        (args, subject, account): (&'a [u8], Option<&'a CallSubject>, &'a Account),
     ) -> Self {
         Self {
             core,
             identity,
             target,
             args,
+            subject,
             account,
             policy: AtomicU64::new(target.policy),
         }
@@ -90,6 +95,12 @@ impl<'a> Unsent<'a> {
             return found
                 .map(drop)
                 .map_err(|error| Box::new(error.maybe_executed(false)));
+        }
+        if let Some(CallSubject::Uri(uri)) = self.subject {
+            let read = (target.tool.source, &**uri);
+            if !caller.may_read(&view, core.catalog, read, Some(target.at)) {
+                return Err(no_resource(uri));
+            }
         }
         match (caller.narrowed(target.at), &target.narrowed) {
             (None, _) => Ok(()),

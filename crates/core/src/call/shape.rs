@@ -13,15 +13,17 @@ use bytes::Bytes;
 use super::hidden_chars;
 use super::resolve::Target;
 use crate::Inner;
-use crate::call::context::{Outcome, ResultForm};
-use crate::call::cut::cut;
+use crate::call::context::{Outcome, ResultForm, ResultLimit};
+use crate::call::cut::{cut, is_over};
 use crate::call::render_mode::render;
 use crate::errors::error::CoreError;
 use crate::errors::failure;
 use crate::sources::setup::ToolSettings;
 
-/// Larger results are cut and scanned on a separate pool, so that other calls do not wait for it.
+/// Larger results are scanned on a separate pool, so that other calls do not wait for it.
 const MIN_POOLED_BYTES: usize = 256 << 10;
+/// The same for results that are cut, which are walked many times.
+const MIN_POOLED_CUT_BYTES: usize = 64 << 10;
 
 /// The part of the limit that is kept free for a note on the cut, as a divisor.
 const MAX_NOTE_PART: usize = 5;
@@ -45,29 +47,43 @@ enum Form {
 }
 
 impl Form {
-    /// The maximum memory that shaping takes in addition to the server's result.
-    fn working_bytes(self, result: usize) -> usize {
+    /// The maximum memory that shaping takes in addition to the server's result, with `around` characters of warnings.
+    fn working_bytes(self, result: &[u8], around: usize) -> usize {
+        let bytes = result.len();
         match self {
-            Self::Verbatim => result,
+            Self::Verbatim => bytes,
             // The memory that cutting takes; a test asserts it.
-            Self::Configured { limit: Some(_), .. } => 4 * result,
+            Self::Configured {
+                limit: Some(limit),
+                mode,
+                reserved,
+                ..
+            } if mode != RenderMode::Json || is_over(result, reserved + around, limit) => 6 * bytes,
             Self::Configured {
                 mode: RenderMode::Json,
                 ..
             } => 0,
-            Self::Configured { .. } => 3 * result,
+            Self::Configured { .. } => 3 * bytes,
         }
     }
 
-    const fn is_cut(self) -> bool {
-        matches!(self, Self::Configured { limit: Some(_), .. })
+    /// Whether a result of this many bytes may be cut.
+    fn may_cut(self, result: usize) -> bool {
+        match self {
+            Self::Verbatim | Self::Configured { limit: None, .. } => false,
+            Self::Configured {
+                limit: Some(limit),
+                reserved,
+                ..
+            } => reserved + result > limit,
+        }
     }
 }
 
 impl Inner {
     pub(super) async fn shape(
         &self,
-        target: &Target,
+        (target, warning): (&Target, Option<String>),
         answer: RawResult,
         (form, account): (ResultForm, &Account),
         settings: &ToolSettings,
@@ -83,38 +99,39 @@ impl Inner {
             ResultForm::Configured {
                 reserved_chars,
                 note_chars,
+                limit,
             } => Form::Configured {
                 mode: settings.form,
-                limit: settings.limit,
+                limit: settings.limit.or(match limit {
+                    ResultLimit::Configured => None,
+                    ResultLimit::Default => Some(settings.default_limit),
+                }),
                 reserved: reserved_chars,
                 note: note_chars,
             },
         };
         let (path, kind) = (target.path, target.tool.kind());
         let result = &answer.result;
-        if result.len() <= MIN_POOLED_BYTES || (!form.is_cut() && !hidden_chars::needs_scan(result))
-        {
-            return shaped((path, kind), answer, form, account);
+        let is_long = match form.may_cut(result.len()) {
+            true => result.len() > MIN_POOLED_CUT_BYTES,
+            false => result.len() > MIN_POOLED_BYTES && hidden_chars::needs_scan(result),
+        };
+        if !is_long {
+            return shaped((path, kind, warning), answer, form, account);
         }
         let account = account.clone();
-        let shape = move || shaped((path, kind), answer, form, &account);
+        let shape = move || shaped((path, kind, warning), answer, form, &account);
         self.shaping.run_bounded(shape).await
     }
 }
 
 fn shaped(
-    (path, kind): (&'static str, ItemKind),
+    (path, kind, warning): (&'static str, ItemKind, Option<String>),
     answer: RawResult,
     form: Form,
     account: &Account,
 ) -> Result<Outcome, Box<CoreError>> {
     let result = &answer.result[..];
-    let mut charge = Charge::default();
-    charge
-        .cover(account, form.working_bytes(result.len()))
-        .map_err(|charge_error| {
-            Box::new(failure::memory_error_for_result(charge_error).path(path))
-        })?;
     let first = result.iter().find(|byte| !byte.is_ascii_whitespace());
     if first != Some(&b'{') {
         let error = CoreError::new(
@@ -124,10 +141,18 @@ fn shaped(
         return Err(Box::new(error.path(path).maybe_executed(true)));
     }
     let repaired = answer.repaired.then(|| REPAIRED.to_owned());
-    let warnings: Vec<String> = repaired
+    let warnings: Vec<String> = warning
         .into_iter()
+        .chain(repaired)
         .chain(hidden_chars::warning(result))
         .collect();
+    let around = chars_of(&warnings);
+    let mut charge = Charge::default();
+    charge
+        .cover(account, form.working_bytes(result, around))
+        .map_err(|charge_error| {
+            Box::new(failure::memory_error_for_result(charge_error).path(path))
+        })?;
     let mut outcome = Outcome {
         path,
         kind,
@@ -145,7 +170,7 @@ fn shaped(
             note,
         } => {
             let rendered = render(mode, result);
-            let around = reserved + chars_of(&outcome.warnings);
+            let around = reserved + around;
             let cut = limit.and_then(|limit| {
                 let note = note.min(limit / MAX_NOTE_PART);
                 cut(&rendered, around, note, limit)
@@ -202,13 +227,18 @@ mod tests {
         };
         let raw = b" {\"content\": [], \"n\":1.00,\"n\":2}";
         for form in [form, Form::Verbatim] {
-            let outcome =
-                shaped(("/a/t", ItemKind::Tool), answer(raw, false), form, &account).unwrap();
+            let outcome = shaped(
+                ("/a/t", ItemKind::Tool, None),
+                answer(raw, false),
+                form,
+                &account,
+            )
+            .unwrap();
             assert_eq!((outcome.path, &outcome.result[..]), ("/a/t", &raw[..]));
             assert!(outcome.warnings.is_empty() && outcome.cut.is_none());
         }
         let repaired = shaped(
-            ("/a/t", ItemKind::Tool),
+            ("/a/t", ItemKind::Tool, None),
             answer(b"{}", true),
             form,
             &account,
@@ -216,8 +246,13 @@ mod tests {
         .unwrap();
         assert_eq!(repaired.warnings, [REPAIRED]);
         for bad in [&b"[]"[..], b"", b"  ", b"null"] {
-            let error =
-                shaped(("/a/t", ItemKind::Tool), answer(bad, false), form, &account).unwrap_err();
+            let error = shaped(
+                ("/a/t", ItemKind::Tool, None),
+                answer(bad, false),
+                form,
+                &account,
+            )
+            .unwrap_err();
             assert_eq!(error.code, CallCode::SourceProtocol);
         }
     }

@@ -1,5 +1,5 @@
-//! Step 5: checks the arguments against the schema of the tool. A short check runs in place; a longer
-//! one runs on the pool, charged to the caller and within the call's timeout.
+//! Step 5: checks the arguments against the schema of the tool, and converts them first where the config allows it. A
+//! short check runs in place; a longer one runs on the pool, charged to the caller and within the call's timeout.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,11 +12,14 @@ use bytes::Bytes;
 use serde_json::Value;
 use tokio::time::timeout;
 
+use super::coerce::CoercedArgs;
 use super::limit::Limits;
 use super::resolve::Target;
 use crate::Inner;
 use crate::admission::NarrowedArgs;
-use crate::call::arguments::{Args, ParsedCharge, charge_parsed, overloaded, unsent};
+use crate::call::arguments::{
+    Args, ParsedCharge, charge_parsed, memory_error_for_request, overloaded, unsent,
+};
 use crate::call::validator::{self, LazyValidator, Refusal};
 use crate::call::work::StopFlag;
 use crate::catalog::{Catalog, Tool};
@@ -29,48 +32,46 @@ pub(super) const MAX_INLINE_STEPS: u64 = 50_000;
 
 /// Arguments on their way to the pool.
 enum PooledArgs {
-    Value(Value, ParsedCharge),
+    /// Parsed, with the text if it may be converted.
+    Value(Value, Bytes, ParsedCharge),
     Text(Bytes, Range<usize>),
 }
 
 impl Inner {
-    /// Refuses arguments that must not be sent, within the remaining time of the call.
+    /// Refuses arguments that must not be sent, within the remaining time of the call. Returns the arguments that are
+    /// sent in place of those of the caller, if some were converted; boxed, so that other calls do not carry their size.
     pub(super) async fn validate(
         &self,
         target: &Target,
         args: Args<'_>,
         account: &Account,
         limits: &Limits,
-    ) -> Result<(), Box<CoreError>> {
+    ) -> Result<Option<Box<CoercedArgs>>, Box<CoreError>> {
         let Target { at, tool, path, .. } = *target;
-        let narrowed = target.narrowed.as_ref();
-        let long = match args {
-            Args::Read { text, value } => {
-                let budget = Budget::steps(MAX_INLINE_STEPS);
-                let validator = &self.validators[at as usize];
-                let checked = validator.check(self.catalog, tool, &value, &budget);
-                let narrow = |()| match narrowed {
-                    Some(narrowed) => narrowed.check(path, &value, &budget),
-                    None => Ok(()),
-                };
-                match checked.and_then(narrow) {
-                    Ok(()) => return Ok(()),
-                    Err(Refusal::Final(error)) => return Err(error),
-                    Err(Refusal::OverBudget(_)) => {}
-                }
-                let size = json::estimate(text);
-                PooledArgs::Value(value, charge_parsed(account, text.len(), size)?)
-            }
-            Args::Unread { body, at } => PooledArgs::Text(body.clone(), at),
-        };
         let check = Check {
             validators: Arc::clone(&self.validators),
             at: at as usize,
             catalog: self.catalog,
             tool,
             path,
-            narrowed: narrowed.cloned(),
+            narrowed: target.narrowed.clone(),
+            coerces: limits.settings.coerces,
             account: account.clone(),
+        };
+        let long = match args {
+            Args::Read { text, value } => {
+                let budget = Budget::steps(MAX_INLINE_STEPS);
+                match check.checked(text, &value, &budget) {
+                    Ok(converted) => return Ok(converted),
+                    Err(Refusal::Final(error)) => return Err(error),
+                    Err(Refusal::OverBudget(_)) => {}
+                }
+                let size = json::estimate(text);
+                let charge = charge_parsed(account, text.len(), size)?;
+                let text = check.coerces.then(|| Bytes::copy_from_slice(text));
+                PooledArgs::Value(value, text.unwrap_or_default(), charge)
+            }
+            Args::Unread { body, at } => PooledArgs::Text(body.clone(), at),
         };
         let checked = self.work.run(move |stop| check.run(long, stop));
         match timeout(limits.left(), checked).await {
@@ -89,24 +90,69 @@ struct Check {
     tool: &'static Tool,
     path: &'static str,
     narrowed: Option<NarrowedArgs>,
+    /// Whether arguments that do not match are converted.
+    coerces: bool,
     account: Account,
 }
 
 impl Check {
-    fn run(&self, long: PooledArgs, stop: &StopFlag) -> Result<(), Box<CoreError>> {
-        let (_charge, value) = match long {
-            PooledArgs::Value(value, charge) => (charge, value),
-            PooledArgs::Text(body, at) => self.read(&body, at)?,
+    /// Decides about long arguments.
+    fn run(
+        &self,
+        long: PooledArgs,
+        stop: &StopFlag,
+    ) -> Result<Option<Box<CoercedArgs>>, Box<CoreError>> {
+        let (_charge, text, value) = match long {
+            PooledArgs::Value(value, text, charge) => (charge, text, value),
+            PooledArgs::Text(body, at) => {
+                let (charge, value) = self.read(&body, at.clone())?;
+                (charge, body.slice(at), value)
+            }
         };
         let stopped = || stop.is_set();
         let budget = Budget::of_values(broker_schema::count_values(&value)).until(&stopped);
-        self.validators[self.at]
-            .check(self.catalog, self.tool, &value, &budget)
-            .and_then(|()| match &self.narrowed {
-                Some(narrowed) => narrowed.check(self.path, &value, &budget),
-                None => Ok(()),
-            })
+        self.checked(&text, &value, &budget)
             .map_err(Refusal::into_error)
+    }
+
+    /// Checks arguments: against the schema of the tool, then those that are sent against the rules of the caller.
+    fn checked(
+        &self,
+        text: &[u8],
+        value: &Value,
+        budget: &Budget<'_>,
+    ) -> Result<Option<Box<CoercedArgs>>, Refusal> {
+        let validator = &self.validators[self.at];
+        let converted = match validator.check(self.catalog, self.tool, value, budget) {
+            Ok(()) => None,
+            Err(Refusal::Final(refusal)) if self.coerces => {
+                // The conversion works on a copy.
+                let size = json::estimate(text);
+                let _copy =
+                    charge_parsed(&self.account, text.len(), size).map_err(Refusal::Final)?;
+                let text = std::str::from_utf8(text).unwrap_or_default();
+                let args = (text, value);
+                let coerced = validator.coerce(self.catalog, self.tool, args, budget, refusal)?;
+                Some(Box::new(self.charged(coerced)?))
+            }
+            Err(refusal) => return Err(refusal),
+        };
+        if let Some(narrowed) = &self.narrowed {
+            let sent = converted.as_ref().map_or(value, |coerced| &coerced.value);
+            narrowed.check(self.path, sent, budget)?;
+        }
+        Ok(converted)
+    }
+
+    /// Charges converted arguments to the caller.
+    fn charged(&self, mut coerced: CoercedArgs) -> Result<CoercedArgs, Refusal> {
+        let needed = coerced.text.len();
+        let charged = coerced.charge.cover(&self.account, needed);
+        charged.map_err(|full| {
+            let error = memory_error_for_request(full, needed, &self.account);
+            Refusal::Final(Box::new(error.path(self.path)))
+        })?;
+        Ok(coerced)
     }
 
     /// The charge comes first, so that it outlives the value.

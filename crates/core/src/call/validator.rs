@@ -10,6 +10,7 @@ use broker_model::text::shown_line;
 use broker_schema::{Budget, SchemaError, Validator, Verdict, count_values};
 use serde_json::{Map, Value, json};
 
+use super::coerce::{CoercedArgs, Coercion, coerce};
 use crate::catalog::{Catalog, Tool};
 use crate::errors::error::CoreError;
 
@@ -44,6 +45,27 @@ impl Refusal {
 }
 
 impl LazyValidator {
+    /// Converts arguments that [`Self::check`] refused with `refusal`. Returns the refusal if no conversion makes them
+    /// match.
+    pub(super) fn coerce(
+        &self,
+        catalog: &Catalog,
+        tool: &Tool,
+        args: (&str, &Value),
+        budget: &Budget<'_>,
+        refusal: Box<CoreError>,
+    ) -> Result<CoercedArgs, Refusal> {
+        let schema = json::parse(catalog.text(tool.args_schema));
+        let (Some(Some(validator)), Ok(schema)) = (self.0.get(), schema) else {
+            return Err(Refusal::Final(refusal));
+        };
+        match coerce(validator, &schema, args, budget) {
+            Coercion::Done(converted) => Ok(converted),
+            Coercion::Impossible => Err(Refusal::Final(refusal)),
+            Coercion::OverBudget => Err(Refusal::OverBudget(refusal)),
+        }
+    }
+
     /// Whether `args` may be sent. Arguments that cannot be checked within `budget` are refused.
     pub(crate) fn check(
         &self,

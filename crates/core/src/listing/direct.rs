@@ -6,6 +6,8 @@ use broker_model::access::{CallSafety, Hints};
 use broker_model::config::RenderMode;
 use broker_model::digest::etag;
 use broker_model::item::ItemKind;
+use broker_model::model_vendor::ModelVendor;
+use broker_schema::vendor_form;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -14,6 +16,7 @@ use crate::admission::NarrowedArgs;
 use crate::catalog::{Catalog, EntryKind, HeaderParam, Tool};
 use crate::identity::Identity;
 use crate::listing::scope::Scope;
+use crate::listing::vendor::{self, EntryParts};
 use crate::sources::setup::ToolSettings;
 
 /// A tool that was found by its flat name.
@@ -23,6 +26,8 @@ pub struct FlatTool {
     pub path: &'static str,
     /// The arguments that a client repeats as HTTP headers.
     pub header_params: &'static [HeaderParam],
+    /// Whether lists have the schema of its results, so that clients expect structured content.
+    pub lists_output: bool,
 }
 
 /// A tool with what a call of it needs.
@@ -36,6 +41,16 @@ pub struct CallableTool {
     pub description: String,
     /// The schema of its arguments, which the caller must match.
     pub input_schema: Cow<'static, str>,
+    /// Whether lists without a vendor can contain it.
+    pub listable: bool,
+}
+
+impl CallableTool {
+    /// Whether lists within the limits of `vendor` can contain it.
+    pub fn is_listable(&self, vendor: Option<ModelVendor>) -> bool {
+        let accepts = |vendor| vendor_form(&self.input_schema, vendor).is_ok();
+        self.listable && vendor.is_none_or(accepts)
+    }
 }
 
 /// The members of a list entry that are read at run time.
@@ -51,16 +66,54 @@ struct ListHead {
 pub struct ToolPage {
     /// A JSON array of `{"name":…,…,"inputSchema":…,"outputSchema":…}`.
     pub tools: Vec<u8>,
-    /// The flat name of its last tool, if more follow.
+    /// The flat name of its last tool, if more follow. It is the name in the catalog also in a list for a vendor.
     pub last: Option<&'static str>,
 }
 
 impl Core {
+    /// The tool with this flat name, if it exists for the caller.
+    pub fn find_flat(&self, identity: &Identity, name: &str) -> Option<FlatTool> {
+        self.find_listed(identity, None, name)
+    }
+
+    /// The tool with this flat name, or with this name in lists for `vendor`, if it exists for the caller.
+    pub fn find_listed(
+        &self,
+        identity: &Identity,
+        vendor: Option<ModelVendor>,
+        name: &str,
+    ) -> Option<FlatTool> {
+        let inner = self.inner();
+        let (view, settings) = (inner.drift_state.view.load(), inner.settings.load());
+        let caller = inner.caller(identity);
+        describe(inner.scope(&view, &caller), &settings, vendor, name)
+    }
+
+    /// The served tools that exist for the caller as entries of `tools/list`, in the order of their paths: at
+    /// most `max_tools` in about `max_bytes`, but at least one if any is left. `after` is the flat name of the
+    /// last tool of the previous page, which may be withdrawn since; `None` if there is no such tool. All pages
+    /// together are within the limits of `vendor`.
+    pub fn direct_tools(
+        &self,
+        identity: &Identity,
+        vendor: Option<ModelVendor>,
+        after: Option<&str>,
+        max_tools: usize,
+        max_bytes: usize,
+    ) -> Option<ToolPage> {
+        let inner = self.inner();
+        let (view, settings) = (inner.drift_state.view.load(), inner.settings.load());
+        let caller = inner.caller(identity);
+        let scope = inner.scope(&view, &caller);
+        page(scope, &settings, vendor, after, max_tools, max_bytes)
+    }
+
     /// The tool at this path, if it exists for the caller.
     pub fn find_tool(&self, identity: &Identity, path: &str) -> Option<FlatTool> {
         let inner = self.inner();
-        let (view, caller) = (inner.drift_state.view.load(), inner.caller(identity));
-        at_path(inner.scope(&view, &caller), path)
+        let (view, settings) = (inner.drift_state.view.load(), inner.settings.load());
+        let caller = inner.caller(identity);
+        at_path(inner.scope(&view, &caller), &settings, path)
     }
 
     /// The served tools that exist for the caller, in the order of their paths.
@@ -78,11 +131,12 @@ impl Core {
         inner.scope(&view, &caller).etag_of(etag(text))
     }
 
-    /// The served tools of these flat names that exist for the caller, as entries of `tools/list`, each with its flat
-    /// name, in the given order.
+    /// The served tools of these flat names that exist for the caller, as entries of `tools/list` within the limits of
+    /// `vendor`, each with its flat name, in the given order.
     pub fn listed_tools<'n>(
         &self,
         identity: &Identity,
+        vendor: Option<ModelVendor>,
         names: impl Iterator<Item = &'n str>,
     ) -> Vec<(&'static str, String)> {
         let inner = self.inner();
@@ -90,7 +144,7 @@ impl Core {
         let caller = inner.caller(identity);
         let scope = inner.scope(&view, &caller);
         names
-            .filter_map(|name| listed(scope, &settings, name))
+            .filter_map(|name| listed(scope, &settings, vendor, name))
             .collect()
     }
 
@@ -114,25 +168,34 @@ pub(crate) fn find(scope: Scope<'_>, name: &str) -> Option<u32> {
     found.filter(|at| scope.admits(scope.catalog.tool(*at).entry))
 }
 
-/// The tool with a flat name, if it exists for the caller.
-pub(crate) fn describe(scope: Scope<'_>, name: &str) -> Option<FlatTool> {
-    find(scope, name).map(|at| flat_tool(scope, at))
+/// The tool with a flat name, or with a name in lists for a vendor, if it exists for the caller.
+pub(crate) fn describe(
+    scope: Scope<'_>,
+    settings: &[ToolSettings],
+    vendor: Option<ModelVendor>,
+    name: &str,
+) -> Option<FlatTool> {
+    let changed = || vendor.and_then(|vendor| vendor::find(scope, vendor, name));
+    let at = find(scope, name).or_else(changed)?;
+    Some(flat_tool(scope, settings, at))
 }
 
 /// The tool at a path, if it exists for the caller.
-pub(crate) fn at_path(scope: Scope<'_>, path: &str) -> Option<FlatTool> {
+pub(crate) fn at_path(scope: Scope<'_>, settings: &[ToolSettings], path: &str) -> Option<FlatTool> {
     let entry = scope.catalog.find(path).filter(|at| scope.admits(*at))?;
     match scope.catalog.entry(entry).kind {
         EntryKind::Tool(tool) if scope.catalog.tool(tool).kind() == ItemKind::Tool => {
-            Some(flat_tool(scope, tool))
+            Some(flat_tool(scope, settings, tool))
         }
         _ => None,
     }
 }
 
-fn flat_tool(scope: Scope<'_>, at: u32) -> FlatTool {
+fn flat_tool(scope: Scope<'_>, settings: &[ToolSettings], at: u32) -> FlatTool {
     let tool = scope.catalog.tool(at);
+    let has_output = tool.listed.is_some_and(|listed| listed.output.is_some());
     FlatTool {
+        lists_output: has_output && lists_output(&settings[at as usize]),
         path: scope.catalog.entry(tool.entry).path,
         header_params: tool.header_params,
     }
@@ -152,11 +215,13 @@ pub(crate) fn all(scope: Scope<'_>) -> Vec<CallableTool> {
 pub(crate) fn called(scope: Scope<'_>, at: u32) -> CallableTool {
     let tool = scope.catalog.tool(at);
     let narrowed = scope.caller.narrowed(at);
+    let input = tool.listed.map_or(tool.args_schema, |listed| listed.input);
     CallableTool {
         name: tool.flat_name,
         path: scope.catalog.entry(tool.entry).path,
         description: head(scope.catalog, tool).description.unwrap_or_default(),
-        input_schema: listed_schema(scope.catalog.text(tool.args_schema), narrowed.as_ref()),
+        input_schema: narrowed_schema(scope.catalog.text(input), narrowed.as_ref()),
+        listable: tool.listed.is_some(),
     }
 }
 
@@ -178,25 +243,24 @@ fn head(catalog: &Catalog, tool: &'static Tool) -> ListHead {
     head.unwrap_or_default()
 }
 
-/// The entry of a tool in `tools/list`, if the tool is served and exists for the caller.
+/// The entry of a tool in `tools/list`, if the tool can be listed and exists for the caller.
 pub(crate) fn listed(
     scope: Scope<'_>,
     settings: &[ToolSettings],
+    vendor: Option<ModelVendor>,
     name: &str,
 ) -> Option<(&'static str, String)> {
-    let at = find(scope, name).filter(|at| scope.view.is_served(*at))?;
-    let tool = scope.catalog.tool(at);
-    let narrowed = scope.caller.narrowed(at);
-    let schema = listed_schema(scope.catalog.text(tool.args_schema), narrowed.as_ref());
-    let entry = parts(scope.catalog, tool, &schema, &settings[at as usize]).concat();
-    Some((tool.flat_name, entry))
+    let at = find(scope, name).filter(|at| scope.lists(*at))?;
+    let entry = entry(scope, settings, vendor, at)?.concat();
+    Some((scope.catalog.tool(at).flat_name, entry))
 }
 
-/// The tools after the one with the flat name `after`, in the order of their paths. `None` if there is no such
-/// tool for the caller.
+/// The tools after the one with the flat name `after`, in the order of their paths, up to the number of tools that
+/// `vendor` allows. `None` if there is no such tool for the caller.
 pub(crate) fn page(
     scope: Scope<'_>,
     settings: &[ToolSettings],
+    vendor: Option<ModelVendor>,
     after: Option<&str>,
     max_tools: usize,
     max_bytes: usize,
@@ -207,14 +271,13 @@ pub(crate) fn page(
         None => 0,
     };
     let (mut tools, mut count, mut last) = (b"[".to_vec(), 0, None);
-    for at in start..scope.catalog.tools.len() as u32 {
-        let tool = scope.catalog.tool(at);
-        if !scope.view.is_served(at) || !scope.admits(tool.entry) || tool.flat_name.is_empty() {
+    for at in start..vendor::list_end(scope, vendor) {
+        if !scope.lists(at) {
             continue;
         }
-        let narrowed = scope.caller.narrowed(at);
-        let schema = listed_schema(scope.catalog.text(tool.args_schema), narrowed.as_ref());
-        let parts = parts(scope.catalog, tool, &schema, &settings[at as usize]);
+        let Some(parts) = entry(scope, settings, vendor, at) else {
+            continue;
+        };
         let bytes: usize = parts.iter().map(|part| part.len()).sum();
         // With the comma before it and the bracket at the end.
         let is_full = count >= max_tools || tools.len() + bytes + 2 > max_bytes;
@@ -229,53 +292,61 @@ pub(crate) fn page(
             tools.extend_from_slice(part.as_bytes());
         }
         count += 1;
-        last = Some(tool.flat_name);
+        last = Some(scope.catalog.tool(at).flat_name);
     }
     tools.push(b']');
     Some(ToolPage { tools, last: None })
 }
 
-/// The text of a tool's entry, in parts.
-fn parts<'a>(
-    catalog: &Catalog,
-    tool: &'static Tool,
-    schema: &'a str,
-    settings: &ToolSettings,
-) -> [&'a str; 9] {
-    let head = catalog.text(tool.list_head);
-    let output = tool.output_schema.filter(|_| lists_output(settings));
-    let output = output.map(|span| catalog.text(span));
-    [
+/// The text of a tool's entry, in parts; `None` if the tool has none that clients, or the vendor, accept.
+fn entry(
+    scope: Scope<'_>,
+    settings: &[ToolSettings],
+    vendor: Option<ModelVendor>,
+    at: u32,
+) -> Option<[Cow<'static, str>; 9]> {
+    let tool = scope.catalog.tool(at);
+    let listed = tool.listed?;
+    let narrowed = scope.caller.narrowed(at);
+    let parts = EntryParts {
+        name: Cow::Borrowed(tool.flat_name),
+        head: Cow::Borrowed(scope.catalog.text(tool.list_head)),
+        input: narrowed_schema(scope.catalog.text(listed.input), narrowed.as_ref()),
+    };
+    let EntryParts { name, head, input } = match vendor {
+        None => parts,
+        Some(vendor) => vendor::adapted(vendor, parts)?,
+    };
+    let output = listed
+        .output
+        .filter(|_| lists_output(&settings[at as usize]));
+    let output = output.map(|span| scope.catalog.text(span));
+    Some([
         // A flat name needs no escapes.
-        "{\"name\":\"",
-        tool.flat_name,
-        if head.is_empty() { "\"" } else { "\"," },
+        "{\"name\":\"".into(),
+        name,
+        if head.is_empty() { "\"" } else { "\"," }.into(),
         head,
-        ",\"inputSchema\":",
-        schema,
-        output.map_or("", |_| ",\"outputSchema\":"),
-        output.unwrap_or_default(),
-        "}",
-    ]
+        ",\"inputSchema\":".into(),
+        input,
+        output.map_or("", |_| ",\"outputSchema\":").into(),
+        output.unwrap_or_default().into(),
+        "}".into(),
+    ])
 }
 
-/// The schema of arguments as clients require it: clients refuse a whole list because of a tool without a
-/// schema, which the catalog has as `{}`. Arguments are always an object.
-fn listed_schema(args_schema: &'static str, narrowed: Option<&NarrowedArgs>) -> Cow<'static, str> {
-    let own = match args_schema {
-        "{}" => r#"{"type":"object"}"#,
-        schema => schema,
-    };
+/// The schema of arguments that the caller must match.
+fn narrowed_schema(own: &'static str, narrowed: Option<&NarrowedArgs>) -> Cow<'static, str> {
     match narrowed {
         Some(narrowed) => Cow::Owned(narrowed.apply(own)),
         None => Cow::Borrowed(own),
     }
 }
 
-/// Whether results have the structured content that the schema of the server promises: they are neither cut
-/// nor rendered in another form.
+/// Whether results have the structured content that the schema of the server promises: they are not rendered in another
+/// form. A result that is cut has none, and says so.
 pub(crate) const fn lists_output(settings: &ToolSettings) -> bool {
-    settings.limit.is_none() && matches!(settings.form, RenderMode::Json)
+    matches!(settings.form, RenderMode::Json)
 }
 
 /// Whether other settings change an entry of a listed tool.
@@ -288,18 +359,7 @@ pub(crate) fn is_listed_otherwise(
     let tools = catalog.tools.iter().zip(0..);
     let mut pairs = tools.zip(before.iter().zip(after));
     pairs.any(|((tool, at), (before, after))| {
-        tool.output_schema.is_some() && lists_output(before) != lists_output(after) && is_served(at)
+        let has_output = tool.listed.is_some_and(|listed| listed.output.is_some());
+        has_output && lists_output(before) != lists_output(after) && is_served(at)
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tool_without_a_schema_is_listed_with_one_of_an_object() {
-        assert_eq!(listed_schema("{}", None), r#"{"type":"object"}"#);
-        let own = r#"{"type":"object","properties":{}}"#;
-        assert_eq!(listed_schema(own, None), own);
-    }
 }

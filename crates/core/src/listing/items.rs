@@ -112,10 +112,13 @@ impl Core {
         self.find_item(identity, |tool| tool.name == key)
     }
 
-    /// The entry that serves a URI, if one exists for the caller: the locked resource, else a source that lists the URI
-    /// now, else a template that covers it. Contacts no server.
+    /// The entry that serves a URI: the locked resource, else that of a source that lists the URI now, else a template
+    /// that covers it. `None` unless the caller may use every entry of this source that the URI may belong to. Contacts
+    /// no server.
     pub fn lookup_resource(&self, identity: &Identity, uri: &str) -> Option<ReadableUri> {
         let inner = self.inner();
+        let (view, caller) = (inner.drift_state.view.load(), inner.caller(identity));
+        let scope = inner.scope(&view, &caller);
         let key = ItemKind::Resource.key(uri);
         let is_resource = |tool: &Tool| tool.name == key && !item::is_live(&key);
         let is_listed = |tool: &Tool| {
@@ -126,10 +129,23 @@ impl Core {
         let covers = |tool: &Tool| {
             covers(tool, uri) && inner.drift_state.admits_uri(tool.source as usize, uri)
         };
-        let found = |path: Option<_>, form| path.map(|path| ReadableUri { path, form });
-        found(self.find_item(identity, is_resource), ReadForm::Resource)
-            .or_else(|| found(self.find_item(identity, is_listed), ReadForm::Live))
-            .or_else(|| found(self.find_item(identity, covers), ReadForm::Template))
+        // The source does not depend on the caller, who could otherwise read the URI from another one.
+        let first = |form, is_it: &dyn Fn(&Tool) -> bool| {
+            let found = scope.catalog.tools.iter().position(is_it)?;
+            Some((found as u32, form))
+        };
+        let (at, form) = first(ReadForm::Resource, &is_resource)
+            .or_else(|| first(ReadForm::Live, &is_listed))
+            .or_else(|| first(ReadForm::Template, &covers))?;
+        let tool = scope.catalog.tool(at);
+        // Rules about arguments apply to the argument of a live entry, not to a URI.
+        let called = (form == ReadForm::Live).then_some(at);
+        let may_read = scope.admits(tool.entry)
+            && caller.may_read(&view, scope.catalog, (tool.source, uri), called);
+        may_read.then(|| ReadableUri {
+            path: scope.catalog.entry(tool.entry).path,
+            form,
+        })
     }
 
     fn list_items(&self, identity: &Identity, kind: ItemKind) -> Vec<ListedItem> {

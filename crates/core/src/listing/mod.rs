@@ -12,4 +12,5 @@ pub(crate) mod nearest;
 pub(crate) mod query_vector;
 pub(crate) mod scope;
 pub(crate) mod search;
+pub(crate) mod vendor;
 pub(crate) mod view;

@@ -21,6 +21,8 @@ const MAX_WORDS: usize = 12;
 const MIN_LIKENESS: f64 = 0.6;
 /// The likeness of a name that begins with the wanted one.
 const PREFIX_LIKENESS: f64 = 0.95;
+/// The likeness of a path that differs in `_` and `-` only: more than that of every other one.
+const SEPARATORS_LIKENESS: f64 = 3.0;
 /// The likeness of a path that has all words of the wanted one.
 const WORDS_LIKENESS: f64 = 0.85;
 
@@ -66,7 +68,9 @@ pub(super) fn nearest(scope: Scope<'_>, text: &str, budget: &mut Budget) -> Vec<
         }
         let entry = catalog.entry(at);
         let leaf = split(entry.path).1;
-        let like = if leaf.eq_ignore_ascii_case(&wanted) {
+        let like = if differs_in_separators(entry.path, text) {
+            SEPARATORS_LIKENESS
+        } else if leaf.eq_ignore_ascii_case(&wanted) {
             1.0
         } else if begins_with(leaf, &wanted) {
             PREFIX_LIKENESS
@@ -121,6 +125,15 @@ fn best(mut found: Vec<(f64, &'static str)>, text: &str, budget: &mut Budget) ->
     });
     let paths = ranked.into_iter().take(MAX_SUGGESTIONS);
     paths.map(|(_, _, path)| path.to_owned()).collect()
+}
+
+/// Whether the paths are equal if `_` and `-` are, and capitals and small letters.
+fn differs_in_separators(path: &str, wanted: &str) -> bool {
+    let plain = |byte: u8| match byte {
+        b'_' => b'-',
+        other => other.to_ascii_lowercase(),
+    };
+    path.len() == wanted.len() && path.bytes().map(plain).eq(wanted.bytes().map(plain))
 }
 
 /// Whether `leaf` is longer than `wanted` and begins with it.
@@ -191,6 +204,17 @@ mod tests {
             ["天气", "查询", "file"]
         );
         assert_eq!(words("/").count() + words("").count(), 0);
+    }
+
+    #[test]
+    fn separators_of_a_path_are_equal_to_each_other_alone() {
+        assert!(differs_in_separators(
+            "/my-files/get_it",
+            "/my_files/Get-it"
+        ));
+        for other in ["/my/files/get_it", "/my-files/get.it", "/my-files/get_i"] {
+            assert!(!differs_in_separators("/my-files/get_it", other), "{other}");
+        }
     }
 
     #[test]

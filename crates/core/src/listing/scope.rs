@@ -57,6 +57,12 @@ impl Scope<'_> {
         self.caller.decide(self.view, self.catalog, at) != Decision::Absent
     }
 
+    /// Whether lists of the caller have a tool, unless the vendor of a list refuses it.
+    pub(crate) fn lists(&self, at: u32) -> bool {
+        let tool = self.catalog.tool(at);
+        tool.listed.is_some() && self.view.is_served(at) && self.admits(tool.entry)
+    }
+
     /// The indices of the entries in which suggestions are searched.
     pub(crate) fn searched(&self) -> Range<u32> {
         match self.caller.subtree() {

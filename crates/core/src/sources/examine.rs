@@ -150,7 +150,7 @@ impl SourceExam {
                 spec,
             });
         }
-        let (_, hidden) = tools(catalog, &configured, |_| Duration::ZERO);
+        let (_, hidden) = tools(catalog, &configured, config, |_| Duration::ZERO);
         let gate = StartupGate::new(StartMode::Tolerant, Vec::new());
         let view = View::new(catalog, hidden);
         Ok(Self {

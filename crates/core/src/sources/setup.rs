@@ -10,6 +10,7 @@ use arc_swap::ArcSwap;
 use broker_mcp::{AskedLogLevel, ConcurrencyLimits, Environment, SourceFailure, SourceSpec};
 use broker_memory::MemoryBudget;
 use broker_model::config::{self, Config, RenderMode, StartDefaults, StartRule};
+use broker_model::item::ItemKind;
 use broker_model::redact::Redactor;
 use broker_model::text::shown_line;
 use broker_model::trust::TrustLevel;
@@ -53,8 +54,12 @@ pub(crate) struct ToolSettings {
     pub(crate) timeout: Duration,
     /// The maximum time in all of a call whose server reports progress.
     pub(crate) max_timeout: Duration,
-    /// The maximum length of a reply, in characters.
+    /// The maximum length of a reply, in characters, if the config sets one for the tool or its source.
     pub(crate) limit: Option<usize>,
+    /// That of replies to models otherwise.
+    pub(crate) default_limit: usize,
+    /// Whether arguments that do not match are converted.
+    pub(crate) coerces: bool,
     pub(crate) form: RenderMode,
     /// Whether a call that a server may have executed before it ended is sent once more.
     pub(crate) retry: bool,
@@ -239,7 +244,7 @@ pub(crate) fn prepare(
         }
     };
     let wait = |source: &config::Source| config.start_wait(source, start_defaults.wait);
-    let (tools, hidden) = tools(catalog, &configured, wait);
+    let (tools, hidden) = tools(catalog, &configured, config, wait);
     Ok(PreparedConfig {
         sources,
         tools,
@@ -292,6 +297,7 @@ fn start_rules(catalog: &Catalog, config: &Config, defaults: StartDefaults) -> V
 pub(crate) fn tools(
     catalog: &Catalog,
     configured: &BTreeMap<&str, &config::Source>,
+    config: &Config,
     start_wait: impl Fn(&config::Source) -> Duration,
 ) -> (Box<[ToolSettings]>, BTreeSet<u32>) {
     let mut hidden = BTreeSet::new();
@@ -301,10 +307,14 @@ pub(crate) fn tools(
             hidden.insert(at as u32);
         }
         let own = source.overrides.get(tool.name);
+        let limit = source.output_limit(tool.name);
+        let least = config::min_output_chars(catalog.entry(tool.entry).path);
         ToolSettings {
             timeout: own.and_then(|own| own.timeout).unwrap_or(source.timeout),
             max_timeout: source.max_timeout_of(own),
-            limit: own.and_then(|own| own.max_output_chars),
+            limit: limit.map(|limit| limit.max(least)),
+            default_limit: config.limits.result_chars.max(least),
+            coerces: tool.kind() == ItemKind::Tool && source.coerces(tool.name, config.coerce),
             form: own.map(|own| own.render_mode).unwrap_or_default(),
             retry: source.retry_idempotent && tool.idempotent,
             start_wait: start_wait(source),

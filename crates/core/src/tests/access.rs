@@ -93,7 +93,7 @@ async fn caller_is_shown_the_schema_that_its_arguments_must_match() {
         2
     );
     let page = core
-        .direct_tools(&token(json!({"org": "one"})), None, 10, 1 << 20)
+        .direct_tools(&token(json!({"org": "one"})), None, None, 10, 1 << 20)
         .unwrap();
     let tools: Value = serde_json::from_slice(&page.tools).unwrap();
     assert_eq!(tools[0]["inputSchema"]["allOf"], narrowing("one"));

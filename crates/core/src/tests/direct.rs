@@ -9,7 +9,7 @@ use crate::{Core, StartMode, ToolPage};
 const ALL: usize = usize::MAX;
 
 fn page(core: &Core, after: Option<&str>, max_tools: usize, max_bytes: usize) -> ToolPage {
-    core.direct_tools(&CALLER, after, max_tools, max_bytes)
+    core.direct_tools(&CALLER, None, after, max_tools, max_bytes)
         .expect("the cursor is valid")
 }
 
@@ -56,8 +56,11 @@ async fn direct_tools_in_pages_are_the_whole_list() {
         }
         assert_eq!(all, entries(&whole), "{max_tools} {max_bytes}");
     }
-    assert_eq!(core.direct_tools(&CALLER, Some("a-none"), ALL, ALL), None);
-    assert_eq!(core.direct_tools(&CALLER, Some(""), ALL, ALL), None);
+    assert_eq!(
+        core.direct_tools(&CALLER, None, Some("a-none"), ALL, ALL),
+        None
+    );
+    assert_eq!(core.direct_tools(&CALLER, None, Some(""), ALL, ALL), None);
 }
 
 #[tokio::test]
@@ -94,8 +97,11 @@ async fn flat_name_finds_the_tool_that_exists_for_the_caller() {
     for name in ["a-twin", "a-twi", "A-echo", "/a/echo", "a", ""] {
         assert_eq!(core.find_flat(&narrow, name), None, "{name}");
     }
-    assert_eq!(core.direct_tools(&narrow, Some("a-twin"), ALL, ALL), None);
-    let less = core.direct_tools(&narrow, None, ALL, ALL).unwrap();
+    assert_eq!(
+        core.direct_tools(&narrow, None, Some("a-twin"), ALL, ALL),
+        None
+    );
+    let less = core.direct_tools(&narrow, None, None, ALL, ALL).unwrap();
     assert_eq!(names(&less), ["a-deep-b-echo", "a-echo"]);
     assert_eq!(less.last, None);
 
@@ -110,7 +116,7 @@ async fn flat_name_finds_the_tool_that_exists_for_the_caller() {
 }
 
 #[tokio::test]
-async fn output_schema_is_listed_only_for_whole_results_as_sent() {
+async fn output_schema_is_listed_only_for_results_in_the_form_of_the_server() {
     let has_schema = |setting: Value| {
         let over = json!({"tool_overrides": {"echo": setting}});
         let core = setup(StartMode::Plain, over, json!({})).unwrap();
@@ -119,8 +125,11 @@ async fn output_schema_is_listed_only_for_whole_results_as_sent() {
             .is_some()
     };
     assert!(has_schema(json!({})) && has_schema(json!({"render_mode": "json"})));
+    assert!(
+        has_schema(json!({"max_output_chars": 600})),
+        "a cut result says so"
+    );
     for setting in [
-        json!({"max_output_chars": 600}),
         json!({"render_mode": "text"}),
         json!({"render_mode": "structured"}),
     ] {
@@ -165,14 +174,14 @@ async fn settings_change_the_list_only_through_output_schemas() {
         let over = json!({"tool_overrides": {"echo": echo, "twin": twin}});
         setup(StartMode::Plain, over, json!({})).unwrap().inner()
     };
-    let cut = || json!({"max_output_chars": 600});
+    let rendered = || json!({"render_mode": "text"});
     let before = core(json!({}), json!({}));
     let differs = |other: &crate::Inner, is_served: bool| {
         let (one, two) = (before.settings.load(), other.settings.load());
         is_listed_otherwise(before.catalog, |_| is_served, &one, &two)
     };
-    assert!(differs(&core(cut(), json!({})), true));
-    assert!(!differs(&core(cut(), json!({})), false));
+    assert!(differs(&core(rendered(), json!({})), true));
+    assert!(!differs(&core(rendered(), json!({})), false));
     // `twin` has no output schema.
-    assert!(!differs(&core(json!({"timeout": 3}), cut()), true));
+    assert!(!differs(&core(json!({"timeout": 3}), rendered()), true));
 }

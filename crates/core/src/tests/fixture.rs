@@ -14,7 +14,9 @@ use serde_json::{Value, json};
 
 use broker_search::Document;
 
-use crate::catalog::{Area, Catalog, Entry, EntryKind, FORMAT, SearchTables, Source, Span, Tool};
+use crate::catalog::{
+    Area, Catalog, Entry, EntryKind, FORMAT, ListedSchemas, SearchTables, Source, Span, Tool,
+};
 use crate::sources::fake::Fake;
 use crate::sources::slot::{Phase, RunningSource, SharedSlotState, SlotDriftCheck};
 use crate::sources::upstream::Upstream;
@@ -119,18 +121,24 @@ pub(super) fn catalog() -> &'static Catalog {
                 let span = blob.push(&desc);
                 let raw = &snapshot(&[name]).tools[0].read();
                 let list_head = blob.push("\"description\":\"Says it back.\"");
+                let args_schema = Span {
+                    at: span.at + before.len() as u32,
+                    len: schema.len() as u32,
+                };
+                let output_schema = (*path == "/a/echo").then(|| blob.push(OUTPUT_SCHEMA));
                 tables.push(Tool {
                     entry: index as u32,
                     source: *source,
                     name: text((*name).to_owned()),
                     flat_name: text(path[1..].replace('/', "-")),
                     digest: text(Digest::of_tool(raw).as_str().to_owned()),
-                    args_schema: Span {
-                        at: span.at + before.len() as u32,
-                        len: schema.len() as u32,
-                    },
-                    output_schema: (*path == "/a/echo").then(|| blob.push(OUTPUT_SCHEMA)),
+                    args_schema,
+                    output_schema,
                     list_head,
+                    listed: Some(ListedSchemas {
+                        input: args_schema,
+                        output: output_schema,
+                    }),
                     header_params: &[],
                     idempotent: false,
                     unvalidated: false,
@@ -422,6 +430,7 @@ pub(super) const fn request<'a>(args: Args<'a>, account: &'a Account) -> Operati
         account,
         received: None,
         form: ResultForm::Configured {
+            limit: crate::ResultLimit::Configured,
             reserved_chars: 0,
             note_chars: 0,
         },

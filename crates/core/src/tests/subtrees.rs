@@ -28,7 +28,7 @@ async fn restricted_identity_sees_its_subtree_with_the_same_bytes() {
     }
     let described = core.describe(&deep, Describe::One("/a/deep/b/echo"));
     assert_eq!(json_of(&described.unwrap())["path"], "/a/deep/b/echo");
-    let page = core.direct_tools(&deep, None, 9, 9999).unwrap();
+    let page = core.direct_tools(&deep, None, None, 9, 9999).unwrap();
     let tools: serde_json::Value = serde_json::from_slice(&page.tools).unwrap();
     assert_eq!(tools.as_array().unwrap().len(), 1);
     assert_eq!(tools[0]["name"], "a-deep-b-echo");
@@ -57,7 +57,10 @@ async fn restricted_identity_finds_nothing_outside_its_subtree() {
         assert_eq!(error.did_you_mean, ["/a/deep"], "{above}");
     }
     assert_eq!(core.find_flat(&deep, "a-echo"), None);
-    assert_eq!(core.direct_tools(&deep, Some("a-echo"), 9, 9999), None);
+    assert_eq!(
+        core.direct_tools(&deep, None, Some("a-echo"), 9, 9999),
+        None
+    );
     let error = call(core, &deep, "/a/echo", json!({"text": ""})).await;
     assert_eq!(error.unwrap_err().code, CallCode::PathNotFound);
     assert!(broker.sources[0].seen().is_empty());

@@ -133,6 +133,7 @@ fn principal(checked: Checked, grant: Arc<Grant>) -> Arc<Principal> {
         groups: checked.groups,
         claims: checked.claims,
         expires: Some(checked.expires),
+        client: None,
         grant,
     })
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use broker_model::config::identities::{Issuer, SignatureAlgorithm};
+use broker_model::config::identities::{Issuer, RESERVED_SUBJECTS, SignatureAlgorithm};
 use serde_json::{Map, Value};
 
 use super::parts::Header;
@@ -63,6 +63,7 @@ pub(crate) fn check(
     let subject = claims.get(&config.subject).and_then(Value::as_str);
     let subject = subject
         .filter(|subject| (1..=MAX_SUBJECT_BYTES).contains(&subject.len()))
+        .filter(|subject| !RESERVED_SUBJECTS.contains(subject))
         .ok_or(TokenFault::Subject)?;
     Ok(Checked {
         algorithm,

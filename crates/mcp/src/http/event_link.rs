@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use broker_http_client::Response;
 use broker_model::SourceCause;
 use broker_model::text::shown_line;
-use broker_wire::SseDecoder;
+use broker_wire::{SseDecoder, SseError};
 use bytes::{Bytes, BytesMut};
 use http::Method;
 use serde::Deserialize;
@@ -129,7 +129,7 @@ async fn open_stream(
             return Err(ended());
         };
         decoder.push(&chunk);
-        while let Some(event) = decoder.next_event().map_err(|_| unreadable())? {
+        while let Some(event) = decoder.next_event().map_err(unreadable)? {
             if event.name == "endpoint" {
                 let endpoint = endpoint(client, &event.data)?;
                 return Ok((answer, endpoint));
@@ -164,13 +164,14 @@ async fn take_events(
         loop {
             match decoder.next_event() {
                 Ok(Some(event)) if event.name == "message" => {
+                    decoder.note_message();
                     if output.write_all(&one_line(event.data)).await.is_err() {
                         return ended();
                     }
                 }
                 Ok(Some(_)) => {}
                 Ok(None) => break,
-                Err(_) => return unreadable(),
+                Err(error) => return unreadable(error),
             }
         }
         // A server that sends many events, or text without events, must not keep this worker.
@@ -268,7 +269,11 @@ fn ended() -> SourceFailure {
     )
 }
 
-fn unreadable() -> SourceFailure {
-    let message = "the server sent an event that is too long";
+fn unreadable(error: SseError) -> SourceFailure {
+    let message = match error {
+        SseError::TooLarge => "the server sent an event that is too long",
+        SseError::OutOfMemory => "the broker has no memory for an event that the server sent",
+        SseError::NoMessage => "the server sent 1 MiB or 10 000 events without a message",
+    };
     SourceFailure::new(SourceCause::Protocol, message)
 }

@@ -23,6 +23,7 @@ use super::body::{self, BodyError};
 use super::client::{SendError, TokenRenewal};
 use super::headers::{self, EVENT_STREAM, JSON, LAST_EVENT_ID};
 use super::lost_session::is_error_of_session;
+use super::messages::Taken;
 use crate::connection::{HttpRefusal, RawResult, RequestError, RequestKind, wait_extended};
 use crate::events::RequestEvents;
 use crate::failure::SourceFailure;
@@ -214,12 +215,12 @@ impl<'a> Exchange<'a> {
 
     fn take_body(&mut self, body: Bytes) -> Result<RawResult, RequestError> {
         let (state, events) = (self.state, &mut self.events);
-        let answer = state.take_messages(self.id, body, events);
-        answer.unwrap_or_else(|| {
-            Err(RequestError::Broken(
+        match state.take_messages(self.id, body, events) {
+            Taken::Answer(answer) => answer,
+            Taken::Event | Taken::Other => Err(RequestError::Broken(
                 "the body has no answer to the request".into(),
-            ))
-        })
+            )),
+        }
     }
 
     /// Reads a stream up to the answer, and resumes it if it can be.
@@ -275,8 +276,10 @@ impl<'a> Exchange<'a> {
             tokio::task::coop::consume_budget().await;
             decoder.push(&chunk);
             while let Some(event) = decoder.next_event().map_err(stream_error)? {
-                if let Some(outcome) = state.take_messages(self.id, event.data, &mut self.events) {
-                    return Ok(Ok(outcome));
+                match state.take_messages(self.id, event.data, &mut self.events) {
+                    Taken::Answer(answer) => return Ok(Ok(answer)),
+                    Taken::Event => decoder.note_message(),
+                    Taken::Other => {}
                 }
                 tokio::task::coop::consume_budget().await;
             }
@@ -448,6 +451,9 @@ fn stream_error(error: SseError) -> RequestError {
     match error {
         SseError::TooLarge => RequestError::TooLarge,
         SseError::OutOfMemory => RequestError::OutOfMemory,
+        SseError::NoMessage => RequestError::Broken(
+            "the server sent 1 MiB or 10 000 events without a message of the request".into(),
+        ),
     }
 }
 

@@ -19,38 +19,58 @@ const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 /// Maximum number of messages in one batch.
 const MAX_BATCH: usize = 1000;
 
+/// The kind of the messages in one body or event on the stream of a request.
+pub(super) enum Taken {
+    /// The answer to the request is among them.
+    Answer(Result<RawResult, RequestError>),
+    /// Progress of the request or a log message is among them.
+    Event,
+    /// The request has none of them.
+    Other,
+}
+
+/// The kind of the messages in one event on a stream of announcements or of a subscription.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Announcement {
+    /// The server ended the subscription.
+    End,
+    /// The server sent a message.
+    Message,
+    /// The event is not a message.
+    Noise,
+}
+
 impl LinkState {
-    /// Takes the messages of one body or event on the stream of request `id`; returns the answer to it if that is
-    /// among them.
+    /// Takes the messages of one body or event on the stream of request `id`.
     pub(super) fn take_messages(
         self: &Arc<Self>,
         id: u64,
         text: Bytes,
         events: &mut Option<Box<RequestEvents>>,
-    ) -> Option<Result<RawResult, RequestError>> {
+    ) -> Taken {
         // The first event of a stream may have an id and no message.
         if text.trim_ascii().is_empty() {
-            return None;
+            return Taken::Other;
         }
         let text = without_mark(text);
         let parsed = read_server_line(text.clone(), &self.account);
         if parsed.repaired {
             self.counters.add_invalid_utf8_line();
         }
-        let mut answer = None;
+        let mut taken = Taken::Other;
         let mut take = |message| {
             let found = self.take_message(id, message, &text, parsed.repaired, events);
-            if found.is_some() && answer.is_some() {
-                self.counters.add_late_answer();
-            } else {
-                answer = answer.take().or(found);
+            match (&taken, found) {
+                (Taken::Answer(_), Taken::Answer(_)) => self.counters.add_late_answer(),
+                (Taken::Answer(_), _) | (_, Taken::Other) => {}
+                (_, found) => taken = found,
             }
         };
         match parsed.messages {
             Messages::One(message) => take(message),
             Messages::Many(batch) => batch.take(MAX_BATCH).for_each(take),
         }
-        answer
+        taken
     }
 
     fn take_message(
@@ -60,10 +80,10 @@ impl LinkState {
         text: &Bytes,
         repaired: bool,
         events: &mut Option<Box<RequestEvents>>,
-    ) -> Option<Result<RawResult, RequestError>> {
+    ) -> Taken {
         let is_own = |id: &Option<Id>| id.as_ref().and_then(Id::number) == Some(request_id);
         match message {
-            Incoming::Response { id, outcome } if is_own(&id) => Some(match outcome {
+            Incoming::Response { id, outcome } if is_own(&id) => Taken::Answer(match outcome {
                 Ok(result) => Ok(RawResult {
                     result: result.into_bytes(),
                     repaired,
@@ -74,34 +94,31 @@ impl LinkState {
             Incoming::Response {
                 id: None,
                 outcome: Err(error),
-            } => Some(Err(RequestError::Error(error.into_bytes()))),
+            } => Taken::Answer(Err(RequestError::Error(error.into_bytes()))),
             Incoming::Response { .. } => {
                 self.counters.add_unknown_id();
-                None
+                Taken::Other
             }
-            Incoming::Invalid { id, problem } => self.take_invalid(is_own(&id), problem, text),
+            Incoming::Invalid { id, problem } => {
+                let error = self.take_invalid(is_own(&id), problem, text);
+                error.map_or(Taken::Other, |error| Taken::Answer(Err(error)))
+            }
             Incoming::Request { id, method, .. } => {
                 self.answer(&id, &method);
-                None
+                Taken::Other
             }
             Incoming::Notification { method, params } => {
-                self.take_notification(request_id, &method, params.as_ref(), events);
-                None
+                self.take_notification(request_id, &method, params.as_ref(), events)
             }
         }
     }
 
-    fn take_invalid(
-        &self,
-        is_own: bool,
-        problem: Problem,
-        text: &Bytes,
-    ) -> Option<Result<RawResult, RequestError>> {
+    fn take_invalid(&self, is_own: bool, problem: Problem, text: &Bytes) -> Option<RequestError> {
         match problem {
             Problem::Unreadable(reason) | Problem::Malformed(reason) if is_own => {
-                Some(Err(RequestError::Broken(reason)))
+                Some(RequestError::Broken(reason))
             }
-            Problem::OutOfMemory => Some(Err(RequestError::OutOfMemory)),
+            Problem::OutOfMemory => Some(RequestError::OutOfMemory),
             Problem::Malformed(_) => {
                 self.counters.add_unknown_id();
                 None
@@ -124,15 +141,19 @@ impl LinkState {
         method: &str,
         params: Option<&Raw>,
         events: &mut Option<Box<RequestEvents>>,
-    ) {
+    ) -> Taken {
         match (method, params) {
-            (method, _) if self.lists.are_changed_by(method) => self.tools_changed(),
+            (method, _) if self.lists.are_changed_by(method) => {
+                self.tools_changed();
+                Taken::Other
+            }
             (PROGRESS, Some(params)) if events::progress_token(params) == Some(request_id) => {
                 let redactor = self.client.redactor();
                 let progress = |events: &mut Box<RequestEvents>| events.progress(params, &redactor);
                 if events.as_mut().map(progress) == Some(Delivery::Dropped) {
                     self.counters.add_dropped_progress();
                 }
+                Taken::Event
             }
             (LOG_MESSAGE, Some(params)) => {
                 let redactor = self.client.redactor();
@@ -141,19 +162,23 @@ impl LinkState {
                 {
                     self.counters.add_dropped_log_message();
                 }
+                Taken::Event
             }
-            _ => {}
+            _ => Taken::Other,
         }
     }
 
-    /// Takes the messages of an event on a stream that belongs to no call. Returns whether the server ended the
-    /// subscription `id` of a modern stream.
-    pub(super) fn take_announcements(self: &Arc<Self>, text: Bytes, id: Option<u64>) -> bool {
+    /// Takes the messages of an event on a stream that belongs to no call, or to the subscription `id` of a modern one.
+    pub(super) fn take_announcements(
+        self: &Arc<Self>,
+        text: Bytes,
+        id: Option<u64>,
+    ) -> Announcement {
         if text.trim_ascii().is_empty() {
-            return false;
+            return Announcement::Noise;
         }
         let text = without_mark(text);
-        let mut has_ended = false;
+        let (mut has_ended, mut has_message) = (false, true);
         let mut take = |message| match message {
             Incoming::Response {
                 id: Some(ended), ..
@@ -186,13 +211,20 @@ impl LinkState {
             }
             Incoming::Response { .. } => self.counters.add_unknown_id(),
             Incoming::Notification { .. } => {}
-            Incoming::Invalid { .. } => self.counters.add_noise_line(),
+            Incoming::Invalid { .. } => {
+                has_message = false;
+                self.counters.add_noise_line();
+            }
         };
         match read_server_line(text, &self.account).messages {
             Messages::One(message) => take(message),
             Messages::Many(batch) => batch.take(MAX_BATCH).for_each(take),
         }
-        has_ended
+        match (has_ended, has_message) {
+            (true, _) => Announcement::End,
+            (false, true) => Announcement::Message,
+            (false, false) => Announcement::Noise,
+        }
     }
 
     /// Counts an announcement that the tools changed.

@@ -14,6 +14,7 @@ use tokio::time::{Instant, sleep};
 use super::LinkState;
 use super::exchange::without_newline;
 use super::headers::{self, EVENT_STREAM, LAST_EVENT_ID};
+use super::messages::Announcement;
 use crate::connection::Subscription;
 use crate::request;
 
@@ -143,14 +144,14 @@ async fn read(state: &Arc<LinkState>, mut answer: Response, id: Option<u64>) -> 
         decoder.push(&chunk);
         loop {
             match decoder.next_event() {
-                Ok(Some(event)) => {
-                    if state.take_announcements(event.data, id) {
-                        return decoder;
-                    }
-                }
+                Ok(Some(event)) => match state.take_announcements(event.data, id) {
+                    Announcement::End => return decoder,
+                    Announcement::Message => decoder.note_message(),
+                    Announcement::Noise => {}
+                },
                 Ok(None) => break,
                 Err(error) => {
-                    tracing::debug!(source = %state.source, ?error, "an event of the server cannot be read");
+                    tracing::debug!(source = %state.source, ?error, "the broker stopped reading a stream");
                     return decoder;
                 }
             }

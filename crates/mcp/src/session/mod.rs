@@ -4,15 +4,16 @@ mod call;
 mod open;
 
 use std::convert::Infallible;
+use std::iter;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
+use aho_corasick::packed::Searcher;
 use broker_model::json::each_member;
 use broker_model::{Snapshot, SourceCause};
 use broker_wire::protocol::HEADER_MISMATCH;
 use broker_wire::{Era, LogLevel};
-use memchr::memmem::Finder;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
@@ -319,42 +320,63 @@ fn protocol(message: &str) -> CallFailure {
     }
 }
 
-static ESCAPE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\\u"));
-static RESULT_TYPE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(RESULT_TYPE_NAME));
-const RESULT_TYPE_NAME: &[u8] = b"\"resultType\"";
+const RESULT_TYPE: &str = "resultType";
+/// Members of a result that asks for input (MCP 2026-07-28, multi round-trip requests). A client may act on them
+/// whatever the type of the result.
+const INPUT_MEMBERS: [&str; 2] = ["inputRequests", "requestState"];
+/// Finds, in one pass, the texts after which a result must be parsed: the names of members that the broker checks, and an
+/// escape, which can spell such a name. A processor without vector instructions has no such search (`None`); every result
+/// is parsed there.
+static MARKS: LazyLock<Option<Searcher>> = LazyLock::new(|| {
+    let names = [RESULT_TYPE].into_iter().chain(INPUT_MEMBERS);
+    let names = names.map(|name| format!("\"{name}\""));
+    Searcher::new(iter::once("\\u".to_owned()).chain(names))
+});
+/// The pattern of [`MARKS`] that is the name of the type of a result.
+const RESULT_TYPE_MARK: usize = 1;
 
-/// Whether every `"resultType"` in the text, at every level, is a member with the value `"complete"`.
+/// Whether the text has no escape, no name of a member that asks for input, and only types that are `complete`, at every
+/// level.
 fn is_complete_at_all_levels(result: &[u8]) -> bool {
-    RESULT_TYPE.find_iter(result).all(|at| {
-        let value = result[at + RESULT_TYPE_NAME.len()..]
-            .trim_ascii_start()
-            .strip_prefix(b":");
-        value.is_some_and(|value| value.trim_ascii_start().starts_with(b"\"complete\""))
+    let Some(marks) = &*MARKS else {
+        return false;
+    };
+    marks.find_iter(result).all(|mark| {
+        mark.pattern().as_usize() == RESULT_TYPE_MARK
+            && result[mark.end()..]
+                .trim_ascii_start()
+                .strip_prefix(b":")
+                .is_some_and(|value| value.trim_ascii_start().starts_with(b"\"complete\""))
     })
 }
 
 /// Checks that a result is an object and complete: the broker has no user whom a server could ask for
 /// input. Every member that decodes to `resultType` must be `complete`; an unknown type is refused,
-/// including `null`.
+/// including `null`. So is a complete result with a member that asks for input.
 fn check_result(result: &[u8]) -> Result<(), CallFailure> {
     if result.first() != Some(&b'{') {
         return Err(protocol("the result is not an object"));
     }
-    // The name is written either in letters or with `\u` escapes. If it is always in letters and always
-    // followed by `complete`, this holds at the top level too: nearly every result passes without being
-    // parsed.
-    if ESCAPE.find(result).is_none() && is_complete_at_all_levels(result) {
+    // The names are written either in letters or with `\u` escapes. If they are always in letters, and the type is
+    // always `complete`, this holds at the top level too: nearly every result passes without being parsed.
+    if is_complete_at_all_levels(result) {
         return Ok(());
     }
-    let mut is_complete = true;
+    let (mut is_complete, mut asks) = (true, None);
     let read = each_member(result, |name, value| {
-        if name == "resultType" {
+        asks = asks.or(INPUT_MEMBERS.into_iter().find(|member| name == *member));
+        if name == RESULT_TYPE {
             let kind = serde_json::from_str::<String>(value.get());
             is_complete &= kind.is_ok_and(|kind| kind == "complete");
         }
     });
     match read {
-        Ok(()) if is_complete => Ok(()),
+        Ok(()) if is_complete => match asks {
+            None => Ok(()),
+            Some(member) => Err(protocol(&format!(
+                "the result asks for input: it has `{member}`"
+            ))),
+        },
         Ok(()) => Err(protocol(
             "the result is not complete: its `resultType` is not `complete`",
         )),
@@ -390,6 +412,21 @@ mod tests {
         assert!(passes(r#"{"x":"\"resultType","content":[]}"#));
         assert!(!passes("[]"));
         assert!(!passes("null"));
+    }
+
+    #[test]
+    fn complete_result_that_asks_for_input_is_refused() {
+        let passes = |text: &str| check_result(text.as_bytes()).is_ok();
+        for member in ["inputRequests", "requestState", r"input\u0052equests"] {
+            assert!(!passes(&format!(r#"{{"content":[],"{member}":null}}"#)));
+            let typed = format!(r#"{{"resultType":"complete","{member}":{{}},"content":[]}}"#);
+            assert!(!passes(&typed), "{typed}");
+            assert!(passes(&format!(
+                r#"{{"structuredContent":{{"{member}":1}}}}"#
+            )));
+        }
+        let text = r#"{"content":[{"type":"text","text":"\"inputRequests\""}]}"#;
+        assert!(passes(text));
     }
 
     #[test]

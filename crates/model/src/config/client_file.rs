@@ -7,6 +7,10 @@ use super::{reader, vscode};
 use crate::codes::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
 
+pub use super::clients::{
+    Client, Converted, Note, NoteKind, Part, Rules, convert, recognise, split_line, translate,
+    written_pointer,
+};
 pub use super::confidential::{
     LiteralSecret, SecretKind, find_outside, is_secret_key, is_secret_value, literal_secrets_in,
     literal_secrets_in_url, secrets_in_text,
@@ -52,22 +56,6 @@ pub fn parse_json(file: &str, text: &str) -> Result<Spanned, Vec<Diagnostic>> {
 /// The keys of a source in a config, in the order of the documentation.
 pub fn source_keys() -> &'static [&'static str] {
     Level::Source.keys()
-}
-
-/// Whether it is a setting of the top level of a config, besides the servers.
-pub fn is_top_key(key: &str, value: &Spanned) -> bool {
-    let has_only = |level: Level| {
-        let mut members = value.members().iter();
-        matches!(value.data, Data::Object(_))
-            && members.all(|member| level.keys().contains(&member.key.as_str()))
-    };
-    match key {
-        "tree" | "mcpServers" | "$schema" => false,
-        // Clients have keys of these names as well.
-        "mcp" => has_only(Level::Mcp),
-        "trust" => has_only(Level::Trust),
-        key => Level::Top.keys().contains(&key),
-    }
 }
 
 /// Whether `auth` of a server is that of a config: other clients use this key for other settings.

@@ -5,10 +5,9 @@ use serde_json::{Map, Value};
 
 use super::confidential::{is_secret_key, is_secret_value, replace_secret_values, secrets_in_text};
 use super::keys::Level;
-use super::kind::URL_KEYS;
 use super::source::variable_for;
 use super::template::{Part, Template};
-use super::{Config, servers, vscode};
+use super::{Config, servers};
 use crate::codes::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
 use crate::json::{child_pointer, to_text};
@@ -22,7 +21,7 @@ impl Config {
         let mut document = self.document.value.clone();
         let mut warnings = Vec::new();
         let key = self.document.servers_key;
-        if key == vscode::SERVERS
+        if key != servers::KEY
             && let Value::Object(members) = &mut document
             && let Some(entries) = members.remove(key)
         {
@@ -51,7 +50,7 @@ impl Config {
     /// The text of the compiled-in document of a client file, for people, if the text of the file is not that
     /// of a config.
     pub fn converted_text(&self) -> Option<String> {
-        if self.document.servers_key != vscode::SERVERS {
+        if !self.document.is_converted {
             return None;
         }
         let (document, _) = self.compiled();
@@ -174,8 +173,7 @@ fn source(value: &mut Value, pointer: &str, warnings: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Makes an entry of another client one of a config: the key for the URL that counts becomes `url`, and an `auth` and a
-/// `trust` with another meaning are left out.
+/// Leaves out an `auth` and a `trust` of another client, which have another meaning.
 fn convert(entry: &mut Value) {
     let Value::Object(members) = entry else {
         return;
@@ -186,12 +184,6 @@ fn convert(entry: &mut Value) {
     }
     if members.get("trust").is_some_and(Value::is_boolean) {
         members.remove("trust");
-    }
-    if !members.contains_key("command") {
-        let urls = URL_KEYS.map(|key| members.remove(key));
-        if let Some(url) = urls.into_iter().flatten().next() {
-            members.insert("url".to_owned(), url);
-        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The problems of one config text, and a cursor that knows its place in the text. Problems are
 //! reported in file order with line and column, up to a maximum number.
 
+use super::clients::written_pointer;
 use super::spanned::{Data, Member, Spanned};
 use crate::codes::DiagnosticCode as Code;
 use crate::diagnostic::{Diagnostic, Severity};
@@ -25,6 +26,8 @@ pub(super) struct Findings<'t> {
 struct PositionedDiagnostic {
     at: usize,
     also: Option<usize>,
+    /// Whether its pointer is one of the file, and not of the converted file of a client.
+    is_written: bool,
     diagnostic: Diagnostic,
 }
 
@@ -76,6 +79,15 @@ impl<'t> Findings<'t> {
         });
     }
 
+    /// Adds a problem with a pointer of the file of a client at a byte offset.
+    pub(super) fn push_written(&mut self, at: usize, diagnostic: Diagnostic) {
+        let kept = self.kept.len();
+        self.keep(at, None, diagnostic, |d| d);
+        if let Some(last) = self.kept.get_mut(kept) {
+            last.is_written = true;
+        }
+    }
+
     /// Adds a problem at a byte offset. The pointer is made only if the problem is kept.
     pub(super) fn push_also(
         &mut self,
@@ -102,6 +114,7 @@ impl<'t> Findings<'t> {
             self.kept.push(PositionedDiagnostic {
                 at,
                 also,
+                is_written: false,
                 diagnostic,
             });
         } else {
@@ -120,7 +133,12 @@ impl<'t> Findings<'t> {
     }
 
     /// All in file order; warnings are dropped before errors if there are too many.
-    pub(super) fn finish(mut self) -> Vec<Diagnostic> {
+    pub(super) fn finish(self) -> Vec<Diagnostic> {
+        self.finish_renamed(&[])
+    }
+
+    /// The same; `renamed` has pointers of the converted file of a client, and those of the file.
+    pub(super) fn finish_renamed(mut self, renamed: &[(String, String)]) -> Vec<Diagnostic> {
         if self.kept.len() > MAX_REPORTED {
             self.kept.sort_by_key(|f| (!f.diagnostic.is_error(), f.at));
         }
@@ -132,7 +150,16 @@ impl<'t> Findings<'t> {
         let mut reported: Vec<_> = self
             .kept
             .into_iter()
-            .map(|found| found.into_diagnostic(file, text))
+            .map(|found| {
+                let is_written = found.is_written;
+                let mut diagnostic = found.into_diagnostic(file, text);
+                if let Some(pointer) = diagnostic.pointer.as_mut().filter(|_| !is_written)
+                    && let Some(written) = written_pointer(renamed, pointer)
+                {
+                    *pointer = written;
+                }
+                diagnostic
+            })
             .collect();
         if dropped > 0 {
             let last = reported.last().map_or(Code::ConfigShape, |d| d.code);

@@ -17,7 +17,8 @@ mod issuers;
 mod raw_keys;
 
 pub use api_keys::{
-    ApiKey, KEY_PREFIX, KeyDigest, MAX_KEYS, MAX_KEYS_FILE_BYTES, is_key_name, parse_file,
+    ApiKey, KEY_PREFIX, KeyDigest, MAX_KEYS, MAX_KEYS_FILE_BYTES, RESERVED_SUBJECTS, is_key_name,
+    parse_file,
 };
 pub use issuers::{Issuer, KeySetPlace, SignatureAlgorithm};
 

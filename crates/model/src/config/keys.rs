@@ -138,6 +138,7 @@ impl Level {
                 "search",
                 "surfaces",
                 "audits_required",
+                "coerce",
                 "on_text_drift",
                 "on_unreachable",
                 "on_drift",
@@ -192,6 +193,8 @@ impl Level {
                 "on_drift",
                 "start_wait",
                 "trust",
+                "max_output_chars",
+                "coerce",
             ],
             Self::Auth => &["token_file", "token_command", "client_credentials"],
             Self::ClientCredentials => &[
@@ -212,8 +215,15 @@ impl Level {
                 "annotations",
                 "hints",
                 "schema",
+                "coerce",
             ],
-            Self::Limits => &["body_bytes", "line_bytes", "listing_bytes", "memory_bytes"],
+            Self::Limits => &[
+                "body_bytes",
+                "line_bytes",
+                "listing_bytes",
+                "memory_bytes",
+                "result_chars",
+            ],
             Self::Mcp => &[
                 "mode",
                 "routing",
@@ -222,7 +232,7 @@ impl Level {
                 "max_name",
                 "session_idle",
             ],
-            Self::Surfaces => &["v1"],
+            Self::Surfaces => &["v1", "sse"],
             Self::Search => &[
                 "table",
                 "top_k",
@@ -252,7 +262,7 @@ impl Level {
                 "openWorldHint",
             ],
             Self::Identities => &["keys", "keys_file", "issuers", "on_revoke"],
-            Self::ApiKey => &["name", "sha256", "groups", "not_after"],
+            Self::ApiKey => &["name", "sha256", "groups", "not_after", "client"],
             Self::Issuer => &[
                 "issuer",
                 "audience",
@@ -301,17 +311,31 @@ pub(super) fn nearest(key: &str, level: Level) -> Option<&'static str> {
 
 /// Reports an unknown key of this level.
 pub(super) fn unknown(findings: &mut Findings<'_>, cursor: &Cursor<'_>, key: &str, level: Level) {
+    let diagnostic = match findings.is_full() {
+        true => Diagnostic::error(Code::ConfigUnknownKey, "unknown key"),
+        false => unknown_key(key, level),
+    };
+    findings.add_key(cursor, diagnostic);
+}
+
+/// The levels other than this one that have a key, by their names.
+fn elsewhere(key: &str, level: Level) -> impl Iterator<Item = &'static str> {
+    let others = LEVELS.into_iter();
+    let others = others.filter(move |other| *other != level && other.keys().contains(&key));
+    others.map(Level::name)
+}
+
+/// Whether a config has a key at another level than this one.
+pub(super) fn has_elsewhere(key: &str, level: Level) -> bool {
+    elsewhere(key, level).next().is_some()
+}
+
+/// The error for an unknown key of this level, with the place at which it is known, or the nearest key.
+pub(super) fn unknown_key(key: &str, level: Level) -> Diagnostic {
     let shown = shown_line(key, 80);
     let message = format!("unknown key `{shown}` in {}", level.name());
     let diagnostic = Diagnostic::error(Code::ConfigUnknownKey, message);
-    if findings.is_full() {
-        return findings.add_key(cursor, diagnostic);
-    }
-    let elsewhere: Vec<&str> = LEVELS
-        .into_iter()
-        .filter(|other| *other != level && other.keys().contains(&key))
-        .map(Level::name)
-        .collect();
+    let elsewhere: Vec<&str> = elsewhere(key, level).collect();
     let help = if !elsewhere.is_empty() {
         format!("`{shown}` belongs in {}", elsewhere.join(" or "))
     } else if let Some(near) = nearest(key, level) {
@@ -319,19 +343,14 @@ pub(super) fn unknown(findings: &mut Findings<'_>, cursor: &Cursor<'_>, key: &st
     } else {
         format!("known here: {}", level.keys().join(", "))
     };
-    findings.add_key(cursor, diagnostic.help(help));
+    diagnostic.help(help)
 }
 
-/// Reports a key of an `mcpServers` file: a key of another client is a warning, a key that is similar to
+/// Reports a key of an entry of `mcpServers`: a key of another client is a warning, a key that is similar to
 /// a known one is an error.
-pub(super) fn unknown_or_foreign(
-    findings: &mut Findings<'_>,
-    cursor: &Cursor<'_>,
-    key: &str,
-    level: Level,
-) {
-    if !FOREIGN.contains(&key) && nearest(key, level).is_some() {
-        return unknown(findings, cursor, key, level);
+pub(super) fn unknown_or_foreign(findings: &mut Findings<'_>, cursor: &Cursor<'_>, key: &str) {
+    if !FOREIGN.contains(&key) && nearest(key, Level::Source).is_some() {
+        return unknown(findings, cursor, key, Level::Source);
     }
     let shown = shown_line(key, 80);
     let message = format!("`{shown}` has no meaning here and is ignored");

@@ -1,5 +1,5 @@
-//! The keys that say how the server of a source is reached, and the rules between them: `command`, `url` and
-//! its names in files of other clients, `backend` and `type`.
+//! The keys that say how the server of a source is reached, and the rules between them: `command`, `url`,
+//! `backend` and `type`.
 
 use super::findings::{Cursor, Findings};
 use super::source::Form;
@@ -8,14 +8,11 @@ use super::{fields, http_endpoint};
 use crate::codes::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
 
-/// The keys of a URL in an entry of `mcpServers`; the first one that the entry has counts, as in Gemini CLI.
-pub(super) const URL_KEYS: [&str; 3] = ["httpUrl", "url", "serverUrl"];
-
 /// The key that names the server.
 pub(super) enum Kind<'a> {
     /// `command`.
     Process(Cursor<'a>),
-    /// `url`, or that of another client.
+    /// `url`.
     Http(Cursor<'a>),
 }
 
@@ -26,10 +23,7 @@ pub(super) fn read<'a>(
     form: Form,
 ) -> Option<Kind<'a>> {
     let command = cursor.get("command");
-    let url = match form {
-        Form::Entry if command.is_none() => first_url_key(cursor).and_then(|key| cursor.get(key)),
-        _ => cursor.get("url"),
-    };
+    let url = cursor.get("url");
     let wrong = |findings: &mut Findings<'_>, at: &Cursor<'_>, message: &str| {
         findings.add(at, Diagnostic::error(Code::ConfigSourceKind, message));
         None::<Kind<'a>>
@@ -99,29 +93,6 @@ pub(super) fn is_unused(value: &Cursor<'_>, form: Form) -> bool {
         _ => false,
     };
     form == Form::Entry && is_empty
-}
-
-/// Whether it is a URL of an entry without `command`; there is a warning if it does not count. Beside `command`,
-/// the keys of other clients have no meaning.
-pub(super) fn is_url_of_entry(
-    findings: &mut Findings<'_>,
-    value: &Cursor<'_>,
-    key: &str,
-    source: &Cursor<'_>,
-    form: Form,
-) -> bool {
-    if form == Form::Tree || !URL_KEYS.contains(&key) || source.get("command").is_some() {
-        return false;
-    }
-    if let Some(first) = first_url_key(source).filter(|first| *first != key) {
-        let message = format!("`{key}` is ignored: `{first}` is the URL");
-        findings.add_key(value, Diagnostic::warning(Code::KeyIgnored, message));
-    }
-    true
-}
-
-fn first_url_key(source: &Cursor<'_>) -> Option<&'static str> {
-    URL_KEYS.into_iter().find(|key| source.get(key).is_some())
 }
 
 /// The backend that `backend` or `type` names, in the terms of this config, and its place.

@@ -18,6 +18,7 @@ use crate::trust::{Exposure, TrustLevel};
 
 mod access;
 pub mod client_file;
+mod clients;
 mod command;
 mod compiled;
 pub(crate) mod confidential;
@@ -87,6 +88,9 @@ pub struct Config {
     /// The number of people who must have accepted a tool, or `verify` refuses its lock; 0 for none. Changes no catalog and
     /// no digest.
     pub audits_required: u8,
+    /// Whether arguments that do not match the schema of their tool are converted, unless a source or a tool says
+    /// otherwise. Changes no lock.
+    pub coerce: bool,
     /// The reaction of a running broker to drift of class `text`, unless a source sets its own; see
     /// [`Config::text_drift`].
     pub on_text_drift: Option<TextDrift>,
@@ -134,6 +138,12 @@ pub struct Parsed {
 struct Document {
     value: Value,
     text: String,
+    /// The client that wrote the file, if it is known.
+    client: Option<client_file::Client>,
+    /// Whether the servers in the text are not those of a config.
+    is_converted: bool,
+    /// JSON pointers of the document, and those of the same values in the file.
+    renamed: Vec<(String, String)>,
     /// The key of the entries of a client file.
     servers_key: &'static str,
     /// The names of its entries in file order, which is the order of the tree.
@@ -174,6 +184,12 @@ pub struct Source {
     pub item_aliases: BTreeMap<String, String>,
     /// Texts and settings that replace the server's, by upstream tool name.
     pub overrides: BTreeMap<String, ToolOverride>,
+    /// Settings of every tool, from `"*"` in `tool_overrides`; see [`Source::output_limit`] and [`Source::coerces`].
+    pub of_every_tool: ToolOverride,
+    /// Maximum number of characters of a reply of its tools.
+    pub max_output_chars: Option<usize>,
+    /// Whether arguments that do not match the schema of a tool are converted; `None` takes the config's setting.
+    pub coerce: Option<bool>,
     /// Whether a plain start waits for it and refuses if it differs from the lock; see
     /// [`Config::start_rule`].
     pub required: bool,
@@ -280,6 +296,8 @@ pub struct ToolOverride {
     pub max_timeout: Option<Duration>,
     /// Maximum number of characters (Unicode scalar values) of a reply; a longer one is cut.
     pub max_output_chars: Option<usize>,
+    /// Whether arguments that do not match the schema are converted.
+    pub coerce: Option<bool>,
     /// The form of results.
     pub render_mode: RenderMode,
     /// Whether the tool is served although a schema of it is not valid.
@@ -389,6 +407,8 @@ pub struct Limits {
     pub memory_bytes: usize,
     /// Bytes of a whole tool list, all pages. Default 32 MiB.
     pub listing_bytes: usize,
+    /// Characters of a result for a model, if the config sets none for its tool. Default 100 000.
+    pub result_chars: usize,
 }
 
 impl Config {
@@ -396,7 +416,17 @@ impl Config {
     ///
     /// An error contains every problem of the file, including warnings, in file order.
     pub fn parse(file: &str, bytes: &[u8]) -> Result<Parsed, Vec<Diagnostic>> {
-        top::parse(file, bytes)
+        top::parse(file, bytes, None)
+    }
+
+    /// Reads a config, or the file of a client, that a person named. Unlike [`Config::parse`], the name of the file
+    /// says which client wrote it, and a `command` that `exists` does not know as a program or file is a command line.
+    pub fn parse_file(
+        file: &str,
+        bytes: &[u8],
+        exists: &dyn Fn(&str) -> bool,
+    ) -> Result<Parsed, Vec<Diagnostic>> {
+        top::parse(file, bytes, Some(exists))
     }
 }
 
@@ -440,6 +470,7 @@ impl Default for Limits {
             line_bytes: 16 << 20,
             memory_bytes: 512 << 20,
             listing_bytes: 32 << 20,
+            result_chars: 100_000,
         }
     }
 }

@@ -16,7 +16,8 @@ use crate::diagnostic::Diagnostic;
 use crate::path::NodePath;
 use crate::text::shown_line;
 
-const MAX_OUTPUT_CHARS: RangeInclusive<u64> = 500..=10_000_000;
+/// The values of a limit of results.
+pub(super) const MAX_OUTPUT_CHARS: RangeInclusive<u64> = 500..=10_000_000;
 const RENDER_MODES: [(&str, RenderMode); 3] = [
     ("json", RenderMode::Json),
     ("text", RenderMode::Text),
@@ -65,17 +66,47 @@ pub(super) fn aliases(
     out
 }
 
-/// Overrides by upstream tool name.
+/// The name that stands for every tool of a source.
+pub(super) const EVERY_TOOL: &str = "*";
+/// The keys that it may have: the others replace texts of one tool, or are keys of the source.
+const KEYS_OF_EVERY_TOOL: [&str; 2] = ["max_output_chars", "coerce"];
+
+/// Overrides by upstream tool name, and the one of every tool.
 pub(super) fn read(
     findings: &mut Findings<'_>,
     cursor: &Cursor<'_>,
-) -> BTreeMap<String, ToolOverride> {
-    let mut out = BTreeMap::new();
+) -> (BTreeMap<String, ToolOverride>, ToolOverride) {
+    let (mut out, mut of_every_tool) = (BTreeMap::new(), ToolOverride::default());
     for member in fields::object(findings, cursor, "an object of overrides").unwrap_or_default() {
         let value = cursor.member(member);
-        out.insert(member.key.clone(), one(findings, &value));
+        if member.key == EVERY_TOOL {
+            check_every_tool(findings, &value);
+            of_every_tool = one(findings, &value);
+        } else {
+            out.insert(member.key.clone(), one(findings, &value));
+        }
     }
-    out
+    (out, of_every_tool)
+}
+
+/// Refuses keys that only single tools can have.
+fn check_every_tool(findings: &mut Findings<'_>, cursor: &Cursor<'_>) {
+    let Data::Object(members) = &cursor.value.data else {
+        return;
+    };
+    for member in members {
+        if KEYS_OF_EVERY_TOOL.contains(&member.key.as_str())
+            || !Level::Override.keys().contains(&member.key.as_str())
+        {
+            continue;
+        }
+        let message = format!("`{}` cannot be set for `{EVERY_TOOL}`", member.key);
+        let diagnostic = Diagnostic::error(Code::ConfigUnknownKey, message);
+        findings.add(
+            &cursor.member(member),
+            diagnostic.help("set it for single tools; `timeout`, `max_timeout` and `schema` are also keys of the source"),
+        );
+    }
 }
 
 fn one(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> ToolOverride {
@@ -102,6 +133,7 @@ fn one(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> ToolOverride {
             "max_output_chars" => {
                 out.max_output_chars = fields::integer(findings, &value, MAX_OUTPUT_CHARS);
             }
+            "coerce" => out.coerce = fields::boolean(findings, &value),
             "render_mode" => out.render_mode = render_mode(findings, &value),
             "annotations" => out.annotations = annotations(findings, &value),
             "schema" => out.schema = source::schema_policy(findings, &value),

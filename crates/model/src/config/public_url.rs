@@ -20,6 +20,14 @@ impl PublicUrl {
         &self.text
     }
 
+    /// Returns the path under which the routes of the broker begin: the path of the URL without `/mcp` and a slash at
+    /// its end. Empty at the root of a host.
+    pub fn base_path(&self) -> &str {
+        let path = self.url.path();
+        let path = path.trim_end_matches('/');
+        path.strip_suffix("/mcp").unwrap_or(path)
+    }
+
     /// The normalised URL.
     pub const fn url(&self) -> &HttpUrl {
         &self.url

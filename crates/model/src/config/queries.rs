@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::client_file::{Client, written_pointer};
 use super::template::Template;
 use super::{
     Backend, Config, Endpoint, HttpEndpoint, Node, ProcessEndpoint, Source, StartDefaults,
@@ -39,6 +40,16 @@ impl Config {
             Some(above) if absolute.ends_with(vscode::FOLDER) => above.to_owned(),
             _ => folder.to_owned(),
         }
+    }
+
+    /// The client that wrote the file, if the file or its name says so.
+    pub fn client(&self) -> Option<Client> {
+        self.document.client
+    }
+
+    /// Whether the file has `mcpServers`, or what a client has in its place, and no `tree`.
+    pub fn is_client_file(&self) -> bool {
+        self.document.value.get("tree").is_none()
     }
 
     /// Every node, parents before children, in the config's order.
@@ -119,6 +130,11 @@ impl Config {
     #[must_use]
     pub fn place(&self, mut diagnostic: Diagnostic) -> Diagnostic {
         diagnostic.file = Some(self.file.clone());
+        if let Some(pointer) = &mut diagnostic.pointer
+            && let Some(written) = written_pointer(&self.document.renamed, pointer)
+        {
+            *pointer = written;
+        }
         if let (None, Some(pointer)) = (diagnostic.position, &diagnostic.pointer) {
             diagnostic.position = position_of_pointer(&self.document.text, pointer);
         }

@@ -57,9 +57,7 @@ pub(super) fn read(
     let mut process = ProcessEndpoint::blank();
     for member in members {
         let value = cursor.member(member);
-        if !kind::is_url_of_entry(findings, &value, &member.key, cursor, form)
-            && !process_key(findings, &value, &member.key, &mut process)
-        {
+        if !process_key(findings, &value, &member.key, &mut process) {
             key(findings, &value, &member.key, &mut source, form);
         }
     }
@@ -120,6 +118,27 @@ pub(super) fn read(
     Some(source)
 }
 
+impl Source {
+    /// The maximum characters of a reply of a tool, if the config sets one: the nearest of the tool's, that of `"*"` and
+    /// the source's.
+    pub fn output_limit(&self, tool: &str) -> Option<usize> {
+        let own = self
+            .overrides
+            .get(tool)
+            .and_then(|own| own.max_output_chars);
+        own.or(self.of_every_tool.max_output_chars)
+            .or(self.max_output_chars)
+    }
+
+    /// Whether arguments of a tool that do not match its schema are converted: by the nearest setting of the tool, `"*"`,
+    /// the source and the config.
+    pub fn coerces(&self, tool: &str, of_config: bool) -> bool {
+        let own = self.overrides.get(tool).and_then(|own| own.coerce);
+        let nearest = own.or(self.of_every_tool.coerce).or(self.coerce);
+        nearest.unwrap_or(of_config)
+    }
+}
+
 /// Reads a key of the process; false for any other key.
 fn process_key(
     findings: &mut Findings<'_>,
@@ -160,6 +179,9 @@ fn blank(path: &NodePath, cursor: &Cursor<'_>, types: bool) -> Source {
         aliases: Default::default(),
         item_aliases: Default::default(),
         overrides: Default::default(),
+        of_every_tool: Default::default(),
+        max_output_chars: None,
+        coerce: None,
         required: true,
         startup_timeout: Duration::from_secs(120),
         relist_interval: Some(Duration::from_secs(300)),
@@ -201,7 +223,7 @@ fn key(
             fields::string(findings, value);
         }
         "auth" if form == Form::Entry && !http_endpoint::is_own_auth(value) => {
-            keys::unknown_or_foreign(findings, value, key, Level::Source);
+            keys::unknown_or_foreign(findings, value, key);
         }
         // The reader of the endpoint checks them.
         key if http_endpoint::KEYS.contains(&key) => {}
@@ -213,7 +235,13 @@ fn key(
             items::aliases(findings, value, &kinds, source);
         }
         "path_aliases" => source.aliases = overrides::aliases(findings, value),
-        "tool_overrides" => source.overrides = overrides::read(findings, value),
+        "tool_overrides" => {
+            (source.overrides, source.of_every_tool) = overrides::read(findings, value);
+        }
+        "max_output_chars" => {
+            source.max_output_chars = fields::integer(findings, value, overrides::MAX_OUTPUT_CHARS);
+        }
+        "coerce" => source.coerce = fields::boolean(findings, value),
         "volatile" => source.volatile = lists::volatile(findings, value),
         "required" => set(fields::boolean(findings, value), &mut source.required),
         "types" => set(fields::boolean(findings, value), &mut source.types),
@@ -262,7 +290,7 @@ fn key(
         "start_wait" => source.start_wait = start_wait(findings, value),
         "trust" => source.trust = trust::level(findings, value, form),
         unknown if form == Form::Entry => {
-            keys::unknown_or_foreign(findings, value, unknown, Level::Source);
+            keys::unknown_or_foreign(findings, value, unknown);
         }
         unknown => keys::unknown(findings, value, unknown, Level::Source),
     }

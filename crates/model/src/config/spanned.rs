@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::json::{number_value, string_value};
 
 /// A JSON value and the byte offset at which it begins.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Spanned {
     /// The byte offset.
     pub at: usize,
@@ -16,6 +16,7 @@ pub struct Spanned {
 }
 
 /// The content of a [`Spanned`]. `Debug` shows only its type, since it may contain secrets.
+#[derive(Clone)]
 pub enum Data {
     /// `null`.
     Null,
@@ -32,7 +33,7 @@ pub enum Data {
 }
 
 /// One member of an object. A duplicate key gives two members.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Member {
     /// The byte offset of the key.
     pub at: usize,

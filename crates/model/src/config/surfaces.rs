@@ -1,19 +1,24 @@
-//! The section `surfaces`: the ways in that can be turned off.
+//! The section `surfaces`: the ways in that can be turned on and off.
 
 use super::fields;
 use super::findings::{Cursor, Findings};
 use super::keys::{self, Level};
 
-/// The ways in that can be turned off.
+/// The ways in that can be turned on and off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Surfaces {
     /// `/v1/mcp` and `/v1/ws/mcp` for simple MCP clients, and the discovery document.
     pub v1: bool,
+    /// `/sse` for clients of the transport of MCP 2024-11-05.
+    pub sse: bool,
 }
 
 impl Default for Surfaces {
     fn default() -> Self {
-        Self { v1: true }
+        Self {
+            v1: true,
+            sse: false,
+        }
     }
 }
 
@@ -23,6 +28,7 @@ pub(super) fn read(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Surfaces
         let value = cursor.member(member);
         match member.key.as_str() {
             "v1" => out.v1 = fields::boolean(findings, &value).unwrap_or(out.v1),
+            "sse" => out.sse = fields::boolean(findings, &value).unwrap_or(out.sse),
             unknown => keys::unknown(findings, &value, unknown, Level::Surfaces),
         }
     }

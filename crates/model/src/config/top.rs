@@ -3,13 +3,15 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use super::clients::Rules;
 use super::findings::{Cursor, Findings, MAX_REPORTED};
 use super::keys::{self, Level};
 use super::reader;
 use super::spanned::{Data, Member, Spanned};
 use super::{
-    Config, Document, Identities, Limits, Mcp, Node, Parsed, Search, Surfaces, access, fields,
-    identities, lists, mcp, public_url, search, servers, source, surfaces, tree, trust, vscode,
+    Config, Document, Identities, Limits, Mcp, Node, Parsed, Search, Surfaces, access, clients,
+    fields, identities, lists, mcp, public_url, search, servers, source, surfaces, tree, trust,
+    vscode,
 };
 use crate::codes::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
@@ -22,10 +24,17 @@ const AUDITORS: RangeInclusive<u64> = 1..=10;
 const LIMIT_BYTES: RangeInclusive<u64> = 1024..=1 << 30;
 /// A quarter of the smallest budget covers the largest request under the default limits.
 const MEMORY_BYTES: RangeInclusive<u64> = 16 << 20..=1 << 40;
+/// Which command reads which file.
+const READERS: &str = "`--config` reads a config, and JSON files of MCP clients with `mcpServers`, `servers`, `context_servers` or `mcp`; `broker-gen import` converts these, and TOML and YAML files";
 const EXPECTED: &str = "expected an object with `tree` or `mcpServers`";
 
-pub(super) fn parse(file: &str, bytes: &[u8]) -> Result<Parsed, Vec<Diagnostic>> {
-    let alone = |refusal: reader::Refusal| vec![refusal.in_file(file)];
+/// Parses a file. `exists` says whether a program or file exists, if a person named the file.
+pub(super) fn parse(
+    file: &str,
+    bytes: &[u8],
+    exists: Option<&dyn Fn(&str) -> bool>,
+) -> Result<Parsed, Vec<Diagnostic>> {
+    let alone = |refusal: reader::Refusal| vec![with_command(*refusal, file).in_file(file)];
     let text = reader::text_of(bytes).map_err(alone)?;
     let bare = vscode::without_comments(text);
     let mut findings = Findings::new(file, text);
@@ -34,15 +43,39 @@ pub(super) fn parse(file: &str, bytes: &[u8]) -> Result<Parsed, Vec<Diagnostic>>
         Ok(spanned) => spanned,
         Err(refusal) => return Err(alone(refusal)),
     };
-    let servers = match is_file_of_vscode(&spanned) {
-        true => vscode::SERVERS,
-        false => servers::KEY,
+    let rules = match exists {
+        Some(exists) => Rules {
+            client: clients::recognise(Some(file), &spanned),
+            is_named: false,
+            exists,
+        },
+        None => Rules::of_content(&spanned),
     };
+    let servers_of = |root: &Spanned| {
+        let key = clients::servers_key(root, rules.client)?;
+        Some(root.get(key)?.to_value())
+    };
+    let before = servers_of(&spanned);
+    let converted = clients::convert(&mut spanned, rules);
+    let is_converted = converted.key.is_some() && servers_of(&spanned) != before;
+    for (at, problem) in converted.problems {
+        findings.push_written(at, problem);
+    }
+    for note in converted.notes {
+        findings.push_written(note.at, note.into_warning());
+    }
+    let servers = converted.key.unwrap_or(servers::KEY);
     vscode::check(&mut findings, &Cursor::root(&spanned), servers);
     vscode::rewrite(&mut spanned, servers);
-    let config = top(&mut findings, &Cursor::root(&spanned), file, strict);
+    let root = Cursor::root(&spanned);
+    let mut config = top(&mut findings, &root, file, strict, converted.key);
+    if let Some(config) = &mut config {
+        config.document.client = rules.client;
+        config.document.is_converted = is_converted || servers != servers::KEY;
+        config.document.renamed.clone_from(&converted.renamed);
+    }
     let refused = findings.refused();
-    let mut reported = findings.finish();
+    let mut reported = findings.finish_renamed(&converted.renamed);
     let unknown = config.as_ref().map(unknown_groups).unwrap_or_default();
     let refused = refused || !unknown.is_empty();
     reported.extend(unknown);
@@ -55,13 +88,33 @@ pub(super) fn parse(file: &str, bytes: &[u8]) -> Result<Parsed, Vec<Diagnostic>>
     }
 }
 
-fn top(findings: &mut Findings<'_>, cursor: &Cursor<'_>, file: &str, text: &str) -> Option<Config> {
+/// The refusal of a file that is not JSON, with the command that reads it.
+fn with_command(refusal: Diagnostic, file: &str) -> Diagnostic {
+    let extension = file.rsplit_once('.').map_or("", |(_, extension)| extension);
+    let is_other = ["toml", "yaml", "yml"]
+        .iter()
+        .any(|one| extension.eq_ignore_ascii_case(one));
+    match refusal.code == Code::ConfigSyntax && is_other {
+        true => refusal
+            .help("a config is JSON; `broker-gen import FILE` converts TOML and YAML of a client"),
+        false => refusal,
+    }
+}
+
+fn top(
+    findings: &mut Findings<'_>,
+    cursor: &Cursor<'_>,
+    file: &str,
+    text: &str,
+    servers_key: Option<&'static str>,
+) -> Option<Config> {
     let Data::Object(members) = &cursor.value.data else {
         let message = format!("{EXPECTED}, got {}", cursor.value.type_name());
         findings.add(cursor, Diagnostic::error(Code::ConfigShape, message));
         return None;
     };
-    let shape = shape(findings, cursor, members);
+    check_shape(findings, cursor, members, servers_key);
+    let servers_key = servers_key.unwrap_or(servers::KEY);
     // `types` is the default of every source, so it is read first, wherever it is in the file.
     let types = match cursor.get("types").map(|value| &value.value.data) {
         Some(Data::Bool(types)) => *types,
@@ -74,6 +127,7 @@ fn top(findings: &mut Findings<'_>, cursor: &Cursor<'_>, file: &str, text: &str)
         limits: Limits::default(),
         types,
         audits_required: 0,
+        coerce: false,
         on_text_drift: None,
         on_unreachable: None,
         on_drift: None,
@@ -93,14 +147,14 @@ fn top(findings: &mut Findings<'_>, cursor: &Cursor<'_>, file: &str, text: &str)
     for member in members {
         let value = cursor.member(member);
         match member.key.as_str() {
+            key if key == servers_key => {
+                config.root = servers::read(findings, &value, types, &mut config.disabled);
+            }
             "$schema" => {
                 fields::string(findings, &value);
             }
             "tree" => {
                 config.root = tree::read(findings, &value, types, &mut config.disabled);
-            }
-            servers::KEY => {
-                config.root = servers::read(findings, &value, types, &mut config.disabled);
             }
             "types" => {
                 fields::boolean(findings, &value);
@@ -113,6 +167,7 @@ fn top(findings: &mut Findings<'_>, cursor: &Cursor<'_>, file: &str, text: &str)
             "audits_required" => {
                 config.audits_required = audits_required(findings, &value).unwrap_or_default();
             }
+            "coerce" => config.coerce = fields::boolean(findings, &value).unwrap_or_default(),
             "on_text_drift" => config.on_text_drift = source::text_drift(findings, &value),
             "on_unreachable" => config.on_unreachable = source::unreachable(findings, &value),
             "on_drift" => config.on_drift = source::start_drift(findings, &value),
@@ -127,27 +182,18 @@ fn top(findings: &mut Findings<'_>, cursor: &Cursor<'_>, file: &str, text: &str)
                 config.trusted_proxies = lists::trusted_proxies(findings, &value);
             }
             "trust" => sensitive = Some(trust::sensitive(findings, &value)),
-            vscode::SERVERS if shape == Shape::VsCode => {
-                config.root = servers::read(findings, &value, types, &mut config.disabled);
-            }
-            // The questions to its user; a use of one is refused where it is.
-            "inputs" if shape == Shape::VsCode => {}
-            unknown if matches!(shape, Shape::Servers | Shape::VsCode) => {
-                keys::unknown_or_foreign(findings, &value, unknown, Level::Top);
-            }
             unknown => keys::unknown(findings, &value, unknown, Level::Top),
         }
     }
     if let Some(sensitive) = sensitive {
         set_sensitive(&mut config.root, &Arc::new(sensitive));
     }
-    let servers_key = match shape {
-        Shape::VsCode => vscode::SERVERS,
-        _ => servers::KEY,
-    };
     config.document = Document {
         value: cursor.value.to_value(),
         text: text.to_owned(),
+        client: None,
+        is_converted: false,
+        renamed: Vec::new(),
         servers_key,
         servers: server_names(members, servers_key),
     };
@@ -176,15 +222,6 @@ fn set_sensitive(node: &mut Node, sensitive: &Arc<SensitiveNames>) {
     }
 }
 
-fn is_file_of_vscode(root: &Spanned) -> bool {
-    match &root.data {
-        Data::Object(members) => {
-            vscode::is_file_of_vscode(|key| members.iter().any(|member| member.key == key))
-        }
-        _ => false,
-    }
-}
-
 fn server_names(members: &[Member], key: &str) -> Vec<String> {
     members
         .iter()
@@ -198,34 +235,26 @@ fn server_names(members: &[Member], key: &str) -> Vec<String> {
         .collect()
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shape {
-    Tree,
-    Servers,
-    /// `servers`, a file of VS Code.
-    VsCode,
-    Unclear,
-}
-
-fn shape(findings: &mut Findings<'_>, cursor: &Cursor<'_>, members: &[Member]) -> Shape {
+/// Refuses a file that has not exactly one of `tree` and the servers of a client.
+fn check_shape(
+    findings: &mut Findings<'_>,
+    cursor: &Cursor<'_>,
+    members: &[Member],
+    servers_key: Option<&str>,
+) {
     let has = |key: &str| members.iter().any(|member| member.key == key);
-    match (has("tree"), has("mcpServers")) {
-        (true, false) => Shape::Tree,
-        (false, true) => Shape::Servers,
+    match (has("tree"), has(servers::KEY) || servers_key.is_some()) {
+        (true, false) | (false, true) => {}
         (true, true) => {
             let message = "the config has both `tree` and `mcpServers`; give exactly one";
-            if let Some(at) = cursor.get("mcpServers") {
+            if let Some(at) = cursor.get(servers::KEY) {
                 findings.add_key(&at, Diagnostic::error(Code::ConfigShape, message));
             }
-            Shape::Unclear
         }
         (false, false) => {
-            if has(vscode::SERVERS) {
-                return Shape::VsCode;
-            }
             let message = format!("the config has neither `tree` nor `mcpServers`; {EXPECTED}");
-            findings.add(cursor, Diagnostic::error(Code::ConfigShape, message));
-            Shape::Unclear
+            let diagnostic = Diagnostic::error(Code::ConfigShape, message);
+            findings.add(cursor, diagnostic.help(READERS));
         }
     }
 }
@@ -254,6 +283,7 @@ fn limits(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Limits {
             "body_bytes" => (&mut out.body_bytes, LIMIT_BYTES),
             "line_bytes" => (&mut out.line_bytes, LIMIT_BYTES),
             "listing_bytes" => (&mut out.listing_bytes, LIMIT_BYTES),
+            "result_chars" => (&mut out.result_chars, super::overrides::MAX_OUTPUT_CHARS),
             "memory_bytes" => (&mut out.memory_bytes, MEMORY_BYTES),
             unknown => {
                 keys::unknown(findings, &value, unknown, Level::Limits);

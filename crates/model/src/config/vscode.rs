@@ -1,7 +1,8 @@
 //! A client file of VS Code (`.vscode/mcp.json`): an object with `servers`. Comments and trailing commas are
-//! read in these files only. Its variables, which other editors have in `mcpServers` as well, are rewritten to
+//! read in these files and those of other clients that accept them. Its variables, which other editors have in `mcpServers` as well, are rewritten to
 //! those of a config.
 
+use super::clients::{self, EQUAL, KINDS};
 use super::findings::{Cursor, Findings};
 use super::source::variable_for;
 use super::spanned::{Data, Member, Spanned};
@@ -16,42 +17,25 @@ pub const WORKSPACE_FOLDER: &str = "workspaceFolder";
 /// The folder in which VS Code looks for its files.
 pub(super) const FOLDER: &str = ".vscode";
 
-/// Variables of VS Code that have an equal here.
-const EQUAL: [(&str, &str); 4] = [
-    ("workspaceFolder", "${workspaceFolder}"),
-    ("userHome", "${HOME}"),
-    ("pathSeparator", "/"),
-    ("/", "/"),
-];
-/// Kinds of variables whose values only an editor has, before a colon.
-const OF_EDITOR: [&str; 4] = [
-    "command",
-    "config",
-    "extensionInstallFolder",
-    "workspaceFolder",
-];
 /// The keys of an entry whose strings have variables.
-const WITH_VARIABLES: [&str; 8] = [
-    "command",
-    "args",
-    "env",
-    "cwd",
-    "url",
-    "httpUrl",
-    "serverUrl",
-    "headers",
-];
+const WITH_VARIABLES: [&str; 6] = ["command", "args", "env", "cwd", "url", "headers"];
 
-/// The text without comments and trailing commas, if it is a file of VS Code. Spaces replace them, so that
-/// every other byte keeps its offset.
+/// The text without comments and trailing commas, if it is a file of a client that accepts them. Spaces replace
+/// them, so that every other byte keeps its offset.
 pub(super) fn without_comments(text: &str) -> Option<String> {
     // Most configs are not such a file; they are not copied.
-    if !text.contains("\"servers\"") {
+    let names = [
+        "\"servers\"",
+        "\"mcpServers\"",
+        "\"context_servers\"",
+        "\"mcp\"",
+    ];
+    if !names.iter().any(|name| text.contains(name)) {
         return None;
     }
     let bare = blank(text);
-    let keys = top_keys(&bare);
-    is_file_of_vscode(|key| keys.contains(&key)).then_some(bare)
+    let is_client = clients::allows_comments(&top_keys(&bare));
+    is_client.then_some(bare)
 }
 
 /// Whether an object with these keys is a file of VS Code.
@@ -191,7 +175,7 @@ fn replacement(inner: &str) -> Result<Option<String>, Box<Diagnostic>> {
         Some((_, default)) if default.starts_with('-') => Ok(None),
         Some(("env", name)) => Ok(Some(format!("${{{name}}}"))),
         Some(("input", name)) => refused("is a question of an editor to its user", name),
-        Some((kind, name)) if OF_EDITOR.contains(&kind) => {
+        Some((kind, name)) if KINDS.contains(&kind) => {
             refused("is a value that only an editor has", name)
         }
         // The reader of variables refuses it.

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::access::{Access, Hints};
 use super::identities::Identities;
+use super::limits::Limits;
 use super::start::{AuditsRequired, SchemaPolicy, StartDrift, TextDrift, Unreachable};
 use super::surfaces::{Mcp, Surfaces};
 
@@ -29,6 +30,9 @@ pub(super) struct TreeConfig {
     tree: Tree,
     /// Whether Rust types are generated, unless a source says otherwise. Default: true.
     types: Option<bool>,
+    /// Whether arguments that do not match the schema of their tool are converted: texts to numbers and booleans, null to
+    /// absence. Default: false.
+    coerce: Option<bool>,
     /// Whether `broker-gen verify` refuses a lock with tools that have no audit, or the number of people who must have
     /// accepted each tool; true is 1. Default: false.
     audits_required: Option<AuditsRequired>,
@@ -207,7 +211,8 @@ struct Source {
     /// it matches (`verified`), or those that it admits without sensitive names (`untrusted`). Default: `trusted`
     /// for a `command`, `untrusted` for a `url`.
     trust: Option<TrustLevel>,
-    /// Texts and settings that replace the server's, by upstream tool name.
+    /// Texts and settings that replace the server's, by upstream tool name; `"*"` sets `max_output_chars` and `coerce`
+    /// of every tool.
     tool_overrides: Option<BTreeMap<String, ToolOverride>>,
     /// Whether a plain start waits for the source and refuses if it differs from the lock. Default: true.
     required: Option<bool>,
@@ -250,6 +255,11 @@ struct Source {
     start_wait: Option<f64>,
     /// `as_is` serves tools although a schema of theirs is not valid.
     schema: Option<SchemaPolicy>,
+    /// Maximum characters of a reply of its tools; a longer result is cut. Default: `limits.result_chars` for models.
+    #[schemars(range(min = 500, max = 10_000_000))]
+    max_output_chars: Option<u64>,
+    /// Whether arguments that do not match the schema of a tool are converted. Default: the top level's.
+    coerce: Option<bool>,
     /// Whether Rust types are generated. Default: the top level's.
     types: Option<bool>,
     /// JSON pointers of tool members that differ at every start, with `*` for any token; or `/instructions`.
@@ -323,7 +333,7 @@ struct ToolOverride {
     summary: Option<String>,
     /// Replaces the tool's description.
     description: Option<String>,
-    /// Maximum characters of a reply; a longer result is cut. Default: never cut.
+    /// Maximum characters of a reply; a longer result is cut. Default: that of `"*"`, else the source's.
     #[schemars(range(min = 500, max = 10_000_000))]
     max_output_chars: Option<u64>,
     /// Maximum seconds of a call; start again when the server reports progress.
@@ -343,6 +353,8 @@ struct ToolOverride {
     hints: Option<Vec<SearchHint>>,
     /// `as_is` serves the tool although a schema of it is not valid.
     schema: Option<SchemaPolicy>,
+    /// Whether arguments that do not match the schema are converted. Default: that of `"*"`, else the source's.
+    coerce: Option<bool>,
 }
 
 #[derive(JsonSchema)]
@@ -410,24 +422,6 @@ enum Embedder {
     Bm25,
     Hf,
     OpenAi,
-}
-
-/// Bounds that protect the broker's memory.
-#[derive(JsonSchema)]
-#[serde(deny_unknown_fields)]
-struct Limits {
-    /// Bytes of a request body. Default: 4194304.
-    #[schemars(range(min = 1024, max = 1_073_741_824))]
-    body_bytes: Option<u64>,
-    /// Bytes of a line from a server. Default: 16777216.
-    #[schemars(range(min = 1024, max = 1_073_741_824))]
-    line_bytes: Option<u64>,
-    /// Bytes of a whole tool list of a server, all pages. Default: 33554432.
-    #[schemars(range(min = 1024, max = 1_073_741_824))]
-    listing_bytes: Option<u64>,
-    /// Bytes of memory for bodies, arguments and results of all callers together. Default: 536870912.
-    #[schemars(range(min = 16_777_216, max = 1_099_511_627_776_u64))]
-    memory_bytes: Option<u64>,
 }
 
 #[derive(JsonSchema)]

@@ -44,6 +44,17 @@ struct ApiKey {
     /// The time from which it is refused, in UTC.
     #[schemars(regex(pattern = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"))]
     not_after: Option<String>,
+    /// The vendor of the model of its caller, whose limits its lists of tools have; a route such as
+    /// `/mcp/direct/openai` takes precedence. Default: none.
+    client: Option<ModelVendor>,
+}
+
+#[derive(JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum ModelVendor {
+    OpenAi,
+    Gemini,
+    Anthropic,
 }
 
 #[derive(JsonSchema)]

@@ -28,6 +28,11 @@ mod identities;
     dead_code,
     reason = "the fields describe a file; nothing is read into them"
 )]
+mod limits;
+#[expect(
+    dead_code,
+    reason = "the fields describe a file; nothing is read into them"
+)]
 mod start;
 #[expect(
     dead_code,

@@ -27,12 +27,14 @@ pub(super) struct Mcp {
     session_idle: Option<f64>,
 }
 
-/// The ways in that can be turned off.
+/// The ways in that can be turned on and off.
 #[derive(JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Surfaces {
     /// Whether simple MCP clients are served at `/v1/mcp` and `/v1/ws/mcp`, with the discovery document. Default: true.
     v1: Option<bool>,
+    /// Whether clients of the transport HTTP+SSE of MCP 2024-11-05 are served at `/sse`. Default: false.
+    sse: Option<bool>,
 }
 
 #[derive(JsonSchema)]

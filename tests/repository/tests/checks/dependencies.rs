@@ -227,6 +227,7 @@ fn packages_depend_only_on_packages_below() {
             .collect::<BTreeSet<_>>()
     };
     assert_eq!(ours("broker-model"), names(&[]));
+    assert_eq!(ours("broker-client-files"), names(&["broker-model"]));
     assert_eq!(ours("broker-files"), names(&[]));
     assert_eq!(ours("broker-http-client"), names(&[]));
     assert_eq!(ours("broker-memory"), names(&[]));
@@ -305,6 +306,7 @@ fn packages_depend_only_on_packages_below() {
     library.insert("mcp-broker".to_owned());
     assert_eq!(ours("broker-binary"), library);
     // All features: only `cli` has the library of the broker.
+    library.insert("broker-client-files".to_owned());
     assert_eq!(ours("broker-gen"), library);
     for server in ["toolbox-mcp", "chaos-mcp", "harness"] {
         assert_eq!(
@@ -322,6 +324,7 @@ fn packages_depend_only_on_packages_below() {
         );
     }
     for pure in [
+        "broker-client-files",
         "broker-drift",
         "broker-memory",
         "broker-model",

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::*;
 
 mod clients;
+mod field;
 mod secrets;
 
 /// The parts of a result for people.
@@ -19,10 +20,15 @@ fn texts(imported: &Imported) -> String {
     lines.join("\n")
 }
 
+/// Converts a file on a machine on which every command is a program.
+fn convert_text(file: &str, text: &str) -> Result<Imported, Vec<Diagnostic>> {
+    convert(file, text.as_bytes(), None, &|_| true)
+}
+
 /// Converts a file, which must succeed without a trace of a secret.
 #[track_caller]
 fn imported(file: &str, text: &str) -> Imported {
-    let imported = match convert(file, text.as_bytes()) {
+    let imported = match convert_text(file, text) {
         Ok(imported) => imported,
         Err(problems) => panic!("{problems:#?}"),
     };
@@ -61,7 +67,7 @@ fn names(imported: &Imported) -> Vec<&str> {
 
 #[track_caller]
 fn refused(file: &str, text: &str) -> Vec<Diagnostic> {
-    let problems = convert(file, text.as_bytes()).expect_err("refused");
+    let problems = convert_text(file, text).expect_err("refused");
     let shown = format!("{problems:?}");
     assert!(!shown.contains("canary"), "{shown}");
     problems
@@ -272,7 +278,7 @@ fn file_that_cannot_be_imported_is_refused_at_its_place() {
         has(&shown, &[place]);
     }
     let size = vec![b' '; MAX_BYTES + 1];
-    let problems = convert("a.json", &size).expect_err("too large");
+    let problems = convert("a.json", &size, None, &|_| true).expect_err("too large");
     assert_eq!(problems[0].code, DiagnosticCode::ConfigSize);
     let deep = format!("{{\"mcpServers\": {}", "[".repeat(100));
     assert_eq!(refused("a.json", &deep)[0].code, DiagnosticCode::ConfigSize);

@@ -170,7 +170,7 @@ fn file_that_is_damaged_anywhere_shows_no_secret() {
             let mut without = text.clone();
             without.remove(at);
             for damaged in [without, text[..at].to_owned()] {
-                let shown = match convert(file, damaged.as_bytes()) {
+                let shown = match convert_text(file, &damaged) {
                     Ok(imported) => format!("{}\n{}", imported.config, texts(&imported)),
                     Err(problems) => format!("{problems:?}"),
                 };
@@ -218,12 +218,12 @@ proptest! {
             0 => ("mcp.json", json!({"mcpServers": servers}).to_string()),
             _ => ("mcp.json", json!({"servers": servers}).to_string()),
         };
-        let shown = match convert(file, text.as_bytes()) {
+        let shown = match convert_text(file, &text) {
             Ok(imported) => {
                 let again = again(&imported);
                 let config = Config::parse("c.json", imported.config.as_bytes());
                 prop_assert!(config.is_ok(), "{config:?}");
-                let second = convert("mcp.json", again.as_bytes());
+                let second = convert_text("mcp.json", &again);
                 prop_assert!(second.is_ok_and(|second| second.config == imported.config), "{again}");
                 format!("{}\n{}", imported.config, texts(&imported))
             }

@@ -10,7 +10,8 @@ pub(super) fn check(context: &Context<'_>, draft: &Draft) -> CheckResult {
     match plan::plan(&context.input.config, &draft.sources) {
         Ok(plan) => {
             type_notes::say_notes(&crate::types::types(&plan).fallbacks);
-            result.warnings = plan.warnings;
+            result.warnings = schemas::unlisted(&plan);
+            result.warnings.extend(plan.warnings);
         }
         Err(problems) => result.refused = problems,
     }

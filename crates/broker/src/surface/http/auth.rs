@@ -242,7 +242,7 @@ impl Offload for ValidationPool {
 fn identity_of(principal: Arc<Principal>, cancels_calls: bool) -> Identity {
     let groups = principal.groups.as_slice();
     let identity = match &principal.subject {
-        PrincipalSubject::Key { name } => Identity::key(name, groups),
+        PrincipalSubject::Key { name } => Identity::key(name, groups).with_vendor(principal.client),
         PrincipalSubject::Token { issuer, subject } => {
             Identity::token(issuer, subject, groups, principal.claims.clone())
         }

@@ -50,7 +50,7 @@ pub(super) fn answer(
             serde_json::to_string(&health).expect("names and numbers always serialize")
         }
         (HealthRoute::Ready, DetailLevel::StateOnly) => {
-            json!({ "ready": health.ready, "degraded": health.degraded }).to_string()
+            json!({ "ready": health.ready }).to_string()
         }
         (HealthRoute::Sources, _) => sources(view, &health, mcp_sessions),
         (HealthRoute::Alive, DetailLevel::Full) => json!({
@@ -208,7 +208,7 @@ mod tests {
         );
         assert_eq!(
             body(HealthRoute::Ready, DetailLevel::StateOnly, true),
-            (503, r#"{"degraded":true,"ready":false}"#.to_owned())
+            (503, r#"{"ready":false}"#.to_owned())
         );
         let (status, text) = body(HealthRoute::Alive, DetailLevel::Full, true);
         let answer: Value = serde_json::from_str(&text).unwrap();

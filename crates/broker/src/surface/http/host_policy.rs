@@ -104,7 +104,8 @@ impl HostPolicy {
             "https" => 443,
             _ => return false,
         };
-        origin.authority.host.is_loopback()
+        // Without a list, pages of this machine may call.
+        (self.origins.is_empty() && origin.authority.host.is_loopback())
             || (origin.authority.host == host.host
                 // A `Host` without a port matches either scheme: a proxy may terminate TLS.
                 && origin.authority.port.unwrap_or(default_port)
@@ -146,7 +147,7 @@ impl Origin {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use axum::http::HeaderValue;
+    use axum::http::{HeaderName, HeaderValue};
 
     fn check(uri: &str, headers: &[(&'static str, &str)]) -> Result<(), CallCode> {
         let policy = HostPolicy::new(
@@ -237,8 +238,7 @@ mod tests {
     fn origin_outside_the_policy_is_refused() {
         let from = |host, origin| check("/", &[("host", host), ("origin", origin)]);
         for (host, origin) in [
-            ("localhost:8100", "http://localhost:5173"),
-            ("localhost:8100", "https://127.0.0.1"),
+            ("localhost:8100", "http://localhost:8100"),
             ("10.0.0.5:8100", "http://10.0.0.5:8100"),
             ("broker.example", "https://broker.example"),
             ("broker.example:80", "http://broker.example"),
@@ -248,6 +248,9 @@ mod tests {
             assert_eq!(from(host, origin), Ok(()), "{host} {origin}");
         }
         for (host, origin) in [
+            // With a list, other ports of this machine are other origins.
+            ("localhost:8100", "http://localhost:5173"),
+            ("localhost:8100", "https://127.0.0.1"),
             ("localhost", "null"),
             ("localhost", ""),
             ("localhost", "http://evil"),
@@ -273,6 +276,19 @@ mod tests {
             ("origin", "http://localhost"),
         ];
         assert_eq!(check("/", &two), Err(CallCode::OriginForbidden));
+        let own = [
+            ("host", "localhost:8100"),
+            ("origin", "http://localhost:5173"),
+        ];
+        let own = own.map(|(name, value)| {
+            (
+                HeaderName::from_static(name),
+                HeaderValue::from_static(value),
+            )
+        });
+        let without_list = HostPolicy::default();
+        let admitted = without_list.check(&Uri::from_static("/"), &HeaderMap::from_iter(own));
+        assert!(admitted.is_ok());
     }
 
     #[test]

@@ -18,7 +18,9 @@ use super::routes::{self, Route};
 use super::websocket::{self, OtherCredentials};
 use super::{Caller, HttpSurface, body};
 use crate::contain::{CaughtPanic, contain};
-use crate::surface::mcp::http::{McpRequest, ModeRoute, ReplyBody, cors, discovery, not_allowed};
+use crate::surface::mcp::http::{
+    McpRequest, ModeRoute, ReplyBody, SseRoute, cors, discovery, not_allowed,
+};
 
 /// Handles one request of an MCP client. Dropped when the client disconnects, which cancels what belongs to
 /// the request alone.
@@ -96,6 +98,7 @@ async fn answer(
     let (route, is_websocket) = match route {
         Route::WebSocket(route) => (route, true),
         Route::Mcp(route) => (route, false),
+        Route::Sse(route) => return sse(surface, route, parts, body, (request_id, caller)).await,
         _ => return Err(Refusal::new(CallCode::RouteNotFound, routes::MESSAGE)),
     };
     if route == ModeRoute::V1 && !settings.mcp.serves_v1 {
@@ -135,6 +138,45 @@ async fn answer(
     body::check_type(&parts.headers)?;
     let bytes = body::read(body, settings.mcp.body_bytes, &caller.account).await?;
     Ok(endpoint.message(&request, bytes).await?)
+}
+
+/// Handles a request of the transport HTTP+SSE.
+async fn sse(
+    surface: &HttpSurface,
+    route: SseRoute,
+    parts: &Parts,
+    body: &mut Option<Body>,
+    (request_id, caller): (&str, &Caller),
+) -> Result<Response<ReplyBody>, Refusal> {
+    let settings = surface.settings.load_full();
+    let Some(endpoint) = surface.mcp.as_ref().filter(|_| settings.mcp.serves_sse) else {
+        let message = "the transport HTTP+SSE is turned off: set `surfaces.sse` to `true`, or let the client use `/mcp`, the transport Streamable HTTP";
+        return Err(Refusal::new(CallCode::RouteNotFound, message));
+    };
+    if parts.method == Method::OPTIONS {
+        return Ok(cors::preflight(parts, surface.auth.key_header()));
+    }
+    if parts.method != route.method() {
+        return Ok(not_allowed(route.method()));
+    }
+    let identity = surface.admit(parts, caller, &settings.callers).await?;
+    let request = McpRequest {
+        parts,
+        route: ModeRoute::Configured,
+        settings: &settings.mcp,
+        identity,
+        account: &caller.account,
+        address: caller.address,
+        request_id,
+    };
+    match route {
+        SseRoute::Stream => Ok(endpoint.open_sse(&request)),
+        SseRoute::Message => {
+            body::check_type(&parts.headers)?;
+            let bytes = body::read(body, settings.mcp.body_bytes, &caller.account).await?;
+            Ok(endpoint.sse_message(&request, bytes).await?)
+        }
+    }
 }
 
 /// A refusal of the listener as a JSON-RPC error. Its `data` is the error object of the meta API; that of a

@@ -152,7 +152,7 @@ impl HttpSurface {
                 return Err(Refusal::new(CallCode::MethodNotAllowed, message).allow(allow));
             }
             // An MCP request has its own reply.
-            Route::Unknown | Route::Mcp(_) | Route::WebSocket(_) => {
+            Route::Unknown | Route::Mcp(_) | Route::WebSocket(_) | Route::Sse(_) => {
                 let close = similar_names(parts.uri.path(), routes::paths(self.mcp.is_some()));
                 let refusal = Refusal::new(CallCode::RouteNotFound, routes::MESSAGE);
                 return Err(refusal.did_you_mean(close));
@@ -324,7 +324,7 @@ struct Caller {
 async fn handle(surface: Arc<HttpSurface>, request: Request, caller: Caller) -> Response<Body> {
     let (parts, body) = request.into_parts();
     let route = surface.routes.find(&parts).await;
-    if let Route::Mcp(_) | Route::WebSocket(_) = route {
+    if let Route::Mcp(_) | Route::WebSocket(_) | Route::Sse(_) = route {
         let request = Request::from_parts(parts, body);
         // Boxed, so that the other routes have no room for it.
         return Box::pin(mcp::handle(&surface, route, request, &caller)).await;

@@ -10,16 +10,17 @@ use axum::http::{Method, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
 use broker_model::config::McpMode;
+use broker_model::model_vendor::ModelVendor;
 use hyper::service::Service as _;
 use hyper_util::service::TowerToHyperService;
 
 use super::health::HealthRoute;
 use super::resource_metadata;
-use crate::surface::mcp::http::ModeRoute;
+use crate::surface::mcp::http::{ModeRoute, SSE_MESSAGE, SSE_STREAM, SseRoute};
 use crate::surface::meta::Listing;
 
 /// Every path, for suggestions.
-pub(super) const PATHS: [&str; 15] = [
+pub(super) const PATHS: [&str; 20] = [
     "/meta_call",
     "/meta_tree",
     "/meta_desc",
@@ -31,10 +32,15 @@ pub(super) const PATHS: [&str; 15] = [
     MCP,
     "/mcp/meta",
     "/mcp/direct",
+    "/mcp/direct/openai",
+    "/mcp/direct/gemini",
+    "/mcp/direct/anthropic",
     "/mcp/search",
     V1_MCP,
     WEBSOCKET,
     V1_WEBSOCKET,
+    SSE_STREAM,
+    SSE_MESSAGE,
 ];
 const MCP: &str = "/mcp";
 const V1_MCP: &str = "/v1/mcp";
@@ -71,6 +77,8 @@ pub(super) enum Route {
     Mcp(ModeRoute),
     /// The endpoint of MCP clients over WebSocket, with any method.
     WebSocket(ModeRoute),
+    /// The transport HTTP+SSE, with any method.
+    Sse(SseRoute),
     /// A route that allows only these methods.
     WrongMethod(&'static str),
     /// An unknown route.
@@ -95,6 +103,7 @@ impl Routes {
         let meta = |tool| post(Route::Meta(tool)).fallback(Route::WrongMethod("POST"));
         let report = |report| get(Route::Health(report)).fallback(Route::WrongMethod("GET, HEAD"));
         let mode = |mode| any(Route::Mcp(ModeRoute::Fixed(mode)));
+        let vendor = |vendor| any(Route::Mcp(ModeRoute::Vendor(vendor)));
         let mut router = Router::new()
             .route("/meta_call", meta(MetaTool::Call))
             .route("/meta_tree", meta(MetaTool::List(Listing::Tree)))
@@ -112,10 +121,15 @@ impl Routes {
                 .route(MCP, any(Route::Mcp(ModeRoute::Configured)))
                 .route("/mcp/meta", mode(McpMode::Meta))
                 .route("/mcp/direct", mode(McpMode::Direct))
+                .route("/mcp/direct/openai", vendor(ModelVendor::OpenAi))
+                .route("/mcp/direct/gemini", vendor(ModelVendor::Gemini))
+                .route("/mcp/direct/anthropic", vendor(ModelVendor::Anthropic))
                 .route("/mcp/search", mode(McpMode::Search))
                 .route(V1_MCP, any(Route::Mcp(ModeRoute::V1)))
                 .route(WEBSOCKET, any(Route::WebSocket(ModeRoute::Configured)))
-                .route(V1_WEBSOCKET, any(Route::WebSocket(ModeRoute::V1)));
+                .route(V1_WEBSOCKET, any(Route::WebSocket(ModeRoute::V1)))
+                .route(SSE_STREAM, any(Route::Sse(SseRoute::Stream)))
+                .route(SSE_MESSAGE, any(Route::Sse(SseRoute::Message)));
         }
         Self {
             router: TowerToHyperService::new(router),

@@ -3,6 +3,7 @@
 
 mod mcp;
 mod slow_reader;
+mod sse;
 
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -75,6 +76,8 @@ fn surface_with(summary: &str, secret: Option<&str>, address: &str) -> Arc<HttpS
             list_changed_exec: None,
             session_idle: Duration::from_secs(60),
             serves_v1: true,
+            serves_sse: true,
+            base_path: String::new(),
             body_bytes: 400,
         },
         callers: CallerSettings::default(),

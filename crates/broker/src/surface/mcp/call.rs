@@ -23,8 +23,8 @@ use super::result::ServerResult;
 use super::tools::{OwnTool, call_names, own_names, own_tool};
 use super::{Client, cut_note, listing_text, result, retrieve, server_error};
 use crate::core::{
-    Account, CallEvents, Charge, CoreError, FlatTool, ItemKind, Outcome, memory_error_for_request,
-    memory_error_for_result,
+    Account, CallEvents, Charge, CoreError, FlatTool, ItemKind, Outcome, ResultLimit,
+    memory_error_for_request, memory_error_for_result,
 };
 use crate::surface::ClientView;
 use crate::surface::meta::{
@@ -113,7 +113,10 @@ impl ToolCall {
             None if client.view.mode == McpMode::Meta => {
                 return Err(unknown_own_tool(client.view, &name));
             }
-            None => match client.core.find_flat(&client.identity, &name) {
+            None => match client
+                .core
+                .find_listed(&client.identity, client.view.vendor, &name)
+            {
                 Some(tool) => Tool::Flat(tool),
                 None if client.view.mode == McpMode::Direct => {
                     return Err(unknown_flat_name(&name));
@@ -266,6 +269,7 @@ impl ToolCall {
             reply: ReplyRoom {
                 around: result::MAX_ADDED_CHARS,
                 note: cut_note::MAX_NOTE_CHARS,
+                limit: ResultLimit::Default,
             },
             form: BodyForm::Mcp,
             meta: self.meta.forwarded.as_deref(),
@@ -389,7 +393,8 @@ impl ToolCall {
                 let path = self.item.as_ref().map_or("", |item| item.path);
                 asker.call_tool(path, arguments).await
             }
-            Tool::Own(OwnTool::CallTool(_)) => asker.call_named(arguments, note).await,
+            // Boxed, so that other calls do not carry its size.
+            Tool::Own(OwnTool::CallTool(_)) => Box::pin(asker.call_named(arguments, note)).await,
             Tool::Own(_) => asker.call(arguments).await,
         }
     }
@@ -404,7 +409,10 @@ impl ToolCall {
         let (length, era) = (outcome.result.len(), self.era);
         let item = self.item.as_ref();
         let form = match item {
-            _ if outcome.kind == ItemKind::Tool => ServerResult::Same,
+            _ if outcome.kind == ItemKind::Tool => match self.tool {
+                Tool::Flat(tool) if tool.lists_output => ServerResult::Promised,
+                _ => ServerResult::Same,
+            },
             None => ServerResult::AsToolResult,
             Some(item) if item.is_cacheable => ServerResult::Cacheable {
                 is_private: client.core.lists_may_differ(),

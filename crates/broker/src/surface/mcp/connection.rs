@@ -94,9 +94,14 @@ impl Connection {
         self.subscriptions.cancel();
     }
 
+    /// Reads and handles one line. Returns the lines to send at once.
+    pub(super) fn take_text(&mut self, line: &Bytes) -> Vec<Outgoing> {
+        self.take(read_client_line(line))
+    }
+
     /// Handles one line: a message or a batch. Returns the lines to send at once.
-    pub(super) fn take(&mut self, line: &Bytes) -> Vec<Outgoing> {
-        match read_client_line(line) {
+    pub(super) fn take(&mut self, line: ClientLine) -> Vec<Outgoing> {
+        match line {
             ClientLine::One(message) => {
                 let answer = self.message(message, None);
                 self.outgoing.extend(answer);

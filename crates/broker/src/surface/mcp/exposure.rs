@@ -67,6 +67,7 @@ pub(super) fn list(
                 .core
                 .direct_tools(
                     &client.identity,
+                    client.view.vendor,
                     after.as_deref(),
                     MAX_PAGE_TOOLS,
                     MAX_PAGE_BYTES,
@@ -104,7 +105,7 @@ fn search_list(client: &Client, era: Era) -> Vec<u8> {
     let own = search_tools(client, session.is_some());
     let mut list = own.iter().map(Value::to_string).collect::<Vec<_>>();
     if let Some(session) = session {
-        list.extend(session.listed(&client.core, &client.identity));
+        list.extend(session.listed(&client.core, &client.identity, client.view.vendor));
     }
     format!("[{}]", list.join(",")).into_bytes()
 }

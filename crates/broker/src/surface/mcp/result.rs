@@ -23,8 +23,8 @@ const META_REQUEST_ID: &str = "dev.mcp-broker/request_id";
 /// The value of `content` in a result without blocks.
 const NO_CONTENT: &str = "[]";
 /// The maximum characters of the broker around a result, apart from the values of its notes:
-/// `,"resultType":"complete"` and `,"_meta":{…}` with both keys.
-pub(super) const MAX_ADDED_CHARS: usize = 96;
+/// `,"resultType":"complete"`, `,"isError":true` and `,"_meta":{…}` with both keys.
+pub(super) const MAX_ADDED_CHARS: usize = 112;
 /// The value of `resultType` in results of the modern era, and the bytes that the member needs.
 const COMPLETE: &str = "\"complete\"";
 const MAX_TYPE_BYTES: usize = 32;
@@ -33,13 +33,13 @@ const MAX_OWN_BYTES: usize = 256;
 /// Members of results that the legacy era does not have.
 const MODERN_ONLY: [&str; 3] = ["resultType", "ttlMs", "cacheScope"];
 
-/// A result of a meta-tool: a text for the model, and the JSON of the meta API as structured content.
+/// A result of a meta-tool: a text for the model. There is no second copy as structured content, which some clients show
+/// in place of the text.
 pub(super) fn own(body: &[u8], text: impl FnOnce(&str) -> String, era: Era) -> Json {
     let body = String::from_utf8_lossy(body);
     object(
         [
             ("content", text_content(&text(&body))),
-            ("structuredContent", body.into_owned()),
             ("isError", "false".to_owned()),
         ],
         Vec::new(),
@@ -96,6 +96,9 @@ fn waiting_hint(error: &CoreError) -> Option<String> {
 pub(super) enum ServerResult {
     /// The same result.
     Same,
+    /// The same result of a tool whose listed schema promises structured content. One that was cut has none, so it is an
+    /// error: a client refuses every other result without structured content, and its user loses it.
+    Promised,
     /// The same result, which clients of the modern era may cache: it gets the members for this if it lacks them.
     Cacheable {
         /// Whether only the caller may use it, since other callers may not see the entry.
@@ -109,7 +112,7 @@ impl ServerResult {
     /// The maximum memory that it takes, as a multiple of the server's result.
     pub(super) const fn max_copies(self) -> usize {
         match self {
-            Self::Same | Self::Cacheable { .. } => 1,
+            Self::Same | Self::Promised | Self::Cacheable { .. } => 1,
             // As a value and as text, whose quotes are escaped.
             Self::AsToolResult => 4,
         }
@@ -142,6 +145,7 @@ pub(super) fn of_server(
         return Ok(as_tool_result(result, &said, era));
     }
 
+    let breaks_promise = form == ServerResult::Promised && outcome.cut.is_some();
     let mut out = ObjectWriter::with_capacity(result.len() + MAX_TYPE_BYTES);
     let mut has_meta = false;
     let mut has_type = false;
@@ -155,7 +159,7 @@ pub(super) fn of_server(
             if let Some(meta) = meta(value, &said, era) {
                 out.member(name, &meta);
             }
-        } else if is_scope_replaced(form, name) {
+        } else if is_scope_replaced(form, name) || (breaks_promise && name == "isError") {
             // Added below.
         } else if era == Era::Modern || is_legacy(name, value) {
             has_type |= name == "resultType";
@@ -168,6 +172,9 @@ pub(super) fn of_server(
     if outcome.cut.is_some() && outcome.kind == ItemKind::Tool && members.get("content").is_none() {
         out.member("content", NO_CONTENT);
         note_place = place(&out, NO_CONTENT);
+    }
+    if breaks_promise {
+        out.member("isError", "true");
     }
     if !has_meta
         && !said.is_empty()

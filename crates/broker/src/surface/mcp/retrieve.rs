@@ -1,12 +1,15 @@
 //! `retrieve_tools`: the tools that fit a query, with what a call of them needs.
 
+use std::borrow::Cow;
+
+use broker_model::model_vendor::ModelVendor;
 use broker_wire::write::push_string;
 use serde_json::Value;
 
 use super::Client;
 use super::session_tools::Registration;
 use super::tools::call_names;
-use crate::core::{CoreError, FoundTools};
+use crate::core::{CoreError, FoundTool, FoundTools};
 use crate::surface::meta::RetrieveBody;
 
 /// The maximum bytes of descriptions and schemas in one answer.
@@ -34,13 +37,18 @@ pub(super) async fn retrieve(
     let session = client.session_tools.as_ref().filter(|_| dynamic);
     let registration = session.map_or_else(Registration::default, |session| {
         let hits = found.tools.iter().take(client.view.top_k);
-        // A tool with the name of one of the broker's own tools is called by its path.
-        let hits = hits.filter(|hit| !client.has_own_tool(hit.tool.name));
+        // A tool with the name of one of the broker's own tools is called by its path, as is one that clients cannot list.
+        let is_listed = |hit: &&FoundTool| {
+            hit.tool.is_listable(client.view.vendor) && !client.has_own_tool(hit.tool.name)
+        };
+        let hits = hits.filter(is_listed);
         let hits: Vec<_> = hits.map(|hit| (hit.tool.name, hit.tool.path)).collect();
         session.register(&hits)
     });
     let is_registered = |name: &str| session.is_some_and(|session| session.has(name));
-    let mut out = written(&found, &registration, is_registered);
+    // The names of the list, where the hits are in it.
+    let vendor = client.view.vendor.filter(|_| session.is_some());
+    let mut out = written(&found, &registration, vendor, is_registered);
     if session.is_none() && !found.tools.is_empty() {
         out.extend_from_slice(b",\"hint\":");
         push_string(&mut out, &hint(client));
@@ -53,6 +61,7 @@ pub(super) async fn retrieve(
 fn written(
     found: &FoundTools,
     registration: &Registration,
+    vendor: Option<ModelVendor>,
     is_registered: impl Fn(&str) -> bool,
 ) -> Vec<u8> {
     let mut out = b"{\"tools\":[".to_vec();
@@ -63,7 +72,7 @@ fn written(
         } else {
             b"{\"name\":"
         });
-        push_string(&mut out, tool.name);
+        push_string(&mut out, &listed_name(vendor, tool.name));
         out.extend_from_slice(b",\"path\":");
         push_string(&mut out, tool.path);
         out.extend_from_slice(b",\"description\":");
@@ -75,9 +84,9 @@ fn written(
         out.extend_from_slice(rest.as_bytes());
     }
     out.extend_from_slice(b"],\"newly_registered\":");
-    out.extend_from_slice(names(&registration.added).as_bytes());
+    out.extend_from_slice(names(vendor, &registration.added).as_bytes());
     out.extend_from_slice(b",\"evicted\":");
-    out.extend_from_slice(names(&registration.evicted).as_bytes());
+    out.extend_from_slice(names(vendor, &registration.evicted).as_bytes());
     if found.is_weak {
         out.extend_from_slice(b",\"weak\":true");
     }
@@ -87,8 +96,13 @@ fn written(
     out
 }
 
-fn names(names: &[&str]) -> String {
-    Value::from(names).to_string()
+fn names(vendor: Option<ModelVendor>, names: &[&str]) -> String {
+    let names = names.iter().map(|name| listed_name(vendor, name));
+    Value::from_iter(names.map(Cow::into_owned)).to_string()
+}
+
+fn listed_name(vendor: Option<ModelVendor>, name: &str) -> Cow<'_, str> {
+    vendor.map_or(Cow::Borrowed(name), |vendor| vendor.tool_name(name))
 }
 
 /// How a client without registered tools calls what it found.

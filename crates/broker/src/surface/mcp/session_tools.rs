@@ -3,6 +3,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use broker_model::model_vendor::ModelVendor;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -121,10 +122,15 @@ impl SessionTools {
         self.lock().tools.iter().any(|tool| tool.name == name)
     }
 
-    /// The entries of the list that are served and exist for the caller.
-    pub(super) fn listed(&self, core: &Core, identity: &Identity) -> Vec<String> {
+    /// The entries of the list that are served and exist for the caller, within the limits of a vendor.
+    pub(super) fn listed(
+        &self,
+        core: &Core,
+        identity: &Identity,
+        vendor: Option<ModelVendor>,
+    ) -> Vec<String> {
         let names: Vec<_> = self.lock().tools.iter().map(|tool| tool.name).collect();
-        let listed = core.listed_tools(identity, names.into_iter());
+        let listed = core.listed_tools(identity, vendor, names.into_iter());
         listed.into_iter().map(|(_, entry)| entry).collect()
     }
 
@@ -149,7 +155,7 @@ impl SessionTools {
 
     fn remove_gone(&self, core: &Core, identity: &Identity) {
         let names: Vec<_> = self.lock().tools.iter().map(|tool| tool.name).collect();
-        let there = core.listed_tools(identity, names.iter().copied());
+        let there = core.listed_tools(identity, None, names.iter().copied());
         let gone = |name| !there.iter().any(|(listed, _)| *listed == name);
         let mut state = self.lock();
         let before = state.tools.len();

@@ -155,17 +155,48 @@ fn use_of(client: &Client) -> String {
         }
         McpMode::Meta => format!("{META_INSTRUCTIONS}Areas: {}", top()),
         McpMode::Search => format!("{}Areas: {}", search_instructions(client), top()),
-        McpMode::Direct => direct_instructions(&areas(&client.core, &client.identity)),
+        McpMode::Direct => {
+            let areas = areas(&client.core, &client.identity);
+            direct_instructions(&left_out_for_vendor(client), &areas)
+        }
     }
 }
 
-fn direct_instructions(areas: &str) -> String {
+/// The tools that the list leaves out because of the limits of the client's vendor; empty if there are none.
+fn left_out_for_vendor(client: &Client) -> String {
+    let Some(vendor) = client.view.vendor else {
+        return String::new();
+    };
+    let limits = client.core.vendor_limits(&client.identity, vendor);
+    let mut text = String::new();
+    if let Some(max) = limits.max_tools.filter(|max| limits.tools > *max) {
+        let all = limits.tools;
+        text.push_str(&format!(
+            "The list has the first {max} of {all} tools in the order of the tree, since the model's API takes no more. Ask the \
+             user for a smaller part of the tree if a tool is missing.\n"
+        ));
+    }
+    if !limits.refused.is_empty() {
+        let shown = limits.refused.iter().take(MAX_NAMED_WITHDRAWN);
+        let shown = shown.copied().collect::<Vec<_>>().join(" ");
+        text.push_str(&format!(
+            "Not in the list, since the model's API refuses the names of their arguments: {shown}"
+        ));
+        if let more @ 1.. = limits.refused.len().saturating_sub(MAX_NAMED_WITHDRAWN) {
+            text.push_str(&format!(" and {more} more"));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn direct_instructions(left_out: &str, areas: &str) -> String {
     format!(
         "This server gives access to the tools of several servers. The name of a tool is its place \
          in a tree, with hyphens: `area-tool` is the tool `tool` of the area `area`.\n\
          When a call fails with an error object, `message` and `hint` say what to change. Correct the \
          call and send it again; repeat it unchanged only with `\"retryable\": true`.\n\
-         At the top:{areas}"
+         {left_out}At the top:{areas}"
     )
 }
 

@@ -14,8 +14,8 @@ use super::members::{json_invalid, utf8};
 use super::reply::{chars_around, with_warnings};
 use crate::core::{
     Account, Args, CallContext, CallEvents, CallSubject, CancelMode, Charge, Core, CoreError,
-    Describe, Identity, Operation, Outcome, QueryVector, Reply, ResultForm, SMALL_BYTES,
-    SearchOptions, ToolRequest, memory_error_for_request,
+    Describe, Identity, Operation, Outcome, QueryVector, Reply, ResultForm, ResultLimit,
+    SMALL_BYTES, SearchOptions, ToolRequest, memory_error_for_request,
 };
 
 /// The caller of a request.
@@ -83,6 +83,8 @@ pub(in crate::surface) struct ReplyRoom {
     pub(in crate::surface) around: usize,
     /// Those of a note on a result that was cut.
     pub(in crate::surface) note: usize,
+    /// The limit of a result for which the config has none.
+    pub(in crate::surface) limit: ResultLimit,
 }
 
 /// The kind of listing.
@@ -104,7 +106,8 @@ impl MetaCaller<'_> {
     /// `meta_call`.
     pub(in crate::surface) async fn call(&self, body: Bytes) -> Result<Outcome, Box<CoreError>> {
         if body.len() > SMALL_BYTES {
-            return self.long_call(body).await;
+            // Boxed, so that short calls do not carry its size.
+            return Box::pin(self.long_call(body)).await;
         }
         let read = utf8(&body).and_then(CallBody::parse)?;
         let args = Args::Read {
@@ -198,6 +201,7 @@ impl MetaCaller<'_> {
                 false => ResultForm::Configured {
                     reserved_chars: chars_around(path).max(self.reply.around),
                     note_chars: self.reply.note,
+                    limit: self.reply.limit,
                 },
             },
         });

@@ -12,7 +12,9 @@ use serde_json::{Map, Value};
 
 use super::arguments::{ArgsJson, quoted_invalid, unquote, unquote_long};
 use super::caller_meta;
-use super::members::{json_invalid, meta_invalid, path_missing, path_type, unknown_field};
+use super::members::{
+    argument_outside, json_invalid, meta_invalid, path_missing, path_type, unknown_field,
+};
 use crate::core::{Account, CoreError};
 
 const ARGS: &str = "args";
@@ -142,10 +144,33 @@ impl<'a> Envelope<'a> {
         meta.transpose().map_err(|problem| meta_invalid(&problem))
     }
 
+    /// The error for an unknown member. Beside a path without `args` it is most likely an argument of the tool.
+    fn unknown(&self, name: &str) -> Box<CoreError> {
+        let is_absent = |member: &&str| match *member {
+            "path" => self.path.is_none(),
+            "args" => self.args.is_none(),
+            _ => self.meta.is_none(),
+        };
+        let absent: Vec<&str> = ["path", "args", "meta"]
+            .into_iter()
+            .filter(is_absent)
+            .collect();
+        let error = unknown_field(name, &absent);
+        match &self.path {
+            Some(StringOrOther::Text(path))
+                if self.args.is_none() && error.did_you_mean.is_empty() =>
+            {
+                argument_outside(name, path)
+            }
+            _ if error.did_you_mean.is_empty() => unknown_field(name, &["path", "args", "meta"]),
+            _ => error,
+        }
+    }
+
     /// The path, unless there is an unknown member.
     fn path(&self) -> Result<Cow<'a, str>, Box<CoreError>> {
         if let Some(name) = &self.unknown {
-            return Err(unknown_field(name, &["path", "args", "meta"]));
+            return Err(self.unknown(name));
         }
         match &self.path {
             None => Err(path_missing()),

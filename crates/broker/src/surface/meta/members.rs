@@ -119,6 +119,18 @@ pub(super) fn unknown_field(name: &str, known: &[&str]) -> Box<CoreError> {
     Box::new(error.hint(hint))
 }
 
+/// The error for an argument of a tool beside `path`, where it belongs in `args`.
+pub(super) fn argument_outside(name: &str, path: &str) -> Box<CoreError> {
+    let (name, path) = (shown_line(name, 80), shown_line(path, 160));
+    let mut error = refusal(
+        CallCode::FieldUnknown,
+        format!("the member `{name}` is unknown: arguments of the tool belong in `args`"),
+    );
+    error.did_you_mean = vec!["args".to_owned()];
+    let body = json!({ "path": path, "args": { name: "…" } });
+    Box::new(error.hint(format!("Send the arguments in `args`: `{body}`.")))
+}
+
 /// The names of `known` that resemble `name`, the most similar first.
 pub(in crate::surface) fn similar_names(name: &str, known: &[&str]) -> Vec<String> {
     let near = suggest::nearest(name, known.iter().copied(), known.len());

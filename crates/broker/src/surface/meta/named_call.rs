@@ -9,7 +9,7 @@ use super::MetaCaller;
 use super::arguments::ArgsJson;
 use super::call_body::LongArgs;
 use super::members::{field_invalid, json_invalid, unknown_field, utf8};
-use crate::core::{Account, CoreError, Outcome, SMALL_BYTES};
+use crate::core::{Account, Core, CoreError, Identity, Outcome, SMALL_BYTES};
 
 const MEMBERS: [&str; 4] = ["name", "arguments", "path", "args"];
 
@@ -79,19 +79,34 @@ impl MetaCaller<'_> {
         let path = match self.core.find_flat(self.identity, &read.name) {
             Some(tool) => tool.path,
             None if read.name.starts_with('/') => &read.name,
-            None => return Err(unknown(&read.name)),
+            None => return Err(self.unknown(&read.name)),
         };
         called(path);
         self.call_tool(path, arguments).await
     }
+
+    /// The refusal of a name, the same for a tool that does not exist and one that the caller may not see.
+    fn unknown(&self, name: &str) -> Box<CoreError> {
+        let shown = broker_model::text::shown_line(name, 160);
+        let message = format!("no tool has the name `{shown}`");
+        let mut error = CoreError::new(CallCode::PathNotFound, message);
+        error.did_you_mean = similar_paths(self.core, self.identity, name);
+        let hint = match error.did_you_mean.first() {
+            Some(path) => {
+                format!("Send `\"name\": \"{path}\"` if that is the tool: a name may be a path.")
+            }
+            None => "Search with `retrieve_tools`, and copy `name` or `path` of a hit.".to_owned(),
+        };
+        Box::new(error.hint(hint))
+    }
 }
 
-/// The same for a tool that does not exist and one that the caller may not see.
-fn unknown(name: &str) -> Box<CoreError> {
-    let shown = broker_model::text::shown_line(name, 160);
-    let message = format!("no tool has the name `{shown}`");
-    let error = CoreError::new(CallCode::PathNotFound, message);
-    Box::new(error.hint("Search with `retrieve_tools`, and copy `name` or `path` of a hit."))
+/// The paths that may have been meant by a name.
+fn similar_paths(core: &Core, identity: &Identity, name: &str) -> Vec<String> {
+    match core.lookup(identity, &format!("/{}", name.trim_start_matches('/'))) {
+        Ok(found) => vec![found.path.to_owned()],
+        Err(error) => error.did_you_mean,
+    }
 }
 
 #[cfg(test)]

@@ -1,19 +1,23 @@
-//! Shortens a result that is longer than `max_output_chars` of its tool, and records the cuts.
+//! Shortens a result whose text is longer than its limit, and records the cuts.
 //!
-//! The result stays JSON: first the longest strings are cut, then long lists keep their head; if that
-//! is not enough, only the head of the text remains. The result is never parsed into a tree: it is
-//! walked again with smaller bounds until it fits, so memory stays a small multiple of the result.
+//! `structuredContent` is left out first: cut, it would not be what its schema promises. Then the longest strings are
+//! cut, then long lists keep their head, also within JSON documents in text blocks, which stay JSON; if that is not
+//! enough, the documents are cut as other texts, and at last only the head of the text remains. The result is never
+//! parsed into a tree: it is walked again with smaller bounds until it fits, so memory stays a small multiple of the
+//! result.
 
 use serde::Serialize;
 
 #[doc(hidden)]
 pub mod fuzzing;
 mod head;
+mod texts;
 mod walk;
 
 #[cfg(test)]
 mod tests;
 
+use texts::Documents;
 pub use walk::CutDetail;
 use walk::{Bounds, Walk};
 
@@ -41,8 +45,8 @@ fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-/// The result, cut so that a reply has at most `limit` characters (Unicode scalar values). `None` if it
-/// already fits. `around` is the number of characters around the result in a reply, without the member
+/// The result, cut so that a reply has at most `limit` characters (Unicode scalar values) apart from the data of images,
+/// audio and resources. `None` if it already fits. `around` is the number of characters around the result in a reply, without the member
 /// `truncated`, and `note` that of a note in a reply that was cut; the limit leaves room for them
 /// (`min_output_chars`).
 pub(super) fn cut(
@@ -51,27 +55,39 @@ pub(super) fn cut(
     note: usize,
     limit: usize,
 ) -> Option<(Vec<u8>, Cut)> {
-    let reply = Reply {
-        around: around + note,
-        original_chars: around + walk::chars(result),
-        limit,
-    };
-    if reply.original_chars <= limit {
+    if !is_over(result, around, limit) {
         return None;
     }
-    let fits = |bounds: Bounds| {
-        let walk = Walk::measure(result, bounds, limit);
-        walk.chars + reply.chars_beside(&walk.cuts, walk.unnamed) <= limit
+    let original = Walk::measure(result, &Documents::default(), Bounds::NONE, usize::MAX);
+    let (result, left_out) = texts::without_structured(result);
+    let reply = Reply {
+        around: around + note,
+        original_chars: around + original.chars,
+        limit,
+        left_out,
     };
-    let whole = Walk::measure(result, Bounds::NONE, usize::MAX);
-    let Some(bounds) = SHORT_STRINGS
-        .into_iter()
-        .find_map(|short| bounds(&whole, short, limit, fits))
-    else {
-        return Some(head::cut(&reply, result));
-    };
-    let walked = Walk::write(result, bounds);
-    Some((walked.out, reply.cut(walked.cuts, walked.unnamed)))
+    for documents in [Documents::of(&result), Documents::default()] {
+        let fits = |bounds: Bounds| {
+            let walk = Walk::measure(&result, &documents, bounds, limit);
+            walk.chars + reply.chars_beside(&walk.cuts, walk.unnamed) <= limit
+        };
+        let whole = Walk::measure(&result, &documents, Bounds::NONE, usize::MAX);
+        let mut found = SHORT_STRINGS.into_iter();
+        if let Some(bounds) = found.find_map(|short| bounds(&whole, short, limit, fits)) {
+            let walked = Walk::write(&result, &documents, bounds);
+            return Some((walked.out, reply.cut(walked.cuts, walked.unnamed)));
+        }
+    }
+    Some(head::cut(&reply, &result))
+}
+
+/// Whether a reply with this result has more than `limit` characters. Takes no memory.
+pub(super) fn is_over(result: &[u8], around: usize, limit: usize) -> bool {
+    // A character has at least one byte.
+    around + result.len() > limit && {
+        let left = limit.saturating_sub(around);
+        Walk::measure(result, &Documents::default(), Bounds::NONE, left).chars > left
+    }
 }
 
 /// The widest bounds that fit: strings alone, down to `short` characters, else lists as well. No string
@@ -86,6 +102,10 @@ fn bounds(
         string,
         ..Bounds::NONE
     };
+    // Nothing may be left to cut but the member that was left out already.
+    if fits(Bounds::NONE) {
+        return Some(Bounds::NONE);
+    }
     if fits(strings(short)) {
         let longest = whole.longest_string.min(limit);
         return Some(strings(largest(short, longest, |string| {
@@ -121,6 +141,8 @@ struct Reply {
     around: usize,
     original_chars: usize,
     limit: usize,
+    /// The member that was left out before everything else.
+    left_out: Option<CutDetail>,
 }
 
 impl Reply {
@@ -128,7 +150,7 @@ impl Reply {
         Cut {
             original_chars: self.original_chars,
             limit: self.limit,
-            cuts,
+            cuts: self.left_out.iter().cloned().chain(cuts).collect(),
             unnamed,
         }
     }

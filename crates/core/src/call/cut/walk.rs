@@ -7,6 +7,7 @@ use memchr::{memchr, memchr2};
 use serde::Serialize;
 
 use super::MAX_NAMED_CUTS;
+use super::texts::Documents;
 
 /// The lengths to which strings and lists are cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,9 +29,10 @@ impl Bounds {
 /// One part of a result that was shortened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CutDetail {
-    /// Where, as a JSON pointer into the result.
+    /// Where, as a JSON pointer into the result. Within a JSON document in a text block, the pointer into the document
+    /// follows the one to the text.
     pub pointer: String,
-    /// `string`, `list` or `head`.
+    /// `string`, `list`, `member` or `head`.
     pub kind: &'static str,
     /// Characters or items before.
     pub from: usize,
@@ -57,13 +59,18 @@ pub(super) struct Walk {
 
 impl Walk {
     /// The length of the bounded text, up to `budget`; the walk stops when it exceeds the budget.
-    pub(super) fn measure(text: &[u8], bounds: Bounds, budget: usize) -> Self {
-        Walker::run(text, bounds, Some(budget))
+    pub(super) fn measure(
+        text: &[u8],
+        documents: &Documents,
+        bounds: Bounds,
+        budget: usize,
+    ) -> Self {
+        Walker::run(text, Some(documents), bounds, Some(budget))
     }
 
     /// The bounded text.
-    pub(super) fn write(text: &[u8], bounds: Bounds) -> Self {
-        Walker::run(text, bounds, None)
+    pub(super) fn write(text: &[u8], documents: &Documents, bounds: Bounds) -> Self {
+        Walker::run(text, Some(documents), bounds, None)
     }
 }
 
@@ -81,6 +88,9 @@ enum PathStep<'t> {
 
 struct Walker<'t> {
     text: &'t [u8],
+    /// The documents in its strings; `None` if the text is such a document itself, which is written as the content of a
+    /// string.
+    documents: Option<&'t Documents>,
     bounds: Bounds,
     /// The number of characters at which a measurement stops; `None` if the text is written.
     budget: Option<usize>,
@@ -90,9 +100,15 @@ struct Walker<'t> {
 }
 
 impl<'t> Walker<'t> {
-    fn run(text: &'t [u8], bounds: Bounds, budget: Option<usize>) -> Walk {
+    fn run(
+        text: &'t [u8],
+        documents: Option<&'t Documents>,
+        bounds: Bounds,
+        budget: Option<usize>,
+    ) -> Walk {
         let mut walker = Self {
             text,
+            documents,
             bounds,
             budget,
             at: 0,
@@ -110,11 +126,24 @@ impl<'t> Walker<'t> {
     }
 
     fn emit(&mut self, bytes: &[u8]) {
-        self.walk.chars += chars(bytes);
-        match self.budget {
-            None => self.walk.out.extend_from_slice(bytes),
-            Some(budget) if self.walk.chars > budget => self.at = self.text.len(),
-            Some(_) => {}
+        if self.documents.is_some() {
+            self.count(chars(bytes));
+            if self.budget.is_none() {
+                self.walk.out.extend_from_slice(bytes);
+            }
+            return;
+        }
+        self.count(escaped_chars(bytes));
+        if self.budget.is_none() {
+            push_escaped(&mut self.walk.out, bytes);
+        }
+    }
+
+    /// Counts characters, and ends a measurement that is over its budget.
+    fn count(&mut self, chars: usize) {
+        self.walk.chars += chars;
+        if self.budget.is_some_and(|budget| self.walk.chars > budget) {
+            self.at = self.text.len();
         }
     }
 
@@ -149,6 +178,18 @@ impl<'t> Walker<'t> {
 
     fn string(&mut self) {
         let end = skip_string(self.text, self.at);
+        if self.is_data() {
+            if self.budget.is_none() {
+                self.walk.out.extend_from_slice(&self.text[self.at..end]);
+            }
+            self.at = end;
+            return;
+        }
+        let document = self.documents.and_then(|documents| documents.at(self.at));
+        if let Some(document) = document {
+            self.document(document, end);
+            return;
+        }
         let content = &self.text[self.at + 1..end - 1];
         // A string of fewer bytes has fewer characters; most need no count.
         let length = if content.len() > self.walk.longest_string.min(self.bounds.string) {
@@ -167,6 +208,50 @@ impl<'t> Walker<'t> {
         self.emit("…\"".as_bytes());
         self.at = end;
         self.note("string", length, self.bounds.string);
+    }
+
+    /// Whether the current value is the data of an image, of audio or of a resource.
+    fn is_data(&self) -> bool {
+        use PathStep::{Item, Member};
+        self.documents.is_some()
+            && matches!(
+                &self.places[..],
+                [Member(b"content"), Item(_), Member(b"data")]
+                    | [
+                        Member(b"content"),
+                        Item(_),
+                        Member(b"resource"),
+                        Member(b"blob")
+                    ]
+            )
+    }
+
+    /// Walks over a JSON document in the string up to `end`.
+    fn document(&mut self, document: &[u8], end: usize) {
+        let left = self
+            .budget
+            .map(|budget| budget.saturating_sub(self.walk.chars));
+        let walk = Walker::run(document, None, self.bounds, left);
+        self.walk.longest_string = self.walk.longest_string.max(walk.longest_string);
+        self.walk.longest_list = self.walk.longest_list.max(walk.longest_list);
+        if walk.cuts.is_empty() {
+            // The text of the server has at least as many characters as the one that would be written.
+            self.copy_to(end);
+            return;
+        }
+        self.at = end;
+        self.count(walk.chars + 2);
+        if self.budget.is_none() {
+            self.walk.out.push(b'"');
+            self.walk.out.extend_from_slice(&walk.out);
+            self.walk.out.push(b'"');
+        }
+        let place = self.pointer();
+        self.walk.unnamed += walk.unnamed;
+        for cut in walk.cuts {
+            let pointer = format!("{place}{}", cut.pointer);
+            self.push_cut(CutDetail { pointer, ..cut });
+        }
     }
 
     fn object(&mut self) {
@@ -235,18 +320,55 @@ impl<'t> Walker<'t> {
             self.walk.unnamed += 1;
             return;
         }
-        let pointer = self.places.iter().map(|place| match place {
+        let pointer = self.pointer();
+        self.push_cut(CutDetail {
+            pointer,
+            kind,
+            from,
+            to,
+        });
+    }
+
+    fn push_cut(&mut self, cut: CutDetail) {
+        match self.walk.cuts.len() < MAX_NAMED_CUTS {
+            true => self.walk.cuts.push(cut),
+            false => self.walk.unnamed += 1,
+        }
+    }
+
+    /// The pointer to the current value.
+    fn pointer(&self) -> String {
+        let steps = self.places.iter().map(|place| match place {
             PathStep::Item(index) => format!("/{index}"),
             PathStep::Member(key) => {
                 format!("/{}", broker_model::json::escape_token(&decoded(key)))
             }
         });
-        self.walk.cuts.push(CutDetail {
-            pointer: pointer.collect(),
-            kind,
-            from,
-            to,
-        });
+        steps.collect()
+    }
+}
+
+/// The number of characters of a text as the content of a string.
+fn escaped_chars(text: &[u8]) -> usize {
+    let escapes = text.iter().map(|byte| match byte {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' => 1,
+        0..=0x1f => 5,
+        _ => 0,
+    });
+    chars(text) + escapes.sum::<usize>()
+}
+
+/// Appends a text as the content of a string.
+fn push_escaped(out: &mut Vec<u8>, text: &[u8]) {
+    for byte in text {
+        match byte {
+            b'"' | b'\\' => out.extend_from_slice(&[b'\\', *byte]),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            0..=0x1f => out.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
+            _ => out.push(*byte),
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use crate::config::findings::{Cursor, Findings};
 use crate::config::keys::{self, Level};
 use crate::config::reader;
 use crate::diagnostic::Diagnostic;
+use crate::model_vendor::ModelVendor;
 use crate::utc::UtcTime;
 
 /// The beginning of every key.
@@ -31,6 +32,8 @@ pub struct ApiKey {
     pub groups: Vec<String>,
     /// The time from which it is refused.
     pub not_after: Option<UtcTime>,
+    /// The vendor of the model of its caller, whose limits its lists of tools have.
+    pub client: Option<ModelVendor>,
 }
 
 /// The SHA-256 of a key. Keys are random, so that the digest does not help to find one.
@@ -73,6 +76,9 @@ impl fmt::Debug for KeyDigest {
         fmt::Display::fmt(self, f)
     }
 }
+
+/// Names of callers without a key or a token, which no key and no subject of a token may have.
+pub const RESERVED_SUBJECTS: [&str; 3] = ["anonymous", "local", "secret"];
 
 /// Whether a text is 1 to 64 letters, digits, `.`, `_` and `-`, as names of keys and groups are.
 pub fn is_key_name(text: &str) -> bool {
@@ -148,7 +154,7 @@ pub(super) fn read(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Vec<ApiK
 fn key(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Option<ApiKey> {
     let members = fields::object(findings, cursor, "an object with `name` and `sha256`")?;
     let (mut name, mut sha256) = (None, None);
-    let (mut of_groups, mut not_after) = (Vec::new(), None);
+    let (mut of_groups, mut not_after, mut client) = (Vec::new(), None, None);
     for member in members {
         let value = cursor.member(member);
         match member.key.as_str() {
@@ -156,6 +162,7 @@ fn key(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Option<ApiKey> {
             "sha256" => sha256 = read_digest(findings, &value),
             "groups" => of_groups = groups(findings, &value),
             "not_after" => not_after = read_time(findings, &value),
+            "client" => client = read_client(findings, &value),
             unknown => keys::unknown(findings, &value, unknown, Level::ApiKey),
         }
     }
@@ -174,6 +181,7 @@ fn key(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Option<ApiKey> {
         sha256: sha256?,
         groups: of_groups,
         not_after,
+        client,
     })
 }
 
@@ -181,6 +189,12 @@ fn read_name(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Option<String>
     let text = fields::string(findings, cursor)?;
     if !is_key_name(text) {
         report_name(findings, cursor, "the name of a key", text);
+        return None;
+    }
+    if RESERVED_SUBJECTS.contains(&text) {
+        let message = format!("`{text}` is the name of callers without a key");
+        let diagnostic = Diagnostic::error(Code::ConfigRange, message);
+        findings.add(cursor, diagnostic.help("give the key another name"));
         return None;
     }
     Some(text.to_owned())
@@ -200,6 +214,15 @@ fn read_digest(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Option<KeyDi
     };
     findings.add(cursor, diagnostic.help(help));
     None
+}
+
+fn read_client(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Option<ModelVendor> {
+    let vendor = ModelVendor::from_name(fields::string(findings, cursor)?);
+    if vendor.is_none() {
+        let message = "expected `openai`, `gemini` or `anthropic`".to_owned();
+        fields::out_of_range(findings, cursor, message);
+    }
+    vendor
 }
 
 fn read_time(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Option<UtcTime> {

@@ -7,6 +7,7 @@ use super::*;
 use crate::config::identities::{
     GroupUse, KeyDigest, KeySetPlace, OnRevoke, SignatureAlgorithm, groups_of_keys, parse_file,
 };
+use crate::model_vendor::ModelVendor;
 use crate::utc::UtcTime;
 
 const DIGEST: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
@@ -32,7 +33,7 @@ fn with_issuer(members: &str) -> String {
 #[test]
 fn identities_are_read_with_their_defaults() {
     let text = with(&format!(
-        r#"{{"keys":[{{"name":"ci","sha256":"{DIGEST}","groups":["deployer","reader"],"not_after":"2027-01-01T00:00:00Z"}},
+        r#"{{"keys":[{{"name":"ci","sha256":"{DIGEST}","groups":["deployer","reader"],"not_after":"2027-01-01T00:00:00Z","client":"gemini"}},
             {{"name":"b","sha256":"{OTHER}"}}],
             "keys_file":"${{BROKER_KEYS:-}}","on_revoke":"cancel",
             "issuers":[{{"issuer":"https://idp.example","audience":["https://broker.example"],"algorithms":["RS256"]}},
@@ -51,6 +52,8 @@ fn identities_are_read_with_their_defaults() {
     assert_eq!(ci.sha256.to_string(), DIGEST);
     assert_eq!(ci.not_after, UtcTime::parse("2027-01-01T00:00:00Z"));
     assert!(other.groups.is_empty() && other.not_after.is_none());
+    assert_eq!(ci.client, Some(ModelVendor::Gemini));
+    assert_eq!(other.client, None);
     assert_eq!(
         identities.keys_file.as_ref().unwrap().raw(),
         "${BROKER_KEYS:-}"
@@ -131,6 +134,11 @@ fn api_key_with_an_invalid_member_is_refused_at_its_place() {
         (digest.clone(), Code::ConfigShape, "/0"),
         (r#""name":"a""#.to_owned(), Code::ConfigShape, "/0"),
         (
+            format!(r#""name":"anonymous",{digest}"#),
+            Code::ConfigRange,
+            "/0/name",
+        ),
+        (
             format!(r#""name":"",{digest}"#),
             Code::ConfigRange,
             "/0/name",
@@ -169,6 +177,11 @@ fn api_key_with_an_invalid_member_is_refused_at_its_place() {
             format!(r#""name":"a",{digest},"not_after":"2027-01-01"#) + "\"",
             Code::ConfigRange,
             "/0/not_after",
+        ),
+        (
+            format!(r#""name":"a",{digest},"client":"OpenAI""#),
+            Code::ConfigRange,
+            "/0/client",
         ),
         (
             format!(r#""name":"a",{digest},"group":[]"#),

@@ -5,6 +5,7 @@ use crate::codes::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
 
 mod accepted;
+mod clients;
 mod commands;
 mod compiled;
 mod http;

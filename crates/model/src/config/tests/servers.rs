@@ -32,7 +32,6 @@ fn mcp_servers_file_is_accepted_as_a_config() {
     assert_eq!(
         keys,
         [
-            "/globalShortcut",
             "/mcpServers/my server/autoApprove",
             "/mcpServers/my server/description",
             "/mcpServers/off",

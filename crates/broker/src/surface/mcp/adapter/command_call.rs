@@ -47,7 +47,7 @@ impl CommandCall {
             stage => format!("/{stage}/{command}"),
         };
         let (core, identity) = (&client.core, &client.identity);
-        let by_name = |name: &str| core.find_flat(identity, name);
+        let by_name = |name: &str| core.find_listed(identity, client.view.vendor, name);
         core.find_tool(identity, &path)
             .or_else(|| by_name(command))
             .or_else(|| by_name(&format!("{}-{command}", stage.replace('/', "-"))))

@@ -113,6 +113,7 @@ mod tests {
 
     fn tool(name: &'static str) -> CallableTool {
         CallableTool {
+            listable: true,
             name,
             path: "/a/t",
             description: "d \"q\"".to_owned(),

@@ -1,6 +1,6 @@
 //! The transport over HTTP, which revisions from 2025-03-26 on call Streamable HTTP. `post` reads messages and
 //! handles those of the modern era, `legacy` those of a session; `sessions` and `session` hold what legacy
-//! clients leave open between messages.
+//! clients leave open between messages. `sse` is the older transport with a stream for all messages.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -23,11 +23,13 @@ mod session;
 mod session_id;
 mod sessions;
 mod simple;
+mod sse;
 mod stream;
 mod target;
 
 pub(in crate::surface) use super::websocket::WebSocketClient;
 pub(in crate::surface) use reply::{ReplyBody, empty as empty_reply, error_reply};
+pub(in crate::surface) use sse::{MESSAGE as SSE_MESSAGE, STREAM as SSE_STREAM, SseRoute};
 pub(in crate::surface) use stream::StreamReply;
 pub(in crate::surface) use target::ModeRoute;
 
@@ -41,6 +43,7 @@ use reply::Refused;
 use session::SessionUse;
 use session_id::SessionId;
 use sessions::{OwnedStream, Owner, Sessions};
+use sse::SseTable;
 
 /// The methods of the endpoint.
 pub(in crate::surface) const METHODS: &str = "POST, GET, DELETE, OPTIONS";
@@ -53,6 +56,8 @@ pub(in crate::surface) struct McpEndpoint {
     core: Core,
     ids: Arc<RequestIds>,
     sessions: Arc<Sessions>,
+    /// The streams of the transport HTTP+SSE.
+    sse: Arc<SseTable>,
 }
 
 /// A request that passed the checks of the listener.
@@ -76,6 +81,7 @@ impl McpEndpoint {
             core,
             ids: Arc::new(RequestIds::new()),
             sessions: Arc::default(),
+            sse: Arc::default(),
         }
     }
 
@@ -225,6 +231,8 @@ impl McpEndpoint {
         let configured = request.settings.view;
         let view = ClientView {
             mode: request.route.mode(configured.mode),
+            // By the route and the key alone: a list must not depend on what a client says about itself.
+            vendor: request.route.vendor().or(request.identity.vendor()),
             ..configured
         };
         let client = Client::new(self.core.clone(), identity, view, Arc::clone(&self.ids));

@@ -72,7 +72,7 @@ pub(super) async fn message(
 
 /// Reads a long message. Params that would take long to read are refused here, away from the runtime's
 /// threads.
-fn read_checked(body: &Bytes) -> Result<ClientLine, (Id, RpcError)> {
+pub(super) fn read_checked(body: &Bytes) -> Result<ClientLine, (Id, RpcError)> {
     let message = read_client_line(body);
     if let ClientLine::One(Incoming::Request { id, params, .. }) = &message
         && let Some(params) = params

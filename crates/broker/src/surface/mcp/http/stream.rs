@@ -59,6 +59,13 @@ impl EventStream {
         self
     }
 
+    /// Puts the event that names the URL for messages of the transport HTTP+SSE at the beginning of the stream.
+    pub(super) fn starting_with_endpoint(mut self, url: &str) -> Self {
+        let event = format!("event: endpoint\ndata: {url}\n\n");
+        self.waiting.push_back(event.into());
+        self
+    }
+
     /// The reply with this body.
     pub(super) fn into_reply(self) -> Response<ReplyBody> {
         let mut response = Response::new(ReplyBody::Stream(Box::new(self)));

@@ -1,6 +1,7 @@
 //! The parts of a request's URL: the mode of its route, and the part of the tree in its query.
 
 use broker_model::config::McpMode;
+use broker_model::model_vendor::ModelVendor;
 use percent_encoding::percent_decode_str;
 
 use crate::surface::mcp::adapter::Dialect;
@@ -15,6 +16,8 @@ pub(in crate::surface) enum ModeRoute {
     Configured,
     /// A route with its own mode.
     Fixed(McpMode),
+    /// Every tool under its flat name, within the limits of a vendor of models.
+    Vendor(ModelVendor),
     /// `/v1/mcp`: every tool under its flat name, in the dialect of simple clients too.
     V1,
 }
@@ -25,7 +28,15 @@ impl ModeRoute {
         match self {
             Self::Configured => configured,
             Self::Fixed(mode) => mode,
-            Self::V1 => McpMode::Direct,
+            Self::Vendor(_) | Self::V1 => McpMode::Direct,
+        }
+    }
+
+    /// The vendor that the route names.
+    pub(super) const fn vendor(self) -> Option<ModelVendor> {
+        match self {
+            Self::Vendor(vendor) => Some(vendor),
+            Self::Configured | Self::Fixed(_) | Self::V1 => None,
         }
     }
 
@@ -33,7 +44,7 @@ impl ModeRoute {
     pub(super) const fn dialect(self) -> Dialect {
         match self {
             Self::V1 => Dialect::Aliases,
-            Self::Configured | Self::Fixed(_) => Dialect::Standard,
+            Self::Configured | Self::Fixed(_) | Self::Vendor(_) => Dialect::Standard,
         }
     }
 }

@@ -127,7 +127,7 @@ impl StdioSurface {
     /// Passes one line to the connection; returns the lines to send at once.
     fn take(&self, connection: &mut Connection, frame: Frame) -> Vec<Outgoing> {
         match frame {
-            Frame::Line(line) => connection.take(&line),
+            Frame::Line(line) => connection.take_text(&line),
             Frame::OutOfMemory {
                 id,
                 charge_error,

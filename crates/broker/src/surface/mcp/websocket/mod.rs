@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use broker_wire::write::{self, Outgoing};
 use futures_util::StreamExt as _;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
@@ -76,10 +76,14 @@ impl WebSocketClient {
             if output.close(closed).await.is_err() {
                 return;
             }
-            // A client that still sends would lose the reason if the connection were reset.
             if let Ok(mut socket) = output.into_socket(frames) {
                 let mut unread = [0; 4096];
                 let stream = socket.get_mut().get_mut();
+                // The server closes first (RFC 6455, 7.1.1): clients wait for it. A client that still sends would lose
+                // the reason if the connection were reset, so only this direction ends.
+                if stream.shutdown().await.is_err() {
+                    return;
+                }
                 while stream.read(&mut unread).await.is_ok_and(|read| read > 0) {}
             }
         };
@@ -143,7 +147,7 @@ impl WebSocketClient {
                     Some(Ok(Message::Text(text))) => {
                         let line = reading.whole_message(text.into());
                         let is_open = connection.is_open();
-                        let mut ready = connection.take(&line);
+                        let mut ready = connection.take_text(&line);
                         if self.is_greeted && !is_open && connection.is_open() {
                             ready.push(write::notification(INITIALIZED, Some("{}")));
                         }

@@ -1,11 +1,11 @@
 //! Texts of a client's file as texts of a config: each variable of the client becomes a `${NAME}`.
 
-use broker_model::config::Template;
-use broker_model::config::client_file::is_variable_name;
+use crate::config::Template;
+use crate::config::template::is_variable_name;
 
 /// A part of a text for which the translation needs a decision.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Part<'t> {
+pub enum Part<'t> {
     /// A variable of the environment.
     Variable(&'t str),
     /// A variable with a default.
@@ -15,7 +15,7 @@ pub(super) enum Part<'t> {
 }
 
 /// Variables of editors that have an equal in a config.
-const EQUAL: [(&str, &str); 4] = [
+pub(in crate::config) const EQUAL: [(&str, &str); 4] = [
     ("workspaceFolder", "${workspaceFolder}"),
     ("userHome", "${HOME}"),
     ("pathSeparator", "/"),
@@ -23,7 +23,7 @@ const EQUAL: [(&str, &str); 4] = [
 ];
 
 /// The kinds of values that editors have, `${KIND:…}`. Of any other text behind a colon a part may be a secret.
-const KINDS: [&str; 7] = [
+pub(in crate::config) const KINDS: [&str; 7] = [
     "command",
     "config",
     "extensionInstallFolder",
@@ -35,7 +35,7 @@ const KINDS: [&str; 7] = [
 
 /// The text of a config for a text of the file; `replace` gives the text for each part. `None` if a config
 /// cannot have the text.
-pub(super) fn translate<'t>(
+pub fn translate<'t>(
     text: &'t str,
     replace: &mut impl FnMut(Part<'t>) -> String,
 ) -> Option<String> {

@@ -1,10 +1,10 @@
 //! TOML as values with their places, in the order of the file.
 
+use ::toml::de::{DeInteger, DeTable, DeValue};
 use broker_model::config::client_file::{Data, Member, Spanned};
 use broker_model::json::position_of_offset;
 use broker_model::text::shown_line;
 use broker_model::{Diagnostic, DiagnosticCode};
-use toml::de::{DeInteger, DeTable, DeValue};
 
 /// Maximum number of values.
 const MAX_VALUES: usize = 100_000;
@@ -49,7 +49,7 @@ fn members(table: DeTable<'_>, left: &mut usize) -> Option<Vec<Member>> {
 }
 
 /// A value; `None` if there are too many. The parser bounds the depth.
-fn spanned(value: toml::Spanned<DeValue<'_>>, left: &mut usize) -> Option<Spanned> {
+fn spanned(value: ::toml::Spanned<DeValue<'_>>, left: &mut usize) -> Option<Spanned> {
     *left = left.checked_sub(1)?;
     let at = value.span().start;
     let data = match value.into_inner() {

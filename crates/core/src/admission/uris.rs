@@ -1,0 +1,53 @@
+//! Which callers may read a URI. One URI can belong to several entries of its source: a locked resource, templates, and
+//! the entry of live resources. A server gets the URI alone, so that the entry by which a caller asks for it must not
+//! open what another entry denies.
+
+use broker_model::access::Decision;
+use broker_model::item::{self, ItemKind};
+use broker_model::uri::UriSpellings;
+use broker_model::uri_template::UriTemplate;
+
+use super::Caller;
+use crate::catalog::{Catalog, Tool};
+use crate::listing::view::View;
+
+impl Caller {
+    /// Whether the caller may read a URI of a source: every locked resource and every template of the source that the
+    /// server may read the URI as is callable for it, without rules about arguments. `called` is the tool whose own rule
+    /// about arguments has accepted the call.
+    pub(crate) fn may_read(
+        &self,
+        view: &View,
+        catalog: &Catalog,
+        (source, uri): (u32, &str),
+        called: Option<u32>,
+    ) -> bool {
+        if !self.needs_own_replies() && self.subtree.is_none() && view.hidden().is_empty() {
+            return true;
+        }
+        let spellings = UriSpellings::of(uri);
+        let mut tools = (0..).zip(catalog.tools);
+        tools.all(|(at, tool)| {
+            if tool.source != source || !may_be(&spellings, tool) {
+                return true;
+            }
+            match self.decide(view, catalog, tool.entry) {
+                Decision::Callable => true,
+                Decision::Narrowed => called == Some(at),
+                Decision::Absent => false,
+            }
+        })
+    }
+}
+
+/// Whether a server may read a URI as that of an entry.
+fn may_be(spellings: &UriSpellings, tool: &Tool) -> bool {
+    let (kind, id) = ItemKind::of_key(tool.name);
+    match kind {
+        ItemKind::Tool | ItemKind::Prompt => false,
+        ItemKind::Resource => !item::is_live(tool.name) && spellings.may_be(id),
+        ItemKind::Template => {
+            UriTemplate::parse(id).map_or(true, |template| spellings.may_be_of(&template))
+        }
+    }
+}
