@@ -201,11 +201,12 @@ pub(crate) fn read(file: &Path, shown: &str) -> Result<(Config, Lock), Vec<Diagn
 
 /// Reads config and lock. The caller checks whether they match.
 fn read_unchecked(file: &Path, shown: &str) -> Result<(Config, Lock), Vec<Diagnostic>> {
-    let config = parse_config(file, shown)?.config;
+    let mut config = parse_config(file, shown)?.config;
     let lock_path = lock_file(file);
     let lock_shown = lock_file(Path::new(shown)).to_string_lossy().into_owned();
     let text = read_lock(&lock_path, &lock_shown)?;
     let lock = Lock::parse(&lock_shown, &text)?;
+    config.use_word_lists_of(&lock);
     Ok((config, lock))
 }
 

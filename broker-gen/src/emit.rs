@@ -343,11 +343,15 @@ impl ToTokens for Source {
         let Self {
             path,
             protocol_version,
+            sensitive_words,
             lock,
             tools,
         } = self;
         tokens.extend(quote! {
-            Source { path: #path, protocol_version: #protocol_version, lock: #lock, tools: &[#(#tools),*] }
+            Source {
+                path: #path, protocol_version: #protocol_version, sensitive_words: #sensitive_words, lock: #lock,
+                tools: &[#(#tools),*],
+            }
         });
     }
 }

@@ -15,6 +15,7 @@ use broker_model::digest::Digest;
 use broker_model::flat_name::flat_name;
 use broker_model::item::ItemKind;
 use broker_model::lock::Lock;
+use broker_model::trust::WordList;
 use broker_search::StaticTable;
 use serde_json::{Value, json};
 
@@ -194,6 +195,8 @@ pub struct Source {
     pub path: String,
     /// The revision that it spoke when it was locked.
     pub protocol_version: String,
+    /// The version of the list of sensitive words by which it hides tools.
+    pub sensitive_words: u64,
     /// Its element of the lock's `sources`.
     pub lock: Span,
     /// Its exposed tools.
@@ -244,6 +247,8 @@ pub fn tables(config: &Config, lock: &Lock, plan: &Plan<'_>) -> Tables {
         .map(|((_, locked), tools)| Source {
             path: locked.path.as_str().to_owned(),
             protocol_version: locked.protocol_version.clone(),
+            // A level that is lowered after the build hides by the newest list.
+            sensitive_words: locked.word_list().unwrap_or(WordList::NEWEST).number(),
             lock: writer.push(&broker_model::json::to_text(&locked.to_json())),
             tools,
         })

@@ -70,8 +70,9 @@ struct CheckOutcome {
 }
 
 async fn checked(args: &ConfigArgs, strict: bool) -> Result<CheckOutcome, Vec<Diagnostic>> {
-    let input = Input::read(args)?;
+    let mut input = Input::read(args)?;
     let LockFile { lock, text } = input.read_lock()?;
+    input.use_word_lists_of(&lock);
     let lock = Arc::new(lock);
     let file = &args.file.config;
     let mut problems = Problems::none();

@@ -36,12 +36,13 @@ pub(super) struct DoctorArgs {
 }
 
 pub(super) async fn run(args: &DoctorArgs) -> Exit {
-    let selection = match Selection::read(&args.config) {
+    let mut selection = match Selection::read(&args.config) {
         Ok((selection, problems)) if problems.is_empty() => selection,
         Ok((_, problems)) | Err(problems) => return output::diagnostics(&problems),
     };
     let config = &args.config.file.config;
-    let lock = Arc::new(lock_of(&selection, &shell_word(&config.to_string_lossy())));
+    let lock = lock_of(&mut selection, &shell_word(&config.to_string_lossy()));
+    let lock = Arc::new(lock);
     let mut jobs = Vec::new();
     let mut all = Vec::new();
     for (path, spec) in selection.specs {
@@ -92,7 +93,7 @@ pub(super) async fn run(args: &DoctorArgs) -> Exit {
 }
 
 /// The lock without the sources whose config has changed since; says which tools are not compared.
-fn lock_of(selection: &Selection, config: &str) -> Option<Lock> {
+fn lock_of(selection: &mut Selection, config: &str) -> Option<Lock> {
     if !selection.lock_path.exists() {
         say(text!(
             "note: {} does not exist, so the tools are not compared with a lock",
@@ -108,6 +109,7 @@ fn lock_of(selection: &Selection, config: &str) -> Option<Lock> {
             return None;
         }
     };
+    selection.use_word_lists_of(&lock);
     for (path, _) in &selection.specs {
         let source = selection.config.source(path);
         let locked = lock.source(path.as_str());

@@ -6,6 +6,7 @@ use broker_files::ReadError;
 use broker_mcp::{ConcurrencyLimits, Environment, SourceSpec, resolve};
 use broker_model::config::{Config, Source};
 use broker_model::lock::{Lock, MAX_BYTES};
+use broker_model::trust::Exposure;
 use broker_model::{Diagnostic, DiagnosticCode, NodePath};
 
 use super::ConfigArgs;
@@ -81,6 +82,24 @@ impl Selection {
         };
         Ok((selection, problems))
     }
+
+    /// Compares the names of tools with the versions of the list of sensitive words with which they were locked.
+    pub(super) fn use_word_lists_of(&mut self, lock: &Lock) {
+        self.config.use_word_lists_of(lock);
+        for spec in self
+            .specs
+            .iter_mut()
+            .filter_map(|(_, spec)| spec.as_mut().ok())
+        {
+            spec.exposure = exposure_of(&self.config, spec);
+        }
+    }
+}
+
+/// The exposure of a source in the config, which decides what of its listing is read.
+fn exposure_of(config: &Config, spec: &SourceSpec) -> Exposure {
+    let source = config.source(&spec.source);
+    source.map_or_else(|| spec.exposure.clone(), |source| source.exposure.clone())
 }
 
 impl Input {
@@ -104,6 +123,14 @@ impl Input {
             unresolved,
             concurrency: selection.concurrency,
         })
+    }
+
+    /// Compares the names of tools with the versions of the list of sensitive words with which they were locked.
+    pub(super) fn use_word_lists_of(&mut self, lock: &Lock) {
+        self.config.use_word_lists_of(lock);
+        for spec in &mut self.specs {
+            spec.exposure = exposure_of(&self.config, spec);
+        }
     }
 
     /// The launch settings of a selected source.

@@ -134,8 +134,9 @@ impl<'a> CoreBuilder<'a> {
             Some(config) => Ok(Cow::Borrowed(config)),
             None => {
                 let text = self.catalog.config.as_bytes();
-                let parsed = Config::parse(self.catalog.config_name, text)?;
-                Ok(Cow::Owned(parsed.config))
+                let mut config = Config::parse(self.catalog.config_name, text)?.config;
+                self.catalog.use_word_lists(&mut config);
+                Ok(Cow::Owned(config))
             }
         }
     }

@@ -87,7 +87,9 @@ const fn span_of_none(len: usize) -> Span {
     }
 }
 
+use broker_model::config::Config;
 use broker_model::item::ItemKind;
+use broker_model::trust::WordList;
 
 pub use broker_embed::HAS_LOCAL_MODELS;
 pub use broker_model::config::Embedder;
@@ -268,6 +270,8 @@ pub struct Source {
     pub path: &'static str,
     /// The revision that it spoke when it was locked.
     pub protocol_version: &'static str,
+    /// The version of the list of sensitive words by which it hides tools.
+    pub sensitive_words: u64,
     /// Its element of the lock's `sources`.
     pub lock: Span,
     /// Its exposed tools.
@@ -285,6 +289,15 @@ impl Catalog {
     /// The text of a span.
     pub fn text(&self, span: Span) -> &'static str {
         &self.blob[span.at as usize..span.at as usize + span.len as usize]
+    }
+
+    /// Compares the names of tools with the versions of the list of sensitive words with which they were locked.
+    pub fn use_word_lists(&self, config: &mut Config) {
+        config.use_word_lists(&|path| {
+            let mut sources = self.sources.iter();
+            let source = sources.find(|source| source.path == path.as_str())?;
+            WordList::from_number(source.sensitive_words)
+        });
     }
 
     /// The index of the entry with this path.

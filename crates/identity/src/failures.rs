@@ -6,9 +6,8 @@ use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use broker_model::address::caller_network;
 use tokio::time::Instant;
-
-use crate::peers::counted;
 
 /// Wrong credentials of one address within [`WINDOW`] that are answered as such.
 const MAX_WRONG: u32 = 100;
@@ -34,7 +33,7 @@ impl FailureCounts {
         let now = Instant::now();
         // Every change leaves a valid map.
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let address = counted(address);
+        let address = caller_network(address);
         if known.len() >= MAX_ADDRESSES && !known.contains_key(&address) {
             make_room(&mut known, now);
         }

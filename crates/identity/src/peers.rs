@@ -1,10 +1,11 @@
 //! Limits verifications by address, so that wrong signatures from one do not take the pool from the others.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use broker_model::address::caller_network;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
@@ -18,8 +19,6 @@ const MAX_OTHERS: usize = 16;
 const WAIT_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum number of addresses that are known.
 const MAX_PEERS: usize = 4096;
-/// Bits of an IPv6 address that count: one customer has the others.
-const IPV6_BITS: u32 = 64;
 
 /// The addresses of callers whose tokens are being verified, or failed.
 #[derive(Debug, Default)]
@@ -50,7 +49,7 @@ impl Peers {
     /// Records the outcome of a verification.
     pub(crate) fn record(&self, peer: IpAddr, is_valid: bool) {
         let mut peers = self.peers();
-        let known = peers.entry(counted(peer));
+        let known = peers.entry(caller_network(peer));
         let known = known.or_insert_with(|| Peer::new(false));
         if known.is_failing == is_valid {
             let before = std::mem::replace(known, Peer::new(!is_valid));
@@ -59,7 +58,7 @@ impl Peers {
     }
 
     fn limit(&self, peer: IpAddr) -> (Arc<Semaphore>, bool) {
-        let peer = counted(peer);
+        let peer = caller_network(peer);
         let mut peers = self.peers();
         if peers.len() >= MAX_PEERS && !peers.contains_key(&peer) {
             make_room(&mut peers);
@@ -93,17 +92,6 @@ fn make_room(peers: &mut HashMap<IpAddr, Peer>) {
         && let Some(any) = peers.keys().next().copied()
     {
         peers.remove(&any);
-    }
-}
-
-/// The part of an address that counts.
-pub(crate) fn counted(peer: IpAddr) -> IpAddr {
-    match peer.to_canonical() {
-        IpAddr::V6(v6) => {
-            let network = v6.to_bits() & (u128::MAX << (128 - IPV6_BITS));
-            IpAddr::V6(Ipv6Addr::from_bits(network))
-        }
-        v4 => v4,
     }
 }
 
@@ -155,8 +143,6 @@ mod tests {
 
     #[test]
     fn addresses_are_counted_by_network_and_forgotten() {
-        assert_eq!(counted(address("2001:db8::1:2:3:4")), address("2001:db8::"));
-        assert_eq!(counted(address("::ffff:10.0.0.1")), address("10.0.0.1"));
         let peers = Peers::default();
         for n in 0..2 * MAX_PEERS as u32 {
             peers.record(IpAddr::V4(n.into()), false);

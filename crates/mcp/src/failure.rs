@@ -8,6 +8,8 @@ use broker_model::SourceCause;
 use broker_process::{ExitReport, SpawnError};
 use serde_json::value::RawValue;
 
+use crate::overload::Overload;
+
 /// Why a source is not ready; all pending calls get the same reason.
 #[derive(Clone, Debug)]
 pub struct SourceFailure {
@@ -38,11 +40,8 @@ pub struct SourceFailure {
 /// Why a call failed. `maybe_executed` is false only if certainly no byte of the call was written.
 #[derive(Clone, Debug)]
 pub enum CallFailure {
-    /// The source's queue is full; nothing was sent.
-    Overloaded {
-        /// The maximum number of calls in flight and queued together.
-        limit: usize,
-    },
+    /// The source takes no more calls of the caller; nothing was sent.
+    Overloaded(Overload),
     /// The call's timeout has passed.
     Timeout {
         /// The timeout, or the time in all that passed if progress extended it.
@@ -109,7 +108,7 @@ impl CallFailure {
             | Self::Http { maybe_executed, .. }
             | Self::Protocol { maybe_executed, .. } => *maybe_executed,
             Self::Rpc { .. } | Self::OutputTooLarge { .. } | Self::OutOfMemory => true,
-            Self::Overloaded { .. } | Self::Unavailable { .. } | Self::Stopping => false,
+            Self::Overloaded(_) | Self::Unavailable { .. } | Self::Stopping => false,
         }
     }
 }
@@ -161,7 +160,7 @@ impl From<SpawnError> for SourceFailure {
 impl fmt::Display for CallFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Overloaded { limit } => write!(f, "{limit} calls are in flight or queued"),
+            Self::Overloaded(overload) => write!(f, "{overload}"),
             Self::Timeout { after, .. } => write!(f, "no answer within {} s", after.as_secs_f64()),
             Self::Exited { failure, .. } | Self::Unavailable { failure, .. } => failure.fmt(f),
             Self::Rpc { code, message, .. } => {

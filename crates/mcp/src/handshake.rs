@@ -241,7 +241,7 @@ async fn ask_once(link: &Link, era: Era, known: Option<Era>, redactor: &Redactor
         Err(RequestError::TooLarge) => {
             ProbeOutcome::Refused(refused("the answer is over the line limit"))
         }
-        Err(RequestError::Timeout { .. } | RequestError::Overloaded { .. }) => {
+        Err(RequestError::Timeout { .. } | RequestError::Overloaded(_)) => {
             ProbeOutcome::Refused(refused("no answer"))
         }
     }

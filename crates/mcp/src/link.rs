@@ -126,7 +126,10 @@ impl Link {
         time: CallTime,
     ) -> Result<RawResult, RequestError> {
         match self.transport() {
-            Transport::Streams(connection) => connection.call(line, events, time, call.right).await,
+            Transport::Streams(connection) => {
+                let caller = (call.right, call.account);
+                connection.call(line, events, time, caller).await
+            }
             Transport::Http(http) => Box::pin(http.call(call, line, events, time)).await,
         }
     }

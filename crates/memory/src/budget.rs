@@ -3,9 +3,14 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use bytes::Bytes;
+
+use crate::turns::Owner;
+
+/// The number of the next account.
+static NEXT_OWNER: AtomicU64 = AtomicU64::new(1);
 
 /// The fraction of the budget for one caller, and for one request.
 const CALLER_PART: usize = 4;
@@ -25,6 +30,8 @@ pub struct MemoryBudget(Arc<Total>);
 struct Total {
     limit: AtomicUsize,
     used: AtomicUsize,
+    /// What callers without a credential use together.
+    anonymous: AtomicUsize,
 }
 
 /// The account of one caller. Cheap to clone; all clones share one account.
@@ -35,8 +42,19 @@ pub struct Account(Arc<AccountState>);
 struct AccountState {
     total: Arc<Total>,
     used: AtomicUsize,
-    /// Whether the account is limited to a caller's fraction of the budget.
-    is_bounded: bool,
+    bounds: Bounds,
+    owner: Owner,
+}
+
+/// The part of the budget that an account may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Bounds {
+    /// All of it.
+    Whole,
+    /// The fraction of a caller.
+    Caller,
+    /// Half of that fraction, with all other callers without a credential.
+    Anonymous,
 }
 
 /// Charged memory; returned on drop.
@@ -81,12 +99,18 @@ impl MemoryBudget {
         Self(Arc::new(Total {
             limit: AtomicUsize::new(limit),
             used: AtomicUsize::new(0),
+            anonymous: AtomicUsize::new(0),
         }))
     }
 
     /// Sets the limit to `limit` bytes. Memory that is already charged stays charged.
     pub fn set_limit(&self, limit: usize) {
         self.0.limit.store(limit, Ordering::Relaxed);
+    }
+
+    /// The bytes that may be charged in all.
+    pub fn limit(&self) -> usize {
+        self.0.limit()
     }
 
     /// Bytes that are charged.
@@ -96,19 +120,26 @@ impl MemoryBudget {
 
     /// The account of one of several callers.
     pub fn account(&self) -> Account {
-        self.open(true)
+        self.open(Bounds::Caller)
+    }
+
+    /// The account of one of several callers that have no credential where others have one.
+    pub fn anonymous_account(&self) -> Account {
+        self.open(Bounds::Anonymous)
     }
 
     /// The account of the only caller, or of no caller: it may hold the whole budget.
     pub fn whole_account(&self) -> Account {
-        self.open(false)
+        self.open(Bounds::Whole)
     }
 
-    fn open(&self, is_bounded: bool) -> Account {
+    fn open(&self, bounds: Bounds) -> Account {
+        let number = NEXT_OWNER.fetch_add(1, Ordering::Relaxed);
         Account(Arc::new(AccountState {
             total: Arc::clone(&self.0),
             used: AtomicUsize::new(0),
-            is_bounded,
+            bounds,
+            owner: Owner::new(number, bounds == Bounds::Anonymous),
         }))
     }
 }
@@ -120,6 +151,16 @@ impl Total {
 }
 
 impl Account {
+    /// The caller whose account it is.
+    pub fn owner(&self) -> Owner {
+        self.0.owner
+    }
+
+    /// Whether this is the only clone, so that no memory is charged to the account.
+    pub fn is_unused(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
+    }
+
     /// Maximum charge of one request, regardless of free memory.
     pub fn request_limit(&self) -> usize {
         self.0.total.limit() / CALLER_PART
@@ -136,13 +177,17 @@ impl Account {
         let AccountState {
             total,
             used,
-            is_bounded,
+            bounds,
+            owner: _,
         } = &*self.0;
         let limit = total.limit();
-        let own = if *is_bounded {
-            limit / CALLER_PART
-        } else {
-            limit
+        let (own, anonymous) = match bounds {
+            Bounds::Whole => (limit, None),
+            Bounds::Caller => (limit / CALLER_PART, None),
+            Bounds::Anonymous => {
+                let together = limit / CALLER_PART / 2;
+                (together, Some(together))
+            }
         };
         let all = match size {
             Size::Small => limit,
@@ -151,14 +196,26 @@ impl Account {
         if !add(used, bytes, own) {
             return Err(ChargeError::Caller);
         }
+        if let Some(together) = anonymous
+            && !add(&total.anonymous, bytes, together)
+        {
+            used.fetch_sub(bytes, Ordering::Relaxed);
+            return Err(ChargeError::Caller);
+        }
         if !add(&total.used, bytes, all) {
             used.fetch_sub(bytes, Ordering::Relaxed);
+            if anonymous.is_some() {
+                total.anonymous.fetch_sub(bytes, Ordering::Relaxed);
+            }
             return Err(ChargeError::Total);
         }
         Ok(())
     }
 
     fn give_back(&self, bytes: usize) {
+        if self.0.bounds == Bounds::Anonymous {
+            self.0.total.anonymous.fetch_sub(bytes, Ordering::Relaxed);
+        }
         self.0.used.fetch_sub(bytes, Ordering::Relaxed);
         self.0.total.used.fetch_sub(bytes, Ordering::Relaxed);
     }
@@ -297,6 +354,24 @@ mod tests {
         assert!(sole.charge(61 * MIB, Size::Large).is_err());
         assert!(sole.charge(60 * MIB, Size::Large).is_ok());
         assert_eq!(sole.request_limit(), 16 * MIB);
+    }
+
+    #[test]
+    fn memory_budget_of_callers_without_a_credential_is_half_a_part_together() {
+        let budget = MemoryBudget::new(64 * MIB);
+        let (one, other) = (budget.anonymous_account(), budget.anonymous_account());
+        let held = one.charge(6 * MIB, Size::Large).unwrap();
+        let error = other.charge(3 * MIB, Size::Small).unwrap_err();
+        assert_eq!(error, ChargeError::Caller);
+        assert!(budget.account().charge(16 * MIB, Size::Large).is_ok());
+        drop(held);
+        assert!(other.charge(8 * MIB, Size::Large).is_ok());
+        assert_eq!(
+            (budget.used(), budget.0.anonymous.load(Ordering::Relaxed)),
+            (0, 0)
+        );
+        assert!(one.owner() != other.owner() && one.owner().is_anonymous());
+        assert_eq!(one.clone().owner(), one.owner());
     }
 
     #[test]

@@ -3,6 +3,9 @@
 use std::fmt;
 use std::net::IpAddr;
 
+/// Bits of an IPv6 address that identify a caller.
+const CALLER_IPV6_BITS: u8 = 64;
+
 /// An address, or the addresses of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AddressRange {
@@ -78,6 +81,15 @@ impl fmt::Display for AddressRange {
     }
 }
 
+/// What identifies a caller by its address: an IPv4 address, or the network of an IPv6 address, since one customer has the
+/// other bits.
+pub fn caller_network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        v4 @ IpAddr::V4(_) => v4,
+        v6 @ IpAddr::V6(_) => masked(v6, CALLER_IPV6_BITS),
+    }
+}
+
 const fn bits_of(address: IpAddr) -> u8 {
     match address {
         IpAddr::V4(_) => 32,
@@ -96,6 +108,14 @@ fn masked(address: IpAddr, prefix: u8) -> IpAddr {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn callers_of_one_network_are_one_caller() {
+        let network = |text: &str| caller_network(text.parse().unwrap()).to_string();
+        assert_eq!(network("2001:db8::1:2:3:4"), "2001:db8::");
+        assert_eq!(network("::ffff:10.0.0.1"), "10.0.0.1");
+        assert_eq!(network("192.0.2.7"), "192.0.2.7");
+    }
 
     #[test]
     fn address_range_contains_the_addresses_of_its_network() {

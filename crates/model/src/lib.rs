@@ -40,6 +40,7 @@ pub mod tool_names;
 pub mod trust;
 pub mod unseen;
 pub mod uri;
+mod uri_authority;
 pub mod uri_filter;
 pub mod uri_template;
 pub mod url;

@@ -5,15 +5,21 @@ use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 
+use crate::look::nfkc;
+use crate::uri_authority::{Split, has_one_authority, is_kept};
 use crate::uri_template::UriTemplate;
 
 /// Maximum length of a template and of a URI, in bytes.
 pub const MAX_URI_BYTES: usize = 8 << 10;
 /// How often a text is percent-decoded, since servers may decode more than once.
 pub(crate) const MAX_DECODINGS: usize = 8;
+/// Maximum number of texts that servers may make of one URI.
+const MAX_READINGS: usize = 64;
+/// Maximum number of spellings of one URI.
+const MAX_SPELLINGS: usize = 512;
 
 /// The text that is left when nothing in it is percent-encoded; `None` if it is encoded more than [`MAX_DECODINGS`] times.
-fn decoded(text: &str) -> Option<String> {
+pub(crate) fn decoded(text: &str) -> Option<String> {
     let mut text = text.to_owned();
     for _ in 0..MAX_DECODINGS {
         match percent_decode_str(&text).decode_utf8_lossy() {
@@ -25,66 +31,103 @@ fn decoded(text: &str) -> Option<String> {
     None
 }
 
-/// Whether the path or the fragment of the URI has a segment `.` or `..`, also percent-encoded once or several times. A
-/// server may take `#` for a character of the path.
+/// Whether the path or the fragment of the URI has a segment `.` or `..`, also percent-encoded once or several times, in
+/// the form NFKC, or with parameters (`..;a`). A server may take `#` for a character of the path.
 pub fn has_dot_segment(uri: &str) -> bool {
     let path = uri.split(['?', '#']).next().unwrap_or_default();
     let fragment = uri.split_once('#').map_or("", |(_, fragment)| fragment);
     [path, fragment].into_iter().any(|part| {
         decoded(part).is_none_or(|part| {
+            let part = nfkc(&part);
             let mut segments = part.split(['/', '\\', '?', '#']);
-            segments.any(|segment| matches!(segment, "." | ".."))
+            segments.any(|segment| {
+                let name = segment.split(';').next().unwrap_or_default();
+                matches!(name, "." | "..")
+            })
         })
     })
 }
 
-/// The one spelling of a URI by which filters exclude: percent-decoded, in lower case, with single slashes, and without
-/// control characters other than NUL, which URL parsers skip. `None` if it is percent-encoded too often.
-pub(crate) fn canonical(uri: &str) -> Option<String> {
-    Some(plain(&decoded(uri)?))
+/// A text as spellings are compared: in lower case and in the form NFKC, with `/` for `\`, without control characters
+/// other than NUL and without invisible ones, and with `ss` for the letter that IDNA of 2003 replaces.
+pub(crate) fn fold(text: &str) -> String {
+    let mut folded = folded_case(text);
+    if folded.contains('\\') {
+        folded = folded.replace('\\', "/");
+    }
+    folded
 }
 
-/// The spellings that a server may read as one URI: percent-decoded any number of times, in lower case, with single
-/// slashes, without control characters, and without what follows its path.
+/// [`fold`] that keeps `\`, which escapes in patterns.
+pub(crate) fn folded_case(text: &str) -> String {
+    let lower = text.to_lowercase();
+    let mut folded = match lower.is_ascii() {
+        true => lower,
+        false => {
+            let normal = nfkc(&lower).to_lowercase();
+            let normal = nfkc(&normal);
+            let normal = normal.replace('\u{df}', "ss").replace('\u{3c2}', "\u{3c3}");
+            normal.replace('\u{3002}', ".")
+        }
+    };
+    folded.retain(is_kept);
+    folded
+}
+
+/// The texts by which a URI, or the text of a template, is known: percent-decoded and folded, with single slashes. `None`
+/// if it is percent-encoded too often.
+pub(crate) fn known_forms(uri: &str) -> Option<Vec<String>> {
+    let folded = fold(uri);
+    let mut forms = Vec::new();
+    add_plain(&mut forms, &fold(&decoded(&folded)?));
+    if let Some(split) = Split::of(&folded)
+        && let (Some(head), Some((authority, rest))) = (split.heads().first(), split.authority)
+        && !authority.contains('{')
+    {
+        add_joined(&mut forms, head, &fold(&decoded(rest)?));
+    }
+    Some(forms)
+}
+
+/// The spellings that a server may read as one URI: percent-decoded any number of times, folded, with single slashes, with
+/// other names of the host, without dot segments, without parameters, and without what follows the path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UriSpellings {
     written: String,
-    /// `None` if the URI is percent-encoded too often.
+    /// `None` if it may be every other URI.
     others: Option<Vec<String>>,
 }
 
 impl UriSpellings {
     /// Computes the spellings of a URI.
     pub fn of(uri: &str) -> Self {
-        let mut others = Vec::new();
-        let mut text = Some(uri.to_owned());
-        for _ in 0..=MAX_DECODINGS {
-            let Some(current) = text.take() else {
-                break;
-            };
-            let plain = plain(&current);
-            let base = plain.split(['?', '#', '\0']).next().unwrap_or_default();
-            let name = base.trim_end_matches(['/', '.', ' ']);
-            for spelling in [&plain, base, name] {
-                if !others.iter().any(|known| known == spelling) {
-                    others.push(spelling.to_owned());
-                }
-            }
-            text = match percent_decode_str(&current).decode_utf8_lossy() {
-                Cow::Owned(next) if next != current => Some(next),
-                _ => None,
-            };
-        }
-        Self {
-            written: uri.to_owned(),
-            others: text.is_none().then_some(others),
+        match has_one_authority(uri) {
+            true => Self::of_known(uri),
+            false => Self {
+                written: uri.to_owned(),
+                others: None,
+            },
         }
     }
 
-    /// Whether a server may read one of them as `uri`. A URI that is percent-encoded too often may be every other one.
+    /// Computes the spellings of a URI, or the text of a template, whose authority a reviewer saw: no caller chose it.
+    pub fn of_known(uri: &str) -> Self {
+        Self {
+            written: uri.to_owned(),
+            others: spellings(uri),
+        }
+    }
+
+    /// The spellings; `None` if the URI is percent-encoded too often, has too many spellings, or has an authority that
+    /// parsers read differently, so that it may be every other one.
+    pub(crate) fn all(&self) -> Option<&[String]> {
+        self.others.as_deref()
+    }
+
+    /// Whether a server may read one of them as `uri`.
     pub fn may_be(&self, uri: &str) -> bool {
-        match (&self.others, canonical(uri)) {
-            (Some(others), Some(uri)) => others.contains(&uri),
+        match (&self.others, known_forms(uri)) {
+            (Some(others), Some(known)) => known.iter().any(|form| others.contains(form)),
             _ => true,
         }
     }
@@ -94,21 +137,155 @@ impl UriSpellings {
         if template.covers(&self.written) {
             return true;
         }
-        let Some(others) = &self.others else {
+        let (Some(others), Some(forms)) = (&self.others, known_forms(template.as_str())) else {
             return true;
         };
-        match canonical(template.as_str()).map(|text| UriTemplate::parse(&text)) {
-            Some(Ok(template)) => others.iter().any(|uri| template.matches_spelling(uri)),
-            _ => true,
-        }
+        forms.iter().any(|form| {
+            UriTemplate::parse(form).map_or(true, |form| {
+                others.iter().any(|uri| form.matches_spelling(uri))
+            })
+        })
     }
 }
 
-/// A text in lower case, with single slashes and without control characters other than NUL.
-fn plain(text: &str) -> String {
-    let mut text = text.to_lowercase().replace('\\', "/");
-    text.retain(|c| c == '\0' || !c.is_control());
-    with_single_slashes(&text)
+fn spellings(uri: &str) -> Option<Vec<String>> {
+    let folded = fold(uri);
+    let folded = folded.trim_start_matches(' ');
+    let mut forms = Vec::new();
+    // What follows the authority is decoded without it: decoded, it may be another authority.
+    if let Some(split) = Split::of(folded)
+        && let Some((_, rest)) = split.authority
+    {
+        let rests = readings(rest)?;
+        for head in split.heads() {
+            for rest in &rests {
+                add_joined(&mut forms, &head, rest);
+                if forms.len() > MAX_SPELLINGS {
+                    return None;
+                }
+            }
+        }
+    }
+    for reading in readings(folded)? {
+        add_plain(&mut forms, &reading);
+        if let Some(split) = Split::of(&reading)
+            && let Some((_, rest)) = split.authority
+        {
+            for head in split.heads() {
+                add_joined(&mut forms, &head, rest);
+            }
+        }
+        if forms.len() > MAX_SPELLINGS {
+            return None;
+        }
+    }
+    Some(forms)
+}
+
+/// Adds a text with single slashes, and with a slash after its scheme.
+fn add_plain(forms: &mut Vec<String>, text: &str) {
+    add(forms, with_single_slashes(text));
+    if let Some(split) = Split::of(text)
+        && !split.after.starts_with('/')
+    {
+        let text = format!("{}:/{}", split.scheme, split.after);
+        add(forms, with_single_slashes(&text));
+    }
+}
+
+/// Adds an authority with what follows it, which is a path in any case.
+fn add_joined(forms: &mut Vec<String>, head: &str, rest: &str) {
+    add(forms, with_single_slashes(&format!("{head}{rest}")));
+    if !rest.starts_with('/') {
+        add(forms, with_single_slashes(&format!("{head}/{rest}")));
+    }
+    // A letter of a drive.
+    if let Some(path) = rest.strip_prefix('/')
+        && path.get(1..2) == Some("|")
+        && head.starts_with("file:")
+    {
+        let path = format!("{head}/{}:{}", &path[..1], &path[2..]);
+        add(forms, with_single_slashes(&path));
+    }
+}
+
+fn add(forms: &mut Vec<String>, form: String) {
+    if !forms.contains(&form) {
+        forms.push(form);
+    }
+}
+
+/// The texts that servers may make of one, in any order of these steps; `None` if there are too many.
+fn readings(text: &str) -> Option<Vec<String>> {
+    let mut found = vec![(text.to_owned(), 0)];
+    let mut at = 0;
+    while let Some((text, decodings)) = found.get(at).cloned() {
+        at += 1;
+        let decoded = percent_decode_str(&text).decode_utf8_lossy();
+        let steps = [
+            (fold(&decoded), decodings + 1),
+            (without_query(&text).to_owned(), decodings),
+            (without_end(&text).to_owned(), decodings),
+            (without_parameters(&text), decodings),
+            (without_dot_segments(&text), decodings),
+            // A `..` after two slashes removes nothing for some servers.
+            (with_single_slashes(&text), decodings),
+        ];
+        for (next, decodings) in steps {
+            if found.iter().any(|(known, _)| *known == next) {
+                continue;
+            }
+            if decodings > MAX_DECODINGS || found.len() == MAX_READINGS {
+                return None;
+            }
+            found.push((next, decodings));
+        }
+    }
+    Some(found.into_iter().map(|(text, _)| text).collect())
+}
+
+/// A text up to its query, its fragment or NUL: a server in C ends a text there.
+fn without_query(text: &str) -> &str {
+    text.split(['?', '#', '\0']).next().unwrap_or_default()
+}
+
+/// A text without slashes, points and spaces at its end, which a file system may ignore.
+fn without_end(text: &str) -> &str {
+    text.trim_end_matches(['/', '.', ' '])
+}
+
+/// A path without the parameters of its segments (RFC 3986, section 3.3).
+fn without_parameters(text: &str) -> String {
+    let (path, rest) = text.split_at(without_query(text).len());
+    let mut out = String::with_capacity(text.len());
+    let mut is_parameter = false;
+    for c in path.chars() {
+        is_parameter = c == ';' || (is_parameter && c != '/');
+        if !is_parameter {
+            out.push(c);
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// A path whose segments `.` and `..` are resolved. `..` never removes the scheme.
+fn without_dot_segments(text: &str) -> String {
+    let (path, rest) = text.split_at(without_query(text).len());
+    if !path.split('/').any(|segment| matches!(segment, "." | "..")) {
+        return text.to_owned();
+    }
+    let mut segments: Vec<&str> = Vec::new();
+    for segment in path.split('/') {
+        match segment {
+            "." => {}
+            ".." => {
+                segments.pop_if(|last| !last.ends_with(':') && !last.is_empty());
+            }
+            segment => segments.push(segment),
+        }
+    }
+    format!("{}{rest}", segments.join("/"))
 }
 
 /// The text with one slash in place of several.
@@ -174,10 +351,10 @@ mod tests {
     fn text_that_is_encoded_too_often_has_no_spelling() {
         let nested = |times: usize| format!("x://a/%{}41", "25".repeat(times));
         assert_eq!(
-            canonical(&nested(MAX_DECODINGS - 2)).as_deref(),
-            Some("x:/a/a")
+            known_forms(&nested(MAX_DECODINGS - 2)).map(|forms| forms[0].clone()),
+            Some("x:/a/a".to_owned())
         );
-        assert_eq!(canonical(&nested(MAX_DECODINGS)), None);
+        assert_eq!(known_forms(&nested(MAX_DECODINGS)), None);
         assert!(has_dot_segment(&nested(MAX_DECODINGS)));
     }
 }

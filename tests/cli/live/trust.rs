@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Stdio};
 
+use broker_mcp::{TrustLevel, TrustPolicy};
 use harness::{Bench, Run, binary, contains};
 use serde_json::{Value, json};
 
@@ -71,6 +72,27 @@ fn lock_of_an_untrusted_source_names_each_hidden_tool_with_its_word() {
         &output.stderr,
         &["/a: to expose such a tool, write its name in `tool_filter`\n"],
     );
+}
+
+#[test]
+fn filter_of_a_config_applies_at_every_level_and_a_curated_list_to_verified_servers() {
+    const URL: &str = "https://tools.example/mcp";
+    const FILTER: [&str; 3] = ["get", "deletePage", "!put"];
+    for (level, of_policy) in [
+        (TrustLevel::Trusted, &TOOLS as &[_]),
+        (TrustLevel::Verified, &["get", "deletePage"]),
+        (TrustLevel::Untrusted, &["get", "put"]),
+    ] {
+        let bench = bench(json!({"trust": level, "tool_filter": FILTER}), &TOOLS);
+        bench.lock();
+        assert_eq!(locked(&bench)[0], ["deletePage", "get"], "{level}");
+
+        let mut policy = TrustPolicy::new();
+        policy.set_curated(URL, &FILTER).expect("valid patterns");
+        policy.set_trust(URL, level).expect("a URL");
+        let exposed = policy.filter_tools(TOOLS, URL);
+        assert_eq!(exposed.as_deref(), Ok(of_policy), "{level}");
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod drift;
 mod live;
 mod locked;
 mod real;
+mod spellings;
 mod uris;
 
 use std::path::{Path, PathBuf};

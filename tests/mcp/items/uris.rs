@@ -116,8 +116,19 @@ fn pattern(template: &str, is_plain: bool) -> Regex {
     Regex::new(&format!("^{}$", parts.concat())).expect("a pattern")
 }
 
+/// Whether the authority contains an encoded slash, so that parsers find different ones: then it may be any.
+fn has_slash_in_authority(uri: &str) -> bool {
+    let rest = uri.split_once("://").map_or("", |(_, rest)| rest);
+    let authority = rest.split('/').next().unwrap_or_default();
+    authority.contains("%2F")
+}
+
 /// The entries that a server may mean by a URI.
 fn entries_of(uri: &str) -> Vec<&'static str> {
+    if has_slash_in_authority(uri) {
+        let all = RESOURCES.iter().chain(&TEMPLATES);
+        return all.map(|(leaf, _)| *leaf).collect();
+    }
     let readings = readings(uri);
     let is_resource = |own: &str| readings.contains(&own.replace("//", "/"));
     let is_of = |template: &str| {

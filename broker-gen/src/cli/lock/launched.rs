@@ -217,7 +217,7 @@ fn tool_of(pointer: &str) -> Option<String> {
 }
 
 /// One line for each source that was listed, with the counts of its part of the draft.
-pub(super) fn report(input: &Input, draft: &Draft, listed: &[Listed]) {
+pub(super) fn report(input: &Input, draft: &Draft, listed: &[Listed], old: Option<&Lock>) {
     for Listed { path, took } in listed {
         let source = input.config.source(path);
         let locked = draft.sources.iter().find(|locked| locked.path == *path);
@@ -249,6 +249,8 @@ pub(super) fn report(input: &Input, draft: &Draft, listed: &[Listed]) {
             say(text!("{}: runs the {}", path, package));
         }
         say_sensitive(source, locked);
+        let before = old.and_then(|old| old.source(path.as_str()));
+        say_newly_hidden(source, before, locked);
     }
 }
 
@@ -302,6 +304,47 @@ fn say_sensitive(source: &Source, locked: &LockedSource) {
         "{}: to expose such a tool, write its name in `tool_filter`{}",
         source.path,
         beside
+    ));
+}
+
+/// The tools that a newer list of sensitive words hides, of those that were exposed.
+fn say_newly_hidden(source: &Source, old: Option<&LockedSource>, locked: &LockedSource) {
+    let Some((old, before)) = old.and_then(|old| Some((old, old.word_list()?))) else {
+        return;
+    };
+    let sensitive = source.exposure.sensitive();
+    let (now, older) = (sensitive.version(), sensitive.in_version(before));
+    if before >= now {
+        return;
+    }
+    let was_exposed = |name: &str| old.exposed.iter().any(|tool| tool.upstream_name == name);
+    let hidden = locked.hidden.iter().map(|tool| tool.name.as_str());
+    let hidden: Vec<&str> = hidden
+        .filter(|name| was_exposed(name) && older.find(name).is_none())
+        .filter(|name| {
+            let by = source.exposure.hidden_by(name);
+            matches!(by, Some(HiddenBy::Word(_)))
+        })
+        .collect();
+    if hidden.is_empty() {
+        return;
+    }
+    let names = hidden.iter().take(MAX_NAMED_HIDDEN);
+    let names: Vec<_> = names
+        .map(|name| format!("`{}`", shown_line(name, 100)))
+        .collect();
+    let more = match hidden.len() - names.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    say(text!(
+        "{}: version {} of the sensitive words hides {}, which version {} exposed: {}{}",
+        source.path,
+        now.number(),
+        counted(hidden.len(), "tool"),
+        before.number(),
+        names.join(", "),
+        more
     ));
 }
 

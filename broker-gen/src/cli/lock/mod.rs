@@ -66,6 +66,13 @@ pub(super) async fn run(args: &LockArgs, merged: Option<Lock>) -> Exit {
         let mut input = pin::input_with_pins(args, input).await?;
         // With pins it was read again.
         take_refused(&mut input, &violations, &shown);
+        if !args.tools.is_empty() {
+            // The other tools of the source stay as they are locked, so all are hidden by one list.
+            match &merged {
+                Some(lock) => input.use_word_lists_of(lock),
+                None => input.use_word_lists_of(&input.read_lock()?.lock),
+            }
+        }
         client_file::report(&input);
         // A model that cannot be used fails before anything is launched.
         let models = vectors::open(&input.config, &args.config.file.config)?;
@@ -162,7 +169,7 @@ async fn lock(
         output::diagnostics(&result.warnings);
         draft.apply(check.name, result, config_digest);
     }
-    launched::report(input, &draft, &listed);
+    launched::report(input, &draft, &listed, old);
     refuse(args, &mut draft)?;
     let problems = std::mem::take(&mut draft.problems);
     let lock = write::lock_of(draft, input, old);

@@ -191,7 +191,8 @@ fn write_over(
         < match input.config.access {
             None => LOCK_VERSION,
             Some(_) => PARTIAL_LOCK_VERSION,
-        };
+        }
+        || lock.has_older_words();
     if (is_same && has_older_version) || broker_files::holds(&input.lock_path, text.as_bytes()) {
         say(text!("{} is up to date", shown));
         return Ok(true);

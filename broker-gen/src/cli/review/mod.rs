@@ -218,11 +218,13 @@ fn access_changes(path: &Path, baseline: Option<&Lock>, lock: &Lock) -> Vec<Stri
 fn stale(path: &Path, lock: &Lock) -> Vec<Diagnostic> {
     let shown = path.to_string_lossy();
     let parsed = crate::build_script::parse_config(path, &shown);
-    let fresh = match &parsed {
-        Ok(parsed) => plan::check_fresh(&parsed.config, lock).and_then(|()| {
+    let fresh = match parsed {
+        Ok(mut parsed) => {
+            parsed.config.use_word_lists_of(lock);
             let config = &parsed.config;
-            checked_plan(config, lock, path, &shown).map(|_| ())
-        }),
+            plan::check_fresh(config, lock)
+                .and_then(|()| checked_plan(config, lock, path, &shown).map(|_| ()))
+        }
         Err(_) => Ok(()),
     };
     output::as_warnings(fresh.err().unwrap_or_default())

@@ -161,6 +161,7 @@ fn source(source: &'static tables::Source) -> Source {
     Source {
         path: &source.path,
         protocol_version: &source.protocol_version,
+        sensitive_words: source.sensitive_words,
         lock: span(source.lock),
         tools: &source.tools,
     }

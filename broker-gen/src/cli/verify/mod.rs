@@ -78,7 +78,7 @@ fn verify(args: &VerifyArgs) -> Outcome {
     let path = &args.file.config;
     let (config, lock) = (read_config(path), read_lock(path));
     let audits = Audits::read(path);
-    let config = outcome.take(config);
+    let mut config = outcome.take(config);
     let lock = outcome.take(lock);
     let audits = outcome.take(audits);
     if config.is_some() {
@@ -90,7 +90,8 @@ fn verify(args: &VerifyArgs) -> Outcome {
         outcome.sources = lock.sources.len();
         outcome.tools = lock.sources.iter().map(|one| one.exposed.len()).sum();
     }
-    if let (Some(config), Some(lock)) = (&config, &lock) {
+    if let (Some(config), Some(lock)) = (&mut config, &lock) {
+        config.use_word_lists_of(lock);
         documents(&mut outcome, config, lock, path);
     }
     if let Some(binary) = &args.binary {

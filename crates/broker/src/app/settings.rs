@@ -24,9 +24,11 @@ pub(super) struct LoadedConfig {
 impl LoadedConfig {
     /// Reads `file`, if given, and compares it with the compiled-in config.
     pub(super) fn load(catalog: &Catalog, file: Option<&Path>) -> Result<Self, Failure> {
-        let compiled = || {
-            Config::parse(catalog.config_name, catalog.config.as_bytes())
-                .map_err(Failure::Diagnostics)
+        let compiled = || -> Result<Parsed, Failure> {
+            let mut parsed = Config::parse(catalog.config_name, catalog.config.as_bytes())
+                .map_err(Failure::Diagnostics)?;
+            catalog.use_word_lists(&mut parsed.config);
+            Ok(parsed)
         };
         let Some(file) = file else {
             let Parsed { config, warnings } = compiled()?;
@@ -48,13 +50,17 @@ impl LoadedConfig {
         let exists = |program: &str| broker_files::exists(program, file);
         let parsed = Config::parse_file(&name, &bytes, &exists).map_err(Failure::Diagnostics)?;
         let base = parsed.config.base(file);
-        let Parsed { config, warnings } = parsed.without_own_broker(Machine {
+        let Parsed {
+            mut config,
+            warnings,
+        } = parsed.without_own_broker(Machine {
             base: &std::path::absolute(&base).unwrap_or_else(|_| base.clone()),
             program: &broker_files::program_name,
             is_config: &|other| broker_files::is_same_file(other, file),
             exists: &|other| other.exists(),
             variable: &|name| std::env::var(name).ok(),
         });
+        catalog.use_word_lists(&mut config);
         // Usually the file is the one that the build read; then there is nothing to compare.
         if config.compiled_text() != catalog.config {
             fits(catalog, &compiled()?.config, &config)?;

@@ -25,8 +25,14 @@ impl Caller {
         if !self.needs_own_replies() && self.subtree.is_none() && view.hidden().is_empty() {
             return true;
         }
-        let spellings = UriSpellings::of(uri);
         let mut tools = (0..).zip(catalog.tools);
+        let is_locked = |(_, tool): (u32, &Tool)| {
+            tool.source == source && ItemKind::of_key(tool.name) == (ItemKind::Resource, uri)
+        };
+        let spellings = match tools.clone().any(is_locked) {
+            true => UriSpellings::of_known(uri),
+            false => UriSpellings::of(uri),
+        };
         tools.all(|(at, tool)| {
             if tool.source != source || !may_be(&spellings, tool) {
                 return true;

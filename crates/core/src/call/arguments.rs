@@ -68,13 +68,14 @@ impl Inner {
     /// Runs a long job before the tool is known, within the longest time that a call may take.
     pub(crate) async fn read_long<T: Send + 'static>(
         &self,
+        account: &Account,
         read: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Box<CoreError>> {
         let settings = self.settings.load();
         let times = settings.iter().map(|tool| tool.timeout);
         let time = times.max().unwrap_or(LISTING_TIMEOUT);
         drop(settings);
-        match timeout(time, self.work.run(move |_| read())).await {
+        match timeout(time, self.work.run(account.owner(), move |_| read())).await {
             Ok(Ok(outcome)) => Ok(outcome),
             Ok(Err(busy)) => Err(Box::new(overloaded(busy))),
             Err(_) => Err(failure::from_call(unsent(time), "", "")),
@@ -120,7 +121,9 @@ pub fn memory_error_for_request(
 
 pub(crate) fn overloaded(busy: PoolError) -> CoreError {
     let message = match busy {
-        PoolError::Full { waiting } => format!("{waiting} requests wait to be read or checked"),
+        PoolError::Full { waiting } => format!(
+            "{waiting} requests wait to be read or checked, or this caller has its part of the places"
+        ),
         PoolError::NoThread => "no thread can be started to read or check the request".to_owned(),
     };
     CoreError::new(CallCode::Overloaded, message)

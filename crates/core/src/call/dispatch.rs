@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use broker_mcp::{CallFailure, CallRight, CallSubject, CallTime, RawResult, ToolCall};
-use broker_memory::{Account, Charge};
+use broker_memory::{Account, Charge, Owner};
 use broker_model::item::{self, ItemKind};
 use broker_model::text::shown_line;
 use broker_model::uri::{MAX_URI_BYTES, has_dot_segment};
@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 use tokio::time::Instant;
 
 use super::baggage::without_baggage;
+use super::gate::too_many;
 use super::limit::Limits;
 use super::resolve::{Target, out_of_service};
 use super::right::Unsent;
@@ -66,6 +67,7 @@ impl Inner {
             meta: meta.as_deref(),
             events: context.events.as_ref(),
             right: Some(&right),
+            account: Some(account),
         };
         let mut answer = self
             .send(
@@ -230,6 +232,11 @@ impl Inner {
             let session = match running.upstream.ready() {
                 Some(session) => Ok(session),
                 None => {
+                    let owner = call.account.map_or(Owner::BROKER, Account::owner);
+                    let source = target.tool.source as usize;
+                    let Some(_place) = self.waiting.enter(source, owner) else {
+                        return Err(Box::new(too_many(target)));
+                    };
                     let began = Instant::now();
                     let session = running.upstream.session(left.first()).await;
                     left = left.less(began.elapsed());

@@ -81,7 +81,7 @@ impl Inner {
         limits: &Limits,
     ) -> Result<(), Box<CoreError>> {
         let (source, gate) = (target.tool.source as usize, &self.drift_state.gate);
-        let Some(_place) = self.waiting.enter(source, identity.subject()) else {
+        let Some(_place) = self.waiting.enter(source, args.1.owner()) else {
             return Err(Box::new(too_many(target)));
         };
         let unsent = Unsent::new(self, identity, target, (args.0, None, args.1));
@@ -163,12 +163,12 @@ fn still_starting(target: &Target, waited: Duration) -> CoreError {
 }
 
 /// The error of a call for which there is no place to wait.
-fn too_many(target: &Target) -> CoreError {
+pub(super) fn too_many(target: &Target) -> CoreError {
     let message = format!(
         "`{}` is still starting, and too many calls wait for it",
         target.source
     );
-    CoreError::new(CallCode::Overloaded, message)
+    CoreError::new(CallCode::Starting, message)
         .path(target.path)
         .details(json!({"limit": MAX_STARTING_CALLS}))
         .retry_after(STARTING_RETRY_DELAY)

@@ -119,9 +119,9 @@ impl Inner {
         if !is_long {
             return shaped((path, kind, warning), answer, form, account);
         }
-        let account = account.clone();
+        let (owner, account) = (account.owner(), account.clone());
         let shape = move || shaped((path, kind, warning), answer, form, &account);
-        self.shaping.run_bounded(shape).await
+        self.shaping.run_bounded(owner, shape).await
     }
 }
 

@@ -73,7 +73,9 @@ impl Inner {
             }
             Args::Unread { body, at } => PooledArgs::Text(body.clone(), at),
         };
-        let checked = self.work.run(move |stop| check.run(long, stop));
+        let checked = self
+            .work
+            .run(account.owner(), move |stop| check.run(long, stop));
         match timeout(limits.left(), checked).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(busy)) => Err(Box::new(overloaded(busy).path(path))),

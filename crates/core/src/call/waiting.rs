@@ -3,10 +3,13 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::identity::Subject;
+use broker_memory::Owner;
 
 /// The maximum number of calls that wait for one source.
 pub(crate) const MAX_STARTING_CALLS: usize = 256;
+/// How many of them one caller may have alone, and beside another.
+const MAX_OWN: usize = MAX_STARTING_CALLS - MAX_STARTING_CALLS / 8;
+const MAX_OWN_BESIDE_OTHERS: usize = MAX_STARTING_CALLS / 2;
 
 /// The waiting calls of all sources.
 #[derive(Debug)]
@@ -16,14 +19,14 @@ pub(crate) struct WaitingCalls(Box<[Mutex<Places>]>);
 #[derive(Debug, Default)]
 struct Places {
     taken: usize,
-    by_subject: HashMap<Subject, usize>,
+    by_owner: HashMap<Owner, usize>,
 }
 
 /// The place of one waiting call; it is free again when this is dropped.
 #[derive(Debug)]
 pub(super) struct Place<'a> {
     places: &'a Mutex<Places>,
-    subject: &'a Subject,
+    owner: Owner,
 }
 
 impl WaitingCalls {
@@ -31,18 +34,21 @@ impl WaitingCalls {
         Self((0..sources).map(|_| Mutex::default()).collect())
     }
 
-    /// Takes a place for a call of `subject`, who may have at most as many as are free; `None` if it has.
-    pub(super) fn enter<'a>(&'a self, source: usize, subject: &'a Subject) -> Option<Place<'a>> {
+    /// Takes a place for a call of this caller; `None` if it has its part of them, or none is free.
+    pub(super) fn enter(&self, source: usize, owner: Owner) -> Option<Place<'_>> {
         let places = &self.0[source];
         let mut known = lock(places);
-        let free = MAX_STARTING_CALLS - known.taken;
-        let own = known.by_subject.get(subject).copied().unwrap_or_default();
-        if own >= free {
+        let own = known.by_owner.get(&owner).copied().unwrap_or_default();
+        let most = match known.taken > own {
+            true => MAX_OWN_BESIDE_OTHERS,
+            false => MAX_OWN,
+        };
+        if own >= most || known.taken >= MAX_STARTING_CALLS {
             return None;
         }
         known.taken += 1;
-        known.by_subject.insert(subject.clone(), own + 1);
-        Some(Place { places, subject })
+        known.by_owner.insert(owner, own + 1);
+        Some(Place { places, owner })
     }
 }
 
@@ -50,10 +56,10 @@ impl Drop for Place<'_> {
     fn drop(&mut self) {
         let mut known = lock(self.places);
         known.taken -= 1;
-        match known.by_subject.get_mut(self.subject) {
+        match known.by_owner.get_mut(&self.owner) {
             Some(own) if *own > 1 => *own -= 1,
             _ => {
-                known.by_subject.remove(self.subject);
+                known.by_owner.remove(&self.owner);
             }
         }
     }
@@ -66,42 +72,41 @@ fn lock(places: &Mutex<Places>) -> MutexGuard<'_, Places> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn key(name: &str) -> Subject {
-        Subject::Key { name: name.into() }
-    }
+    use broker_memory::MemoryBudget;
 
     #[test]
     fn waiting_calls_of_one_caller_leave_places_for_others() {
         let calls = WaitingCalls::new(2);
-        let (busy, late) = (key("busy"), key("late"));
+        let budget = MemoryBudget::new(1 << 20);
+        let (first, second) = (budget.account(), budget.account());
+        let (busy, late) = (first.owner(), second.owner());
         let mut places: Vec<_> = (0..MAX_STARTING_CALLS)
-            .map_while(|_| calls.enter(0, &busy))
+            .map_while(|_| calls.enter(0, busy))
             .collect();
-        assert_eq!(places.len(), MAX_STARTING_CALLS / 2);
+        assert_eq!(places.len(), MAX_OWN);
         let others: Vec<_> = (0..MAX_STARTING_CALLS)
-            .map_while(|_| calls.enter(0, &late))
+            .map_while(|_| calls.enter(0, late))
             .collect();
-        assert_eq!(others.len(), MAX_STARTING_CALLS / 4);
-        assert!(calls.enter(0, &busy).is_none());
-        assert!(
-            calls.enter(1, &busy).is_some(),
-            "each source has its places"
-        );
+        assert_eq!(others.len(), MAX_STARTING_CALLS - MAX_OWN);
+        assert!(calls.enter(0, busy).is_none());
+        assert!(calls.enter(1, busy).is_some(), "each source has its places");
+        places.truncate(MAX_OWN_BESIDE_OTHERS);
+        assert!(calls.enter(0, busy).is_none(), "others wait");
         places.clear();
-        assert!(calls.enter(0, &busy).is_some());
+        assert!(calls.enter(0, busy).is_some());
         drop(others);
         let places = lock(&calls.0[0]);
-        assert_eq!((places.taken, places.by_subject.len()), (0, 0));
+        assert_eq!((places.taken, places.by_owner.len()), (0, 0));
     }
 
     #[test]
     fn waiting_calls_of_many_callers_are_bounded() {
         let calls = WaitingCalls::new(1);
-        let subjects: Vec<_> = (0..1000).map(|number| key(&number.to_string())).collect();
-        let places: Vec<_> = subjects
+        let budget = MemoryBudget::new(1 << 20);
+        let accounts: Vec<_> = (0..1000).map(|_| budget.account()).collect();
+        let places: Vec<_> = accounts
             .iter()
-            .filter_map(|subject| calls.enter(0, subject))
+            .filter_map(|account| calls.enter(0, account.owner()))
             .collect();
         assert_eq!(places.len(), MAX_STARTING_CALLS);
     }

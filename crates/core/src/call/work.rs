@@ -1,21 +1,23 @@
 //! A pool for long work on requests: a bounded number of threads, and a bounded number of requests that
 //! wait for one. The runtime's threads, which serve other callers, do none of it.
 
-use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, available_parallelism};
 
+use broker_memory::{Owner, TurnQueue};
 use tokio::sync::oneshot;
 
 /// The maximum number of requests that wait for a thread.
 const MAX_WAITING: usize = 64;
+/// One caller has at most this part of them while another waits.
+const QUEUE_PART: usize = 4;
 /// The stack of a thread. Checking arguments takes at most half of it.
 const STACK_BYTES: usize = 2 << 20;
 
-/// Runs jobs on half the cores, in the order in which they arrive. A job must not wait for another job
+/// Runs jobs on half the cores; callers take turns. A job must not wait for another job
 /// of the same pool. The threads end when the pool is dropped.
 pub(crate) struct WorkPool(Arc<PoolShared>);
 
@@ -29,10 +31,8 @@ struct PoolShared {
     changed: Condvar,
 }
 
-#[derive(Default)]
 struct PoolState {
-    /// In the order of their numbers.
-    queue: VecDeque<Job>,
+    queue: TurnQueue<Job>,
     /// The number of the next job.
     next: u64,
     /// Threads that were started.
@@ -40,6 +40,18 @@ struct PoolState {
     /// Threads that wait for a job.
     idle: usize,
     is_closed: bool,
+}
+
+impl Default for PoolState {
+    fn default() -> Self {
+        Self {
+            queue: TurnQueue::new(MAX_WAITING, QUEUE_PART),
+            next: 0,
+            threads: 0,
+            idle: 0,
+            is_closed: false,
+        }
+    }
 }
 
 struct Job {
@@ -54,7 +66,7 @@ pub(crate) struct StopFlag(Arc<AtomicBool>);
 /// Why a job is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PoolError {
-    /// This many requests are already waiting.
+    /// This many requests are already waiting, or the caller has its part of the places.
     Full { waiting: usize },
     /// The pool has no thread, and the operating system refused to start one.
     NoThread,
@@ -81,43 +93,46 @@ impl WorkPool {
         }))
     }
 
-    /// Runs a job as soon as a thread is free. Dropping the future takes it out of the queue, or asks
+    /// Runs a job of this owner when it is its turn and a thread is free. Dropping the future takes it out of the queue, or asks
     /// it to stop. A panic of the job continues in the caller.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
+        owner: Owner,
         job: impl FnOnce(&StopFlag) -> T + Send + 'static,
     ) -> Result<T, PoolError> {
         let stop = StopFlag::default();
         let of_job = stop.clone();
-        let submitted = self.submit(stop, MAX_WAITING, move || job(&of_job));
-        Ok(submitted.map_err(|(busy, _)| busy)?.outcome().await)
+        let submitted = self.submit((owner, false), stop, move || job(&of_job));
+        submitted.map_err(|(busy, _)| busy)?.outcome().await
     }
 
     /// Runs a job that must not be refused and whose number is bounded elsewhere: it waits for a thread
     /// without a limit, and runs in place where the operating system starts none.
     pub(crate) async fn run_bounded<T: Send + 'static>(
         &self,
+        owner: Owner,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> T {
-        match self.submit(StopFlag::default(), usize::MAX, job) {
-            Ok(submitted) => submitted.outcome().await,
-            Err((_, job)) => job(),
+        match self.submit((owner, true), StopFlag::default(), job) {
+            Ok(submitted) => match submitted.outcome().await {
+                Ok(outcome) => outcome,
+                // Every job of such a pool is bounded, so none gives its place to another.
+                Err(_) => std::future::pending().await,
+            },
+            Err((_, Some(job))) => job(),
+            Err((_, None)) => std::future::pending().await,
         }
     }
 
-    /// Adds a job to the queue, or gives it back.
+    /// Adds a job to the queue. One that `is_bounded` always has a place. Gives the job back if there is no thread.
     fn submit<T: Send + 'static, J: FnOnce() -> T + Send + 'static>(
         &self,
+        (owner, is_bounded): (Owner, bool),
         stop: StopFlag,
-        max_waiting: usize,
         job: J,
-    ) -> Result<PendingJob<'_, T>, (PoolError, J)> {
+    ) -> Result<PendingJob<'_, T>, (PoolError, Option<J>)> {
         let shared = &self.0;
         let mut state = shared.state();
-        let waiting = state.queue.len().saturating_sub(state.idle);
-        if waiting >= max_waiting {
-            return Err((PoolError::Full { waiting }, job));
-        }
         if state.idle <= state.queue.len() && state.threads < shared.max_threads {
             let name = format!("{}-{}", shared.name, state.threads);
             let thread = thread::Builder::new().name(name).stack_size(STACK_BYTES);
@@ -125,7 +140,7 @@ impl WorkPool {
                 Ok(()) => state.threads += 1,
                 Err(error) if state.threads == 0 => {
                     tracing::error!(%error, "no thread for long requests can be started");
-                    return Err((PoolError::NoThread, job));
+                    return Err((PoolError::NoThread, Some(job)));
                 }
                 // The existing threads run the job.
                 Err(error) => {
@@ -136,18 +151,31 @@ impl WorkPool {
         let (sender, receiver) = oneshot::channel();
         let number = state.next;
         state.next += 1;
-        state.queue.push_back(Job {
+        let job = Job {
             number,
             run: Box::new(move || {
                 let outcome = catch_unwind(AssertUnwindSafe(job));
                 // The caller may be gone.
                 drop(sender.send(outcome));
             }),
-        });
+        };
+        let pushed = match is_bounded {
+            true => {
+                state.queue.push_bounded(owner, job);
+                Ok(None)
+            }
+            false => state.queue.push(owner, job),
+        };
+        let waiting = state.queue.len();
+        // A job that is dropped is dropped after the lock was released: its drop may take long.
         drop(state);
+        if pushed.is_err() {
+            return Err((PoolError::Full { waiting }, None));
+        }
         shared.changed.notify_one();
         Ok(PendingJob {
             shared,
+            owner,
             number,
             stop,
             receiver,
@@ -160,7 +188,7 @@ impl Drop for WorkPool {
         let mut state = self.0.state();
         state.is_closed = true;
         // Every future of a job borrows the pool, so none waits for these.
-        let left = std::mem::take(&mut state.queue);
+        let left: Vec<_> = state.queue.drain().collect();
         drop(state);
         self.0.changed.notify_all();
         drop(left);
@@ -182,7 +210,7 @@ impl PoolShared {
     fn next_job(&self) -> Option<Job> {
         let mut state = self.state();
         loop {
-            if let Some(job) = state.queue.pop_front() {
+            if let Some(job) = state.queue.pop() {
                 return Some(job);
             }
             if state.is_closed {
@@ -196,10 +224,9 @@ impl PoolShared {
     }
 
     /// Takes a job out of the queue, if it is still there.
-    fn withdraw(&self, number: u64) {
+    fn withdraw(&self, owner: Owner, number: u64) {
         let mut state = self.state();
-        let place = state.queue.binary_search_by_key(&number, |job| job.number);
-        let job = place.ok().and_then(|at| state.queue.remove(at));
+        let job = state.queue.remove(owner, |job| job.number == number);
         // The closure of a job is dropped after the lock was released: its drop may take long.
         drop(state);
         drop(job);
@@ -213,18 +240,21 @@ impl PoolShared {
 /// A job in the queue or on a thread, until its outcome is there.
 struct PendingJob<'a, T> {
     shared: &'a PoolShared,
+    owner: Owner,
     number: u64,
     stop: StopFlag,
     receiver: oneshot::Receiver<thread::Result<T>>,
 }
 
 impl<T> PendingJob<'_, T> {
-    async fn outcome(mut self) -> T {
+    async fn outcome(mut self) -> Result<T, PoolError> {
         match (&mut self.receiver).await {
-            Ok(Ok(outcome)) => outcome,
+            Ok(Ok(outcome)) => Ok(outcome),
             Ok(Err(panic)) => resume_unwind(panic),
-            // A job leaves the queue without being run only when this is dropped.
-            Err(_) => std::future::pending().await,
+            // The job gave its place to one of a caller with fewer.
+            Err(_) => Err(PoolError::Full {
+                waiting: MAX_WAITING,
+            }),
         }
     }
 }
@@ -233,7 +263,7 @@ impl<T> Drop for PendingJob<'_, T> {
     fn drop(&mut self) {
         self.stop.0.store(true, Ordering::Relaxed);
         if !self.receiver.is_terminated() {
-            self.shared.withdraw(self.number);
+            self.shared.withdraw(self.owner, self.number);
         }
     }
 }
@@ -281,7 +311,9 @@ mod tests {
     #[tokio::test]
     async fn work_pool_runs_jobs_on_a_bounded_number_of_named_threads() {
         let pool = pool(2);
-        let mut running: Vec<_> = (0..3).map(|_| Box::pin(pool.run(endless))).collect();
+        let mut running: Vec<_> = (0..3)
+            .map(|_| Box::pin(pool.run(Owner::BROKER, endless)))
+            .collect();
         for job in &mut running {
             assert!(is_pending(job).await);
         }
@@ -290,7 +322,9 @@ mod tests {
         }
         assert_eq!(pool.0.state().threads, 2);
         running.clear();
-        let name = pool.run(|_| thread::current().name().map(str::to_owned));
+        let name = pool.run(Owner::BROKER, |_| {
+            thread::current().name().map(str::to_owned)
+        });
         let name = name.await.unwrap().unwrap();
         assert!(["test-work-0", "test-work-1"].contains(&&*name), "{name}");
         assert_eq!(pool.0.state().threads, 2);
@@ -299,23 +333,23 @@ mod tests {
     #[tokio::test]
     async fn work_pool_job_that_is_dropped_stops() {
         let pool = pool(1);
-        let mut given_up = Box::pin(pool.run(endless));
+        let mut given_up = Box::pin(pool.run(Owner::BROKER, endless));
         assert!(is_pending(&mut given_up).await);
         taken(&pool).await;
         drop(given_up);
-        assert_eq!(pool.run(|_| 7).await, Ok(7));
+        assert_eq!(pool.run(Owner::BROKER, |_| 7).await, Ok(7));
         assert_eq!(waiting(&pool), 0);
     }
 
     #[tokio::test]
     async fn work_pool_job_dropped_in_the_queue_never_runs() {
         let pool = pool(1);
-        let mut running = pin!(pool.run(endless));
+        let mut running = pin!(pool.run(Owner::BROKER, endless));
         assert!(is_pending(&mut running).await);
         taken(&pool).await;
         let held = Arc::new(());
         let of_job = Arc::clone(&held);
-        let mut queued = Box::pin(pool.run(move |_| drop(of_job)));
+        let mut queued = Box::pin(pool.run(Owner::BROKER, move |_| drop(of_job)));
         assert!(is_pending(&mut queued).await);
         assert_eq!((waiting(&pool), Arc::strong_count(&held)), (1, 2));
         drop(queued);
@@ -325,11 +359,11 @@ mod tests {
     #[tokio::test]
     async fn work_pool_with_a_full_queue_refuses_jobs() {
         let pool = pool(1);
-        let mut running = Box::pin(pool.run(endless));
+        let mut running = Box::pin(pool.run(Owner::BROKER, endless));
         assert!(is_pending(&mut running).await);
         taken(&pool).await;
         let mut queue: Vec<_> = (0..MAX_WAITING)
-            .map(|_| Box::pin(pool.run(|_| ())))
+            .map(|_| Box::pin(pool.run(Owner::BROKER, |_| ())))
             .collect();
         for waiting in &mut queue {
             assert!(is_pending(waiting).await);
@@ -337,13 +371,13 @@ mod tests {
         let full = PoolError::Full {
             waiting: MAX_WAITING,
         };
-        assert_eq!(pool.run(|_| ()).await, Err(full));
+        assert_eq!(pool.run(Owner::BROKER, |_| ()).await, Err(full));
         // A job that must not be refused waits.
-        let mut bounded = Box::pin(pool.run_bounded(|| 5));
+        let mut bounded = Box::pin(pool.run_bounded(Owner::BROKER, || 5));
         assert!(is_pending(&mut bounded).await);
         drop(bounded);
         queue.pop();
-        let mut next = Box::pin(pool.run(|_| ()));
+        let mut next = Box::pin(pool.run(Owner::BROKER, |_| ()));
         assert!(is_pending(&mut next).await, "it waits");
         drop(running);
         drop(queue);
@@ -353,13 +387,13 @@ mod tests {
     #[tokio::test]
     async fn work_pool_runs_jobs_in_order() {
         let pool = pool(1);
-        let mut running = Box::pin(pool.run(endless));
+        let mut running = Box::pin(pool.run(Owner::BROKER, endless));
         assert!(is_pending(&mut running).await);
         let order = Arc::new(Mutex::new(Vec::new()));
         let mut jobs: Vec<_> = (0..9)
             .map(|number| {
                 let order = Arc::clone(&order);
-                Box::pin(pool.run(move |_| order.lock().unwrap().push(number)))
+                Box::pin(pool.run(Owner::BROKER, move |_| order.lock().unwrap().push(number)))
             })
             .collect();
         for job in &mut jobs {
@@ -374,23 +408,58 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn work_pool_gives_turns_to_callers() {
+        let budget = broker_memory::MemoryBudget::new(1 << 20);
+        let (many, few) = (budget.account(), budget.account());
+        let pool = pool(1);
+        let mut running = Box::pin(pool.run(many.owner(), endless));
+        assert!(is_pending(&mut running).await);
+        taken(&pool).await;
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let job = |owner, name: &'static str| {
+            let order = Arc::clone(&order);
+            Box::pin(pool.run(owner, move |_| order.lock().unwrap().push(name)))
+        };
+        let mut flood: Vec<_> = (0..MAX_WAITING)
+            .map(|_| job(many.owner(), "many"))
+            .collect();
+        for waiting in &mut flood {
+            assert!(is_pending(waiting).await);
+        }
+        let mut other = job(few.owner(), "few");
+        assert!(is_pending(&mut other).await);
+        let full = PoolError::Full {
+            waiting: MAX_WAITING,
+        };
+        assert_eq!(
+            flood.pop().unwrap().await,
+            Err(full),
+            "its place is the other caller's"
+        );
+        drop(running);
+        assert_eq!(other.await, Ok(()));
+        let place = order.lock().unwrap().iter().position(|name| *name == "few");
+        assert!(place.unwrap() <= 1, "{place:?}");
+    }
+
+    #[tokio::test]
     async fn work_pool_thread_survives_a_panic_of_a_job() {
         let pool = Arc::new(pool(1));
         let failing = tokio::spawn({
             let pool = pool.clone();
-            async move { pool.run(|_| panic!("planned")).await }
+            async move { pool.run(Owner::BROKER, |_| panic!("planned")).await }
         });
         assert!(failing.await.is_err_and(|error| error.is_panic()));
-        assert_eq!(pool.run(|_| 7).await, Ok(7));
+        assert_eq!(pool.run(Owner::BROKER, |_| 7).await, Ok(7));
         assert_eq!(pool.0.state().threads, 1);
     }
 
     #[tokio::test]
     async fn work_pool_threads_end_with_the_pool() {
         let pool = pool(2);
-        let mut running = Box::pin(pool.run(endless));
+        let mut running = Box::pin(pool.run(Owner::BROKER, endless));
         assert!(is_pending(&mut running).await);
-        assert_eq!(pool.run(|_| 7).await, Ok(7));
+        assert_eq!(pool.run(Owner::BROKER, |_| 7).await, Ok(7));
         drop(running);
         let shared = Arc::downgrade(&pool.0);
         drop(pool);
@@ -403,9 +472,14 @@ mod tests {
     #[tokio::test]
     async fn work_pool_without_a_thread_refuses_requests_and_shapes_in_place() {
         let pool = WorkPool::of_threads("test-work", 1, |_, _| Err(io::Error::other("planned")));
-        assert_eq!(pool.run(|_| 7).await, Err(PoolError::NoThread));
+        assert_eq!(
+            pool.run(Owner::BROKER, |_| 7).await,
+            Err(PoolError::NoThread)
+        );
         let here = thread::current().id();
-        let there = pool.run_bounded(|| thread::current().id()).await;
+        let there = pool
+            .run_bounded(Owner::BROKER, || thread::current().id())
+            .await;
         assert_eq!(there, here);
         assert_eq!(waiting(&pool), 0);
     }

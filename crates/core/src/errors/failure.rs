@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use broker_mcp::{CallFailure, SourceFailure};
+use broker_mcp::{CallFailure, Overload, SourceFailure};
 use broker_memory::ChargeError;
 use broker_model::{CallCode, SourceCause};
 use serde_json::{Map, Value, json};
@@ -28,11 +28,14 @@ pub fn memory_error_for_result(charge_error: ChargeError) -> CoreError {
 /// The error for a call of the tool at `path`, whose source is mounted at `source`.
 pub(crate) fn from_call(failure: CallFailure, path: &str, source: &str) -> Box<CoreError> {
     let error = match failure {
-        CallFailure::Overloaded { limit } => CoreError::new(
+        CallFailure::Overloaded(overload) => CoreError::new(
             CallCode::Overloaded,
-            format!("`{source}` has {limit} calls in flight or queued"),
+            format!("`{source}` takes no more calls of this caller now: {overload}"),
         )
-        .details(json!({"limit": limit}))
+        .details(match overload {
+            Overload::Queue { limit } => json!({"limit": limit}),
+            Overload::Abandoned { limit } => json!({"abandoned": limit}),
+        })
         .retry_after(SHORT_RETRY_DELAY)
         .maybe_executed(false),
         CallFailure::Timeout {
@@ -221,7 +224,7 @@ mod tests {
             (
                 false,
                 CallCode::Overloaded,
-                CallFailure::Overloaded { limit: 288 },
+                CallFailure::Overloaded(Overload::Queue { limit: 288 }),
             ),
             (false, CallCode::ShuttingDown, CallFailure::Stopping),
         ] {

@@ -146,6 +146,7 @@ pub(crate) fn build(parts: CoreBuilder<'_>) -> Result<Inner, Vec<Diagnostic>> {
         concurrency,
         log_level,
         work: WorkPool::new("broker-work"),
+        verifying: WorkPool::new("broker-verify"),
         shaping: WorkPool::new("broker-shape"),
         drain,
         start_defaults: parts.start_defaults,

@@ -202,6 +202,7 @@ pub(super) fn catalog() -> &'static Catalog {
             Source {
                 path,
                 protocol_version: "2025-11-25",
+                sensitive_words: 2,
                 lock: blob.push(&locked.to_json().to_string()),
                 tools: leak(of_source.map(|(at, _)| at as u32).collect()),
             }

@@ -198,7 +198,7 @@ async fn thousand_callers_that_wait_are_bounded_and_leave_nothing() {
     assert_eq!(waits.len(), MAX_STARTING_CALLS);
     for call in over {
         let error = call.await.unwrap().unwrap_err();
-        assert_eq!((error.code, error.retryable), (CallCode::Overloaded, true));
+        assert_eq!((error.code, error.retryable), (CallCode::Starting, true));
     }
     // Calls that their callers cancel leave their places.
     for call in &waits {

@@ -137,7 +137,7 @@ impl From<CallFailure> for ClientError {
         let message = failure.to_string();
         let maybe_executed = failure.maybe_executed();
         let kind = match failure {
-            CallFailure::Overloaded { .. } => ClientErrorKind::Overloaded,
+            CallFailure::Overloaded(_) => ClientErrorKind::Overloaded,
             CallFailure::Timeout { .. } => ClientErrorKind::Timeout,
             CallFailure::Exited {
                 failure,

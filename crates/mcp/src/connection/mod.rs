@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use broker_memory::{Account, Owner};
 use broker_process::ExitReport;
 use broker_wire::{Framer, LineLimit, Peer};
 use bytes::Bytes;
@@ -25,6 +26,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use crate::events::{CallEvents, RequestEvents};
 use crate::failure::SourceFailure;
 use crate::masks::Masks;
+use crate::overload::{AbandonedCall, Overload};
 use crate::right::CallRight;
 use crate::session::{CallTime, Opening};
 use crate::spec::{Endpoint, SourceSpec};
@@ -40,6 +42,8 @@ pub(crate) use waiter::wait_extended;
 
 /// The number of internal requests and notifications that may wait in addition to calls.
 const MAX_INTERNAL_COMMANDS: usize = 64;
+/// Calls that are in flight, queued, or on their way to the task, which refuses those over the limit of the source.
+const MAX_ADMITTED: usize = 1 << 16;
 
 /// The handle of the connection task.
 #[derive(Debug)]
@@ -48,7 +52,6 @@ pub(crate) struct Connection {
     shared: Arc<ConnectionState>,
     list_changes: watch::Receiver<u64>,
     end: watch::Receiver<Option<SourceFailure>>,
-    admission_limit: usize,
 }
 
 #[derive(Debug)]
@@ -63,6 +66,8 @@ struct ConnectionState {
 enum Command {
     Request(Request),
     Cancel(u64),
+    /// Cancels a call whose caller left.
+    Abandon(u64, AbandonedCall),
     /// Cancels a request of which nothing was written.
     CancelUnsent(u64),
     Notify(Bytes),
@@ -75,8 +80,8 @@ enum Command {
 /// Why a request has no result.
 #[derive(Debug)]
 pub(crate) enum RequestError {
-    /// Too many calls are waiting.
-    Overloaded { limit: usize },
+    /// No more calls of the caller are taken.
+    Overloaded(Overload),
     /// The timeout has passed.
     Timeout {
         begun: bool,
@@ -141,10 +146,9 @@ impl Connection {
         spec: &SourceSpec,
         opening: &Opening<'_>,
     ) -> Self {
-        let admission_limit = spec.max_in_flight + spec.queue;
         // A call is counted until the task releases it, and is cancelled at most once in each way; so this channel
         // is never full.
-        let (commands, receiver) = mpsc::channel(3 * admission_limit + MAX_INTERNAL_COMMANDS);
+        let (commands, receiver) = mpsc::channel(3 * MAX_ADMITTED + MAX_INTERNAL_COMMANDS);
         let (list_sender, list_changes) = watch::channel(0);
         let (end_sender, end) = watch::channel(None);
         let shared = Arc::new(ConnectionState {
@@ -161,7 +165,7 @@ impl Connection {
             ),
             batch: None,
             outgoing: Outgoing::default(),
-            table: Table::new(spec.max_in_flight),
+            table: Table::new(spec.max_in_flight, spec.queue),
             commands: receiver,
             inbox: Vec::new(),
             shared: shared.clone(),
@@ -190,7 +194,6 @@ impl Connection {
             shared,
             list_changes,
             end,
-            admission_limit,
         }
     }
 
@@ -202,7 +205,7 @@ impl Connection {
         line: impl FnOnce(u64) -> Bytes,
         time: impl Into<Option<Duration>>,
     ) -> Result<RawResult, RequestError> {
-        let (id, reply) = self.submit(kind, line, None)?;
+        let (id, reply) = self.submit(kind, line, None, None)?;
         let time = time.into().map(CallTime::from);
         Waiter::new(self, id, reply).wait(time, None, None).await
     }
@@ -213,11 +216,12 @@ impl Connection {
         line: impl FnOnce(u64) -> Bytes,
         events: Option<CallEvents>,
         time: CallTime,
-        right: Option<&CallRight<'_>>,
+        (right, account): (Option<&CallRight<'_>>, Option<&Account>),
     ) -> Result<RawResult, RequestError> {
         let (events, progressed) = events.map(RequestEvents::new).unzip();
-        let (id, reply) = self.submit(RequestKind::Call, line, events)?;
+        let (id, reply) = self.submit(RequestKind::Call, line, events, account)?;
         Waiter::new(self, id, reply)
+            .of_caller(account)
             .wait(Some(time), progressed, right)
             .await
     }
@@ -236,7 +240,8 @@ impl Connection {
     /// Sends a request of the broker whose answer has no effect.
     pub(crate) fn tell(&self, line: impl FnOnce(u64) -> Bytes) -> Result<(), RequestError> {
         // The task removes it with its answer, or with the connection.
-        self.submit(RequestKind::Internal, line, None).map(drop)
+        self.submit(RequestKind::Internal, line, None, None)
+            .map(drop)
     }
 
     /// Sends a notification. If the connection has ended, pending requests report it.
@@ -249,7 +254,9 @@ impl Connection {
     /// Sends a request that stays open: a subscription. The returned value ends when the request does.
     pub(crate) fn subscribe(&self, line: impl FnOnce(u64) -> Bytes) -> Option<Subscription> {
         // It is never cancelled; it ends with the connection.
-        let (_, reply) = self.submit(RequestKind::Subscription, line, None).ok()?;
+        let (_, reply) = self
+            .submit(RequestKind::Subscription, line, None, None)
+            .ok()?;
         Some(Subscription::new(reply))
     }
 
@@ -289,13 +296,18 @@ impl Connection {
         kind: RequestKind,
         line: impl FnOnce(u64) -> Bytes,
         events: Option<Box<RequestEvents>>,
+        account: Option<&Account>,
     ) -> Result<(u64, oneshot::Receiver<Reply>), RequestError> {
-        let limit = self.admission_limit;
+        let overloaded = || {
+            RequestError::Overloaded(Overload::Queue {
+                limit: MAX_ADMITTED,
+            })
+        };
         if kind == RequestKind::Call
-            && self.shared.admitted.fetch_add(1, Ordering::Relaxed) >= limit
+            && self.shared.admitted.fetch_add(1, Ordering::Relaxed) >= MAX_ADMITTED
         {
             self.shared.admitted.fetch_sub(1, Ordering::Relaxed);
-            return Err(RequestError::Overloaded { limit });
+            return Err(overloaded());
         }
         let id = self.shared.next_id.fetch_add(1, Ordering::Relaxed);
         let (sender, reply) = oneshot::channel();
@@ -303,6 +315,7 @@ impl Connection {
             id,
             line: line(id),
             kind,
+            owner: account.map_or(Owner::BROKER, Account::owner),
             events,
             reply: sender,
         };
@@ -311,7 +324,7 @@ impl Connection {
                 self.shared.admitted.fetch_sub(1, Ordering::Relaxed);
             }
             return Err(match refused {
-                mpsc::error::TrySendError::Full(_) => RequestError::Overloaded { limit },
+                mpsc::error::TrySendError::Full(_) => overloaded(),
                 mpsc::error::TrySendError::Closed(_) => self.gone(false),
             });
         }
@@ -326,6 +339,7 @@ impl Connection {
             Ok(Reply::Result(answer)) => Ok(answer),
             Ok(Reply::Error(error)) => Err(RequestError::Error(error)),
             Ok(Reply::Broken(reason)) => Err(RequestError::Broken(reason)),
+            Ok(Reply::Overloaded(overload)) => Err(RequestError::Overloaded(overload)),
             Ok(Reply::TooLarge) => Err(RequestError::TooLarge),
             Ok(Reply::OutOfMemory) => Err(RequestError::OutOfMemory),
             Ok(Reply::Cancelled { begun }) => Err(RequestError::Timeout {

@@ -2,13 +2,15 @@
 //! I/O.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
+use broker_memory::{Owner, TurnQueue};
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
 use super::in_flight::InFlight;
 use crate::events::RequestEvents;
+use crate::overload::{AbandonedCall, AbandonedCalls, Overload, QUEUE_PART};
 
 /// A raw result as the server sent it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +36,8 @@ pub(crate) enum Reply {
     OutOfMemory,
     /// It was cancelled by its caller.
     Cancelled { begun: bool },
+    /// Nothing was written, since the source takes no more calls of the caller.
+    Overloaded(Overload),
     /// The connection has ended.
     Gone { begun: bool },
 }
@@ -57,6 +61,8 @@ pub(crate) struct Request {
     pub(crate) id: u64,
     pub(crate) line: Bytes,
     pub(crate) kind: RequestKind,
+    /// Whose request it is.
+    pub(crate) owner: Owner,
     pub(crate) events: Option<Box<RequestEvents>>,
     pub(crate) reply: oneshot::Sender<Reply>,
 }
@@ -65,6 +71,7 @@ pub(crate) struct Request {
 #[derive(Debug)]
 pub(super) struct PendingRequest {
     pub(super) kind: RequestKind,
+    owner: Owner,
     events: Option<Box<RequestEvents>>,
     pub(super) reply: oneshot::Sender<Reply>,
 }
@@ -73,50 +80,82 @@ pub(super) struct PendingRequest {
 #[derive(Debug)]
 pub(super) struct Table {
     waiting: BTreeMap<u64, PendingRequest>,
-    queue: VecDeque<Request>,
+    queue: TurnQueue<Request>,
     calls: usize,
     max_calls: usize,
+    /// The maximum number of calls in flight and queued together.
+    limit: usize,
     in_flight: InFlight,
+    abandoned: AbandonedCalls,
+}
+
+/// What happens to a request.
+#[derive(Debug)]
+pub(super) enum Admission {
+    /// Its line is to be written now.
+    Write(u64, Bytes),
+    /// It waits for others.
+    Queued,
+    /// This one, or one that waited, has no place.
+    Refused(Box<Request>, Overload),
 }
 
 impl Table {
-    /// A table that allows at most `max_calls` calls in flight.
-    pub(super) fn new(max_calls: usize) -> Self {
+    /// A table that allows at most `max_calls` calls in flight, and `places` in the queue.
+    pub(super) fn new(max_calls: usize, places: usize) -> Self {
         Self {
             waiting: BTreeMap::new(),
-            queue: VecDeque::new(),
+            queue: TurnQueue::new(places, QUEUE_PART),
             calls: 0,
             max_calls,
+            limit: max_calls + places,
+            abandoned: AbandonedCalls::new(max_calls),
             in_flight: InFlight::default(),
         }
     }
 
-    /// Adds a request. Returns the line to write now, or `None` if it was queued.
-    pub(super) fn admit(&mut self, request: Request) -> Option<(u64, Bytes)> {
+    /// Adds a request.
+    pub(super) fn admit(&mut self, request: Request) -> Admission {
         if request.kind == RequestKind::Call {
-            if self.calls >= self.max_calls {
-                self.queue.push_back(request);
-                return None;
+            if let Err(overload) = self.abandoned.refuse(request.owner) {
+                return Admission::Refused(Box::new(request), overload);
             }
-            self.calls += 1;
+            if self.calls >= self.max_calls {
+                let pushed = self.queue.push(request.owner, request);
+                let refused = match pushed {
+                    Ok(None) => return Admission::Queued,
+                    Ok(Some(refused)) | Err(refused) => refused,
+                };
+                let limit = self.limit;
+                return Admission::Refused(Box::new(refused), Overload::Queue { limit });
+            }
         }
+        let (id, line) = self.begin(request);
+        Admission::Write(id, line)
+    }
+
+    /// Notes that a request is written now, and returns its line.
+    fn begin(&mut self, request: Request) -> (u64, Bytes) {
         let Request {
             id,
             line,
             kind,
+            owner,
             events,
             reply,
         } = request;
         let waiting = PendingRequest {
             kind,
+            owner,
             events,
             reply,
         };
         if kind == RequestKind::Call {
-            self.in_flight.begin(id);
+            self.calls += 1;
+            self.in_flight.begin(id, owner);
         }
         self.waiting.insert(id, waiting);
-        Some((id, line))
+        (id, line)
     }
 
     /// The next queued call, if it may be sent now.
@@ -124,8 +163,8 @@ impl Table {
         if self.calls >= self.max_calls {
             return None;
         }
-        let request = self.queue.pop_front()?;
-        self.admit(request)
+        let request = self.queue.pop()?;
+        Some(self.begin(request))
     }
 
     /// Removes the pending request `id`; a call no longer counts as in flight.
@@ -133,19 +172,23 @@ impl Table {
         let waiting = self.waiting.remove(&id)?;
         if waiting.kind == RequestKind::Call {
             self.calls -= 1;
-            self.in_flight.end();
+            self.in_flight.end(waiting.owner);
         }
         Some(waiting)
     }
 
-    /// Notes that the server may still work on call `id`, which was removed.
-    pub(super) fn abandon(&mut self, id: u64) {
+    /// Notes that the server may still work on call `id`, which was removed; `left` if its caller left.
+    pub(super) fn abandon(&mut self, id: u64, left: Option<AbandonedCall>) {
         self.in_flight.abandon(id);
+        if let Some(call) = left {
+            self.abandoned.add(id, call);
+        }
     }
 
     /// Notes a late answer to request `id`.
     pub(super) fn answered_late(&mut self, id: u64) {
         self.in_flight.answered_late(id);
+        self.abandoned.answered(id);
     }
 
     /// The call that was the only one in flight since it began.
@@ -165,16 +208,15 @@ impl Table {
 
     /// Removes a request from the queue.
     pub(super) fn remove_queued(&mut self, id: u64) -> Option<Request> {
-        let at = self.queue.iter().position(|request| request.id == id)?;
-        self.queue.remove(at)
+        self.queue.remove_any(|request| request.id == id)
     }
 
     /// Removes all requests: those in flight, and those in the queue.
-    pub(super) fn clear(&mut self) -> (BTreeMap<u64, PendingRequest>, VecDeque<Request>) {
+    pub(super) fn clear(&mut self) -> (BTreeMap<u64, PendingRequest>, Vec<Request>) {
         self.calls = 0;
         (
             std::mem::take(&mut self.waiting),
-            std::mem::take(&mut self.queue),
+            self.queue.drain().collect(),
         )
     }
 }
@@ -189,19 +231,28 @@ mod tests {
             id,
             line: Bytes::from(id.to_string()),
             kind,
+            owner: Owner::BROKER,
             events: None,
             reply,
         }
     }
 
+    fn is_written(admission: Admission) -> bool {
+        match admission {
+            Admission::Write(..) => true,
+            Admission::Queued => false,
+            Admission::Refused(_, overload) => panic!("{overload}"),
+        }
+    }
+
     #[test]
     fn request_table_queues_calls_in_order_and_admits_internal_requests() {
-        let mut table = Table::new(2);
-        assert!(table.admit(request(1, RequestKind::Call)).is_some());
-        assert!(table.admit(request(2, RequestKind::Call)).is_some());
-        assert!(table.admit(request(3, RequestKind::Call)).is_none());
-        assert!(table.admit(request(4, RequestKind::Call)).is_none());
-        assert!(table.admit(request(5, RequestKind::Internal)).is_some());
+        let mut table = Table::new(2, 256);
+        assert!(is_written(table.admit(request(1, RequestKind::Call))));
+        assert!(is_written(table.admit(request(2, RequestKind::Call))));
+        assert!(!is_written(table.admit(request(3, RequestKind::Call))));
+        assert!(!is_written(table.admit(request(4, RequestKind::Call))));
+        assert!(is_written(table.admit(request(5, RequestKind::Internal))));
         assert!(table.next_queued().is_none());
         assert!(table.remove(5).is_some());
         assert!(
@@ -223,7 +274,7 @@ mod tests {
 
     #[test]
     fn call_is_alone_while_the_broker_sends_requests_too() {
-        let mut table = Table::new(2);
+        let mut table = Table::new(2, 256);
         table.admit(request(1, RequestKind::Internal));
         table.admit(request(2, RequestKind::Call));
         table.admit(request(3, RequestKind::Internal));

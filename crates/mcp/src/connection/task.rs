@@ -22,12 +22,13 @@ use tokio::sync::{mpsc, watch};
 
 use super::outgoing::Outgoing;
 use super::shutdown::End;
-use super::table::{RawResult, Reply, Request, RequestKind, Table};
+use super::table::{Admission, RawResult, Reply, Request, RequestKind, Table};
 use super::{Command, ConnectionState};
 
 use crate::events::Delivery;
 use crate::failure::SourceFailure;
 use crate::masks::Masks;
+use crate::overload::AbandonedCall;
 use crate::spec::ItemLists;
 use crate::status::Counters;
 use crate::{events, request};
@@ -197,7 +198,8 @@ impl ConnectionTask {
     fn handle_command(&mut self, command: Command) -> Option<End> {
         match command {
             Command::Request(request) => self.send(request),
-            Command::Cancel(id) => self.cancel(id),
+            Command::Cancel(id) => self.cancel(id, None),
+            Command::Abandon(id, call) => self.cancel(id, Some(call)),
             Command::CancelUnsent(id) => self.cancel_unsent(id),
             Command::Notify(line) => self.outgoing.push(line),
             Command::Refused(id) => self.refused = Some(id),
@@ -208,8 +210,13 @@ impl ConnectionTask {
     }
 
     fn send(&mut self, request: Request) {
-        if let Some((id, line)) = self.table.admit(request) {
-            self.outgoing.push_request(id, line);
+        match self.table.admit(request) {
+            Admission::Write(id, line) => self.outgoing.push_request(id, line),
+            Admission::Queued => {}
+            Admission::Refused(refused, overload) => {
+                self.release(refused.kind);
+                answer(refused.reply, Reply::Overloaded(overload));
+            }
         }
     }
 
@@ -234,7 +241,8 @@ impl ConnectionTask {
         }
     }
 
-    fn cancel(&mut self, id: u64) {
+    /// Cancels a request; `left` if its caller left.
+    fn cancel(&mut self, id: u64, left: Option<AbandonedCall>) {
         if self.cancel_queued(id) {
             return;
         }
@@ -244,7 +252,7 @@ impl ConnectionTask {
         };
         let begun = !self.outgoing.withdraw(id);
         if begun && waiting.kind == RequestKind::Call {
-            self.table.abandon(id);
+            self.table.abandon(id, left);
         }
         if begun && waiting.kind != RequestKind::Opening {
             self.outgoing.push_urgent(request::cancelled(id));

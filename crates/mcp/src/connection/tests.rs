@@ -139,7 +139,7 @@ impl ConnectionFixture {
             ),
             batch: None,
             outgoing: Outgoing::default(),
-            table: Table::new(MAX_IN_FLIGHT),
+            table: Table::new(MAX_IN_FLIGHT, MAX_QUEUED_CALLS),
             commands: receiver,
             inbox: Vec::new(),
             shared: shared.clone(),
@@ -165,7 +165,6 @@ impl ConnectionFixture {
                 shared: shared.clone(),
                 list_changes,
                 end,
-                admission_limit: MAX_IN_FLIGHT + MAX_QUEUED_CALLS,
             })),
             shared,
             stdin: ChildStdout::from_std(server_in.into()).unwrap(),
@@ -331,7 +330,7 @@ impl ConnectionFixture {
                 Err(RequestError::TooLarge) => assert!(matches!(form, Some(Form::Oversize))),
                 Err(RequestError::OutOfMemory) => panic!("memory is not bounded here"),
                 Err(RequestError::Http(_)) => panic!("the connection is a pipe"),
-                Err(RequestError::Overloaded { .. }) => assert!(id.is_none()),
+                Err(RequestError::Overloaded(_)) => assert!(!seen, "a refused call was sent"),
                 Err(RequestError::Timeout { begun, .. } | RequestError::Gone { begun, .. }) => {
                     assert!(
                         begun || !seen,

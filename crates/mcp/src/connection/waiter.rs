@@ -4,11 +4,13 @@
 use std::pin::pin;
 use std::time::Duration;
 
+use broker_memory::Account;
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::table::{RawResult, Reply};
 use super::{Command, Connection, RequestError};
+use crate::overload::AbandonedCall;
 use crate::right::CallRight;
 use crate::session::CallTime;
 
@@ -39,6 +41,9 @@ pub(super) struct Waiter<'a> {
     id: u64,
     reply: oneshot::Receiver<Reply>,
     settled: bool,
+    /// The account of the caller, and when the call would time out.
+    account: Option<&'a Account>,
+    timeout: Option<Instant>,
 }
 
 impl<'a> Waiter<'a> {
@@ -52,7 +57,15 @@ impl<'a> Waiter<'a> {
             id,
             reply,
             settled: false,
+            account: None,
+            timeout: None,
         }
+    }
+
+    /// The same request, which is a call of the caller with this account.
+    pub(super) fn of_caller(mut self, account: Option<&'a Account>) -> Self {
+        self.account = account;
+        self
     }
 
     /// Waits for `time`, or without a timeout, then cancels the request. `progressed` says when the progress
@@ -64,6 +77,9 @@ impl<'a> Waiter<'a> {
         right: Option<&CallRight<'_>>,
     ) -> Result<RawResult, RequestError> {
         let (connection, id) = (self.connection, self.id);
+        if self.account.is_some() {
+            self.timeout = time.map(|time| Instant::now() + time.first());
+        }
         let reply = &mut self.reply;
         let (reply, extended) = {
             let mut waiting = pin!(async move {
@@ -143,8 +159,16 @@ pub(crate) async fn wait_extended<F: Future + Unpin>(
 
 impl Drop for Waiter<'_> {
     fn drop(&mut self) {
-        if !self.settled {
-            self.cancel();
+        if self.settled {
+            return;
+        }
+        // The caller left.
+        match self.account.zip(self.timeout) {
+            Some((account, timeout)) => {
+                let call = AbandonedCall::new(account.clone(), timeout);
+                self.connection.command(Command::Abandon(self.id, call));
+            }
+            None => self.cancel(),
         }
     }
 }

@@ -87,9 +87,10 @@ impl LinkState {
 
     /// Returns when no call is under way, at the latest when calls end without an answer.
     async fn last_answers(&self) {
-        let all = u32::try_from(self.max_in_flight).unwrap_or(u32::MAX);
-        let none_in_flight = self.in_flight.acquire_many(all);
-        if timeout(LAST_ANSWERS_TIMEOUT, none_in_flight).await.is_err() {
+        if timeout(LAST_ANSWERS_TIMEOUT, self.turns.are_over())
+            .await
+            .is_err()
+        {
             tracing::debug!(source = %self.source, "calls were under way until their session ended");
         }
     }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use broker_http_client::Response;
+use broker_memory::Account;
 use broker_model::SourceCause;
 use broker_model::text::shown_line;
 use broker_wire::{Era, SseDecoder, SseError};
@@ -27,6 +28,7 @@ use super::messages::Taken;
 use crate::connection::{HttpRefusal, RawResult, RequestError, RequestKind, wait_extended};
 use crate::events::RequestEvents;
 use crate::failure::SourceFailure;
+use crate::overload::AbandonedCall;
 use crate::request;
 use crate::right::CallRight;
 use crate::session::CallTime;
@@ -49,6 +51,8 @@ pub(super) struct Exchange<'a> {
     begun: Arc<AtomicBool>,
     /// The right of the caller to make the call.
     pub(super) right: Option<&'a CallRight<'a>>,
+    /// The account of the caller.
+    pub(super) account: Option<&'a Account>,
 }
 
 /// Cancels a request at a legacy server if its future is dropped before the answer.
@@ -57,6 +61,8 @@ struct CancelGuard {
     id: u64,
     begun: Arc<AtomicBool>,
     is_armed: bool,
+    /// The account of the caller of a call, and when it would time out.
+    caller: Option<(Account, Instant)>,
 }
 
 impl<'a> Exchange<'a> {
@@ -75,6 +81,7 @@ impl<'a> Exchange<'a> {
             events,
             begun: Arc::default(),
             right: None,
+            account: None,
         }
     }
 
@@ -95,6 +102,8 @@ impl<'a> Exchange<'a> {
             id: self.id,
             begun: begun.clone(),
             is_armed: kind != RequestKind::Opening,
+            caller: (self.account.zip(time))
+                .map(|(account, time)| (account.clone(), Instant::now() + time.first())),
         };
         let answered = async {
             tokio::select! {
@@ -110,6 +119,7 @@ impl<'a> Exchange<'a> {
                     wait_extended(&mut Box::pin(answered), time, progressed).await;
                 if outcome.is_none() {
                     let begun = begun.load(Ordering::Relaxed);
+                    cancel.caller = None;
                     return Err(RequestError::Timeout { begun, extended });
                 }
                 outcome
@@ -122,7 +132,7 @@ impl<'a> Exchange<'a> {
     async fn answered(&mut self, kind: RequestKind) -> Result<RawResult, RequestError> {
         let state = self.state.clone();
         let _permit = match kind {
-            RequestKind::Call => Some(state.permit(self.right).await?),
+            RequestKind::Call => Some(state.permit(self.right, self.account).await?),
             _ => None,
         };
         if state.is_refused.load(Ordering::Relaxed) {
@@ -416,13 +426,16 @@ impl LinkState {
 
 impl Drop for CancelGuard {
     fn drop(&mut self) {
-        // A modern request is cancelled by the end of its connection.
-        let is_legacy = self.state.era() == Some(Era::Legacy);
-        if !self.is_armed
-            || !is_legacy
-            || !self.begun.load(Ordering::Relaxed)
-            || self.state.ended.is_cancelled()
+        if !self.is_armed || !self.begun.load(Ordering::Relaxed) || self.state.ended.is_cancelled()
         {
+            return;
+        }
+        if let Some((account, timeout)) = self.caller.take() {
+            let call = AbandonedCall::new(account, timeout);
+            self.state.turns.abandon(self.id, call);
+        }
+        // A modern request is cancelled by the end of its connection.
+        if self.state.era() != Some(Era::Legacy) {
             return;
         }
         let (state, line) = (self.state.clone(), request::cancelled(self.id));

@@ -18,19 +18,20 @@ mod pause;
 mod session_id;
 mod spec;
 mod stream;
+mod turns;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use broker_http_client::Response;
-use broker_memory::Account;
+use broker_memory::{Account, Owner};
 use broker_model::redact::Redactor;
 use broker_wire::Era;
 use bytes::Bytes;
 use http::Method;
 use http::header::{HeaderMap, HeaderValue};
-use tokio::sync::{Semaphore, SemaphorePermit, watch};
+use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -39,6 +40,7 @@ use crate::connection::{RawResult, RequestError, RequestKind, Subscription};
 use crate::events::{CallEvents, RequestEvents};
 use crate::failure::SourceFailure;
 use crate::handshake::Negotiated;
+use crate::overload::Overload;
 use crate::request;
 use crate::right::CallRight;
 use crate::session::{CallTime, Opening, ToolCall};
@@ -49,6 +51,7 @@ use broker_process::StopDeadline;
 use client::Client;
 use exchange::Exchange;
 use session_id::SessionId;
+use turns::{CallPermit, CallTurns};
 
 pub(crate) use auth::TokenCache;
 pub(crate) use event_link::EventLink;
@@ -80,11 +83,9 @@ struct LinkState {
     opening: OpeningState,
     params: Arc<ToolParams>,
     next_id: AtomicU64,
-    /// Calls in flight and in the queue, and their maximum.
+    /// Calls in flight and in the queue.
     admitted: AtomicUsize,
-    admission_limit: usize,
-    in_flight: Semaphore,
-    max_in_flight: usize,
+    turns: CallTurns,
     /// Limits requests and notifications of the broker itself.
     internal: Semaphore,
     breaker: Breaker,
@@ -133,9 +134,7 @@ impl HttpLink {
             params: Arc::default(),
             next_id: AtomicU64::new(1),
             admitted: AtomicUsize::new(0),
-            admission_limit: spec.max_in_flight + spec.queue,
-            in_flight: Semaphore::new(spec.max_in_flight),
-            max_in_flight: spec.max_in_flight,
+            turns: CallTurns::new(spec.max_in_flight, spec.queue),
             internal: Semaphore::new(MAX_INTERNAL_REQUESTS),
             breaker: Breaker::default(),
             pause: http.shared.pause.clone(),
@@ -176,7 +175,7 @@ impl HttpLink {
         events: Option<CallEvents>,
         time: CallTime,
     ) -> Result<RawResult, RequestError> {
-        let _admitted = self.0.admit()?;
+        let _admitted = self.0.admit();
         let id = self.0.take_id();
         let mut headers = self.0.headers_of(request::method_of(call));
         if self.0.era() == Some(Era::Modern) {
@@ -184,7 +183,7 @@ impl HttpLink {
         }
         let (events, progressed) = events.map(RequestEvents::new).unzip();
         let mut exchange = Exchange::new(&self.0, id, headers, line(id), events);
-        exchange.right = call.right;
+        (exchange.right, exchange.account) = (call.right, call.account);
         exchange
             .run(RequestKind::Call, Some(time), progressed)
             .await
@@ -308,7 +307,7 @@ impl LinkState {
     ) -> Result<RawResult, RequestError> {
         let Ok(_permit) = self.internal.try_acquire() else {
             let limit = MAX_INTERNAL_REQUESTS;
-            return Err(RequestError::Overloaded { limit });
+            return Err(RequestError::Overloaded(Overload::Queue { limit }));
         };
         let headers = self.headers_of(method);
         let exchange = Exchange::new(self, id, headers, line, None);
@@ -324,21 +323,18 @@ impl LinkState {
         self.revision.get().map(|(era, _)| *era)
     }
 
-    fn admit(&self) -> Result<Admitted<'_>, RequestError> {
-        let limit = self.admission_limit;
-        let before = self.admitted.fetch_add(1, Ordering::Relaxed);
-        let admitted = Admitted(&self.admitted);
-        match before < limit {
-            true => Ok(admitted),
-            false => Err(RequestError::Overloaded { limit }),
-        }
+    fn admit(&self) -> Admitted<'_> {
+        self.admitted.fetch_add(1, Ordering::Relaxed);
+        Admitted(&self.admitted)
     }
 
-    /// The permit of a call, once fewer than `max_in_flight` are under way; not after the `right` to it has ended.
+    /// The permit of a call, once it is the turn of its caller; not after the `right` to it has ended.
     async fn permit(
         &self,
         right: Option<&CallRight<'_>>,
-    ) -> Result<SemaphorePermit<'_>, RequestError> {
+        account: Option<&Account>,
+    ) -> Result<CallPermit<'_>, RequestError> {
+        let owner = account.map_or(Owner::BROKER, Account::owner);
         let right_ended = async {
             match right {
                 Some(right) => right.ended().await,
@@ -349,9 +345,10 @@ impl LinkState {
             biased;
             () = self.ended.cancelled() => None,
             () = right_ended => None,
-            permit = self.in_flight.acquire() => permit.ok(),
+            permit = self.turns.permit(owner) => Some(permit),
         };
-        permit.ok_or_else(|| self.gone(false))
+        let permit = permit.ok_or_else(|| self.gone(false))?;
+        permit.map_err(RequestError::Overloaded)
     }
 
     /// The headers of a POST with a message of this method.

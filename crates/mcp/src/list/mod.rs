@@ -278,7 +278,7 @@ fn without_page(
         RequestError::Gone { .. }
         | RequestError::Http(_)
         | RequestError::Timeout { .. }
-        | RequestError::Overloaded { .. }
+        | RequestError::Overloaded(_)
         | RequestError::OutOfMemory => return Err(failure(unanswered, list, &listing.redactor)),
     };
     let is_error = matches!(unanswered, RequestError::Error(_));
@@ -399,7 +399,7 @@ fn failure(unanswered: RequestError, list: List, redactor: &Redactor) -> SourceF
             shown_line(&redactor.redact(&String::from_utf8_lossy(&error)), 300)
         ),
         RequestError::Timeout { .. } => format!("the server did not send its {name} in time"),
-        RequestError::Overloaded { .. } => "too many requests are queued".to_owned(),
+        RequestError::Overloaded(_) => "too many requests are queued".to_owned(),
         RequestError::OutOfMemory => {
             format!("there is no room for the {name}: `limits.memory_bytes` is used up")
         }

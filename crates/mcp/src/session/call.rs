@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use broker_memory::Account;
+
 use crate::events::CallEvents;
 use crate::right::CallRight;
 
@@ -32,6 +34,8 @@ pub struct ToolCall<'a> {
     pub events: Option<&'a CallEvents>,
     /// The right of the caller to make it; `None` if it does not end.
     pub right: Option<&'a CallRight<'a>>,
+    /// The account of the caller, whose share of the source the call uses; `None` for a program's only caller.
+    pub account: Option<&'a Account>,
 }
 
 impl<'a> ToolCall<'a> {
@@ -44,6 +48,7 @@ impl<'a> ToolCall<'a> {
             meta: None,
             events: None,
             right: None,
+            account: None,
         }
     }
 }

@@ -136,7 +136,7 @@ impl Session {
 
     fn call_failure(&self, unanswered: RequestError, after: Duration) -> CallFailure {
         match unanswered {
-            RequestError::Overloaded { limit } => CallFailure::Overloaded { limit },
+            RequestError::Overloaded(overload) => CallFailure::Overloaded(overload),
             RequestError::Timeout { begun, extended } => CallFailure::Timeout {
                 after: extended.unwrap_or(after),
                 extended: extended.is_some(),

@@ -11,7 +11,7 @@ use super::{
     Source, Template,
 };
 use crate::digest::Digest;
-use crate::trust::{SensitiveNames, TrustLevel};
+use crate::trust::TrustLevel;
 
 const DOMAIN: &str = "mcp-broker:config:1";
 
@@ -91,8 +91,8 @@ pub(super) fn members(source: &Source) -> Vec<(&'static str, Value)> {
         members.push(("trust", json!(level)));
     }
     let sensitive = source.exposure.sensitive();
-    // At the other levels no name is sensitive.
-    if level == TrustLevel::Untrusted && *sensitive != SensitiveNames::default() {
+    // At the other levels no name is sensitive. The lock names the version of the list.
+    if level == TrustLevel::Untrusted && !sensitive.is_of_version() {
         members.push(("sensitive", sensitive.words().collect()));
     }
     let hints: BTreeMap<_, _> = source

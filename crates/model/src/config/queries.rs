@@ -17,8 +17,10 @@ use crate::alias::{self, Named, Wanted};
 use crate::diagnostic::Diagnostic;
 use crate::item::{self, ItemKind};
 use crate::json::position_of_pointer;
+use crate::lock::Lock;
 use crate::name_safety;
 use crate::path::NodePath;
+use crate::trust::WordList;
 
 impl Config {
     /// The folder to which relative paths of this config refer, if it was read from `file`: the folder of
@@ -65,6 +67,24 @@ impl Config {
     /// Every source, in the order of its node.
     pub fn sources(&self) -> impl Iterator<Item = &Source> {
         self.nodes().filter_map(|node| node.source.as_ref())
+    }
+
+    /// Compares the names of tools with the version of the list of sensitive words that `version_of` has for a source.
+    pub fn use_word_lists(&mut self, version_of: &dyn Fn(&NodePath) -> Option<WordList>) {
+        let mut nodes = vec![&mut self.root];
+        while let Some(node) = nodes.pop() {
+            if let Some(source) = &mut node.source
+                && let Some(version) = version_of(&source.path)
+            {
+                source.exposure.use_word_list(version);
+            }
+            nodes.extend(&mut node.children);
+        }
+    }
+
+    /// Compares the names of tools with the versions of the list of sensitive words with which they were locked.
+    pub fn use_word_lists_of(&mut self, lock: &Lock) {
+        self.use_word_lists(&|path| lock.source(path.as_str())?.word_list());
     }
 
     /// The source that is mounted on `path`.

@@ -30,7 +30,8 @@ impl Lock {
 
     /// The format version of a new lock with this content.
     pub fn new_version(&self) -> u64 {
-        match self.access_digest.is_none() && self.left_out_parts().is_empty() {
+        let is_bare = self.access_digest.is_none() && !self.names_words();
+        match is_bare && self.left_out_parts().is_empty() {
             true => LOCK_VERSION,
             false => PARTIAL_LOCK_VERSION,
         }
@@ -38,19 +39,30 @@ impl Lock {
 
     /// Gives a new lock its format version: the older one of a lock in `known` if both are the same in it, else that of
     /// a new lock.
-    pub fn settle_version<'a>(&mut self, known: impl IntoIterator<Item = &'a Self>) {
+    ///
+    /// A source that is the same but for a newer list of sensitive words keeps the version of the older list.
+    pub fn settle_version<'a, I>(&mut self, known: I)
+    where
+        I: IntoIterator<Item = &'a Self>,
+        I::IntoIter: Clone,
+    {
+        let known = known.into_iter();
         let version = self.new_version();
-        let access_digest = self.access_digest.take();
         if self.left_out_parts().is_empty() {
-            for other in known.into_iter().filter(|other| other.version < version) {
-                self.version = other.version;
-                if self.root_digest() == other.root_digest() {
+            let mut same = self.clone();
+            same.access_digest = None;
+            let sources = same.sources.iter_mut();
+            sources.for_each(|source| source.sensitive_words = None);
+            for other in known.clone().filter(|other| other.version < version) {
+                same.version = other.version;
+                if same.root_digest() == other.root_digest() {
+                    *self = same;
                     return;
                 }
             }
         }
-        self.access_digest = access_digest;
-        self.version = version;
+        self.keep_words(known);
+        self.version = self.new_version();
     }
 }
 

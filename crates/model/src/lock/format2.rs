@@ -112,7 +112,7 @@ const SOURCE: Keys = Keys {
         "trust",
         "url",
     ],
-    version_3: &["kept", "left_out", "more_left_out"],
+    version_3: &["kept", "left_out", "more_left_out", "sensitive_words"],
 };
 /// An element of `exposed`.
 const TOOL: Keys = Keys {

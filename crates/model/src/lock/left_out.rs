@@ -1,7 +1,7 @@
 //! Format version 3 of the lock: parts that are left out or kept, with the digest of what was seen.
 //!
-//! A lock has this version only if it has such a part or an `access_digest`; else it is written as before. All members
-//! of version 2 keep name and meaning.
+//! A lock has this version only if it has such a part, an `access_digest` or `sensitive_words`; else it is written as
+//! before. All members of version 2 keep name and meaning.
 //!
 //! | object | member | value |
 //! |---|---|---|
@@ -9,6 +9,7 @@
 //! | top level | `left_out` | sources of the config that are left out as a whole |
 //! | a source | `left_out` | what the server listed and the lock leaves out, at most 1 000 |
 //! | a source | `more_left_out` | the number of the other ones, and a digest of them |
+//! | a source | `sensitive_words` | the version of the list of sensitive words, if it is `untrusted` and not locked with the first one |
 //! | a tool | `unvalidated` | `true` if a schema of it is not valid and the tool is served as the config says |
 //! | a source | `kept` | the reason if this is its last locked state: `not_started`, or `package_changed` |
 //!

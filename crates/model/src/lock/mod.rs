@@ -9,8 +9,9 @@
 //! root digest), `hash_model`, `lock_version`, `root_digest` and `sources`; `wire.rs` has all members. Each tool
 //! is stored whole, with two changes: `description` is a list of lines, and members that `volatile` names are
 //! left out. Keys of version 1 are sorted. Version 2 adds members and has another order, which `format2.rs`
-//! describes. Version 3 adds what was left out, which `left_out.rs` describes, and the digest of the rules of access,
-//! which `access.rs` describes; it is written only if the lock has one of them.
+//! describes. Version 3 adds what was left out, which `left_out.rs` describes, the digest of the rules of access, which
+//! `access.rs` describes, and the version of the list of sensitive words, which `word_list.rs` describes; it is written
+//! only if the lock has one of them.
 
 use std::collections::BTreeSet;
 
@@ -24,6 +25,7 @@ use crate::item::ItemKind;
 use crate::left_out::LeftOut;
 use crate::path::NodePath;
 use crate::snapshot::ListedTool;
+use crate::trust::WordList;
 
 mod access;
 mod changes;
@@ -35,6 +37,7 @@ mod settings;
 mod source;
 mod tool;
 pub(crate) mod wire;
+mod word_list;
 
 pub use access::LockedAccess;
 pub use changes::SettingChange;
@@ -46,9 +49,10 @@ pub use tool::{VOLATILE_INSTRUCTIONS, strip_volatile, tool_digests};
 /// Maximum size of a lock, in bytes: eight listings of the maximum size of 32 MiB.
 pub const MAX_BYTES: usize = 256 << 20;
 
-/// The format version of a new lock without rules of access of which no part is left out or kept.
+/// The format version of a new lock without rules of access and sensitive words, of which no part is left out or kept.
 pub const LOCK_VERSION: u64 = 2;
-/// The format version of a lock with rules of access, or with parts that are left out or kept; the newest one.
+/// The format version of a lock with rules of access, sensitive words, or parts that are left out or kept; the newest
+/// one.
 pub const PARTIAL_LOCK_VERSION: u64 = 3;
 /// The oldest format version that is read, besides all newer ones up to [`PARTIAL_LOCK_VERSION`].
 pub const MIN_LOCK_VERSION: u64 = 1;
@@ -93,6 +97,9 @@ pub struct LockedSource {
     pub package: Option<Package>,
     /// The config fields that version 2 repeats in plain text.
     pub settings: Option<SourceSettings>,
+    /// The version of the list of sensitive words with which tools were hidden; `None` for [`WordList::First`], and at
+    /// levels that do not ask for one. See [`LockedSource::word_list`].
+    pub sensitive_words: Option<WordList>,
     /// Pointer patterns of members that digests and comparisons leave out.
     pub volatile: BTreeSet<String>,
     /// Tools that callers see, sorted by upstream name.

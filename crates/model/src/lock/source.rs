@@ -32,6 +32,7 @@ impl LockedSource {
             },
             package: None,
             settings: None,
+            sensitive_words: Self::words_of(config),
             volatile: config.volatile.clone(),
             exposed: Vec::new(),
             hidden: Vec::new(),

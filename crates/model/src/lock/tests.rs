@@ -342,14 +342,16 @@ fn locked_with(members: Value) -> Lock {
     let source = config.sources().next().unwrap();
     let mut locked = LockedSource::from_snapshot(source, &snapshot(tools.to_vec()));
     locked.describe(&config, "/folder", |_, _| "s".to_owned());
-    Lock {
+    let mut lock = Lock {
         version: LOCK_VERSION,
         config_digest: config.digest(),
         access_digest: None,
         generator: "broker-gen 0".to_owned(),
         sources: vec![locked],
         left_out: Vec::new(),
-    }
+    };
+    lock.settle_version([]);
+    lock
 }
 
 #[test]

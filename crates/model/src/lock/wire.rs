@@ -19,7 +19,7 @@ use crate::diagnostic::Diagnostic;
 use crate::digest::{Digest, HASH_MODEL};
 use crate::item::{ItemKind, id_of};
 use crate::path::NodePath;
-use crate::trust::TrustLevel;
+use crate::trust::{TrustLevel, WordList};
 
 /// A lock of mcp-broker: the reviewed tools of every source. Written by `broker-gen lock`, never by hand.
 #[derive(Deserialize, Serialize)]
@@ -91,6 +91,9 @@ pub(super) struct SourceWire {
     package: Option<Package>,
     /// The negotiated MCP revision.
     protocol_version: String,
+    /// The version of the list of sensitive words with which its tools were hidden, if it is not 1; version 3.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sensitive_words: Option<u64>,
     /// As the server sent it.
     server_info: Value,
     /// Pointers of members that digests and comparisons leave out.
@@ -194,7 +197,7 @@ impl TryFrom<LockWire> for Lock {
             || !wire.left_out.is_empty()
             || wire.sources.iter().any(SourceWire::is_partial);
         if needs_version_3 != (wire.lock_version == super::PARTIAL_LOCK_VERSION) {
-            let message = "a lock of version 3 has an `access_digest`, or parts that are left out, kept or unvalidated, and no other version has them";
+            let message = "a lock of version 3 has an `access_digest`, `sensitive_words`, or parts that are left out, kept or unvalidated, and no other version has them";
             problems.push(corrupt(message, "/lock_version"));
         }
         let found = wire.computed_root_digest();
@@ -292,6 +295,7 @@ impl SourceWire {
             path: source.path.clone(),
             protocol_version: source.protocol_version.clone(),
             server_info: source.server_info.clone(),
+            sensitive_words: None,
             volatile: source.volatile.iter().cloned().collect(),
             kept: None,
             left_out: Vec::new(),
@@ -306,6 +310,7 @@ impl SourceWire {
     /// With the members of version 3.
     pub(super) fn with_left_out(self, source: &LockedSource) -> Self {
         Self {
+            sensitive_words: source.sensitive_words.map(WordList::number),
             kept: source.kept,
             left_out: source.left_out.iter().map(LeftOutWire::from).collect(),
             more_left_out: source.more_left_out.clone(),
@@ -316,6 +321,7 @@ impl SourceWire {
     /// Whether it has a member of version 3.
     fn is_partial(&self) -> bool {
         self.kept.is_some()
+            || self.sensitive_words.is_some()
             || !self.left_out.is_empty()
             || self.more_left_out.is_some()
             || self.exposed.iter().any(|tool| tool.unvalidated)
@@ -352,6 +358,7 @@ impl SourceWire {
             let message = format!("the source has `{member}`, {rest}");
             corrupt(message, format!("{at}/{member}"))
         }));
+        problems.extend(self.other_words(at));
         let mut names = BTreeSet::new();
         let exposed = self.exposed.iter().enumerate();
         let exposed =
@@ -367,6 +374,22 @@ impl SourceWire {
         for (index, tool) in self.exposed.iter().enumerate() {
             problems.extend(tool.check(&format!("{at}/exposed/{index}")));
         }
+    }
+
+    /// The problem of a list of sensitive words that this program does not have, or of the first one, which is not written.
+    fn other_words(&self, at: &str) -> Option<Diagnostic> {
+        let number = self.sensitive_words?;
+        let newest = WordList::NEWEST.number();
+        let at = format!("{at}/sensitive_words");
+        if number > newest {
+            let message = format!(
+                "the lock has version {number} of the list of sensitive words, this program has 1 to {newest}"
+            );
+            let help = "Upgrade mcp-broker and broker-gen to the version that wrote it, or make a new lock with this one.";
+            let newer = Diagnostic::error(DiagnosticCode::LockVersion, message);
+            return Some(newer.help(help).at(at));
+        }
+        (number < 2).then(|| corrupt("the first list of sensitive words is not named", at))
     }
 
     /// The source without a verification of its digests.
@@ -394,6 +417,7 @@ impl SourceWire {
                 tool_filter: self.tool_filter,
                 path_aliases: self.path_aliases,
             }),
+            sensitive_words: self.sensitive_words.and_then(WordList::from_number),
             volatile: self.volatile.into_iter().collect(),
             exposed: self.exposed.into_iter().map(ToolWire::unchecked).collect(),
             hidden: self.hidden,

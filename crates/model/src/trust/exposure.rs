@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{SensitiveNames, TrustLevel};
+use super::{SensitiveNames, TrustLevel, WordList};
 use crate::filter::ToolFilter;
 use crate::item::{ItemKind, LIVE};
 use crate::uri_filter::UriFilter;
@@ -84,7 +84,7 @@ impl ItemExposure {
         match kind {
             ItemKind::Tool => false,
             ItemKind::Prompt => self.has_prompts() && self.prompt_filter.admits(id),
-            ItemKind::Template => self.resource_filter.admits(id),
+            ItemKind::Template => self.resource_filter.admits_template(id),
             ItemKind::Resource if id == LIVE => self.resource_mode() == ResourceMode::Live,
             ItemKind::Resource => {
                 self.resources != ResourceMode::None && self.resource_filter.admits(id)
@@ -146,6 +146,13 @@ impl Exposure {
     /// Replaces the sensitive names.
     pub fn set_sensitive(&mut self, sensitive: Arc<SensitiveNames>) {
         self.sensitive = sensitive;
+    }
+
+    /// Replaces the sensitive names by those of another version of the list.
+    pub fn use_word_list(&mut self, version: WordList) {
+        if self.sensitive.version() != version {
+            self.sensitive = Arc::new(self.sensitive.in_version(version));
+        }
     }
 
     /// The filter.

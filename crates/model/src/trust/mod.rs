@@ -12,10 +12,12 @@ use crate::config::Backend;
 mod exposure;
 mod policy;
 mod sensitive;
+mod word_list;
 
 pub use exposure::{Exposure, HiddenBy, ItemExposure, ResourceMode};
 pub use policy::{NamedTool, TrustError, TrustPolicy};
 pub use sensitive::{SensitiveNames, WordError};
+pub use word_list::WordList;
 
 /// How far a source is trusted. A level is higher than another one if it is nearer to `trusted`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]

@@ -10,7 +10,8 @@ use crate::snapshot::{ListedTool, tool_name};
 use crate::url::{HttpUrl, UrlError};
 
 /// The trust levels of servers over HTTP, and their curated lists of tools. It decides by the function by which
-/// `broker-gen lock` decides which tools of a source are exposed.
+/// `broker-gen lock` decides which tools of a source are exposed. Unlike the `tool_filter` of a source, which applies at
+/// every level, a curated list belongs to the level `verified`: at the other levels it is kept and has no effect.
 ///
 /// Two URLs name the same server if they are equal in scheme, host, port and path, after the host is in lower
 /// case, the default port is written out and slashes at the end are removed. There is no match by prefix. Query
@@ -41,7 +42,15 @@ use crate::url::{HttpUrl, UrlError};
 #[derive(Clone, Debug, Default)]
 pub struct TrustPolicy {
     sensitive: Arc<SensitiveNames>,
-    servers: Vec<(HttpUrl, Exposure)>,
+    servers: Vec<(HttpUrl, Server)>,
+}
+
+/// What a policy knows of one server.
+#[derive(Clone, Debug)]
+struct Server {
+    level: TrustLevel,
+    /// The patterns that count at the level `verified`.
+    curated: ToolFilter,
 }
 
 /// Why a trust policy refuses its arguments.
@@ -84,25 +93,21 @@ impl TrustPolicy {
 
     /// Sets the level of the server at `url`.
     pub fn set_trust(&mut self, url: &str, level: TrustLevel) -> Result<(), TrustError> {
-        let url = HttpUrl::parse(url)?;
-        let known = self.exposure(&url);
-        let exposure = Exposure::new(known.filter().clone(), level, self.sensitive.clone());
-        self.set(url, exposure.with_items(known.items().clone()));
+        self.server(HttpUrl::parse(url)?).level = level;
         Ok(())
     }
 
-    /// Sets the curated list of the server at `url`: patterns as in `tool_filter`. They apply at every level, and
-    /// a server of level `verified` exposes no tool without them.
+    /// Sets the curated list of the server at `url`: patterns as in `tool_filter`, by which a server of level `verified`
+    /// exposes its tools. Without a positive one it exposes no tool. At the other levels they have no effect, whether they
+    /// are set before the level or after it.
     pub fn set_curated<S: AsRef<str>>(
         &mut self,
         url: &str,
         patterns: &[S],
     ) -> Result<(), TrustError> {
         let url = HttpUrl::parse(url)?;
-        let filter = ToolFilter::compile(patterns).map_err(TrustError::Patterns)?;
-        let known = self.exposure(&url);
-        let exposure = Exposure::new(filter, known.level(), self.sensitive.clone());
-        self.set(url, exposure.with_items(known.items().clone()));
+        let curated = ToolFilter::compile(patterns).map_err(TrustError::Patterns)?;
+        self.server(url).curated = curated;
         Ok(())
     }
 
@@ -128,22 +133,31 @@ impl TrustPolicy {
     fn exposure(&self, url: &HttpUrl) -> Exposure {
         let mut servers = self.servers.iter();
         let known = servers.find(|(known, _)| known.is_same_server(url));
-        known.map_or_else(
-            || {
-                Exposure::new(
-                    ToolFilter::default(),
-                    TrustLevel::Untrusted,
-                    self.sensitive.clone(),
-                )
-            },
-            |(_, exposure)| exposure.clone(),
-        )
+        let level = known.map_or(TrustLevel::Untrusted, |(_, server)| server.level);
+        let filter = match (level, known) {
+            (TrustLevel::Verified, Some((_, server))) => server.curated.clone(),
+            (TrustLevel::Trusted | TrustLevel::Verified | TrustLevel::Untrusted, _) => {
+                ToolFilter::default()
+            }
+        };
+        Exposure::new(filter, level, self.sensitive.clone())
     }
 
-    fn set(&mut self, url: HttpUrl, exposure: Exposure) {
-        self.servers
-            .retain(|(known, _)| !known.is_same_server(&url));
-        self.servers.push((url, exposure));
+    /// The server at `url`, which is added as an untrusted one if it is not known.
+    fn server(&mut self, url: HttpUrl) -> &mut Server {
+        let known = self.servers.iter();
+        let known = known
+            .enumerate()
+            .find(|(_, (known, _))| known.is_same_server(&url));
+        let at = known.map_or(self.servers.len(), |(at, _)| at);
+        if at == self.servers.len() {
+            let server = Server {
+                level: TrustLevel::Untrusted,
+                curated: ToolFilter::default(),
+            };
+            self.servers.push((url, server));
+        }
+        &mut self.servers[at].1
     }
 }
 
@@ -202,19 +216,28 @@ mod tests {
     }
 
     #[test]
-    fn policy_filters_tools_like_a_source_of_the_level() {
+    fn policy_counts_the_curated_list_at_the_level_verified_only() {
         for (level, curated, expected) in [
             (TrustLevel::Trusted, None, &TOOLS as &[_]),
+            (TrustLevel::Trusted, Some(&["!put"] as &[_]), &TOOLS),
+            (TrustLevel::Trusted, Some(&["get"]), &TOOLS),
+            (TrustLevel::Verified, None, &[]),
+            (TrustLevel::Verified, Some(&[]), &[]),
+            (TrustLevel::Verified, Some(&["!put"]), &[]),
+            (TrustLevel::Verified, Some(&["delete"]), &["delete"]),
             (
-                TrustLevel::Trusted,
-                Some(&["!put"] as &[_]),
+                TrustLevel::Verified,
+                Some(&["*", "!put"]),
                 &["get", "delete"],
             ),
-            (TrustLevel::Verified, None, &[]),
-            (TrustLevel::Verified, Some(&["delete"]), &["delete"]),
             (TrustLevel::Untrusted, None, &["get", "put"]),
-            (TrustLevel::Untrusted, Some(&["*", "delete"]), &TOOLS),
-            (TrustLevel::Untrusted, Some(&["del*"]), &[]),
+            // A list that was not verified neither exposes a sensitive name nor hides another one.
+            (
+                TrustLevel::Untrusted,
+                Some(&["*", "delete"]),
+                &["get", "put"],
+            ),
+            (TrustLevel::Untrusted, Some(&["del*"]), &["get", "put"]),
         ] {
             let tools = policy(level, curated).filter_tools(TOOLS, URL);
             assert_eq!(tools.as_deref(), Ok(expected), "{level} {curated:?}");
@@ -269,10 +292,8 @@ mod tests {
             .unwrap();
         assert_eq!(policy.get_trust(URL), Ok(TrustLevel::Verified));
         policy.set_trust(URL, TrustLevel::Trusted).unwrap();
-        assert_eq!(
-            policy.filter_tools(TOOLS, URL).as_deref(),
-            Ok(&["put"] as &[_])
-        );
+        assert_eq!(policy.filter_tools(TOOLS, URL).as_deref(), Ok(&TOOLS[..]));
+        policy.set_trust(URL, TrustLevel::Verified).unwrap();
         let refused = policy.set_curated(URL, &["["]).unwrap_err();
         assert!(
             refused.to_string().contains("`[` is not a glob"),

@@ -1,54 +1,21 @@
 //! Sensitive names of tools: the words of a name, and the list with which they are compared.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use super::WordList;
+use super::word_list::normal;
 use crate::look::{nfkc, skeleton};
 use crate::text::shown_line;
 
-/// The words of the default list; two words with `_` between them are a pair of adjacent words.
-const DEFAULT: [&str; 36] = [
-    "password",
-    "passwd",
-    "passphrase",
-    "secret",
-    "secrets",
-    "credential",
-    "credentials",
-    "apikey",
-    "api_key",
-    "private_key",
-    "ssh_key",
-    "access_key",
-    "cookie",
-    "cookies",
-    "keychain",
-    "wallet",
-    "mnemonic",
-    "sudo",
-    "shell",
-    "bash",
-    "exec",
-    "execute",
-    "eval",
-    "run_command",
-    "run_code",
-    "run_script",
-    "delete",
-    "drop",
-    "purge",
-    "wipe",
-    "truncate",
-    "destroy",
-    "shutdown",
-    "payment",
-    "transfer",
-    "impersonate",
-];
-
-/// The words that make the name of a tool sensitive.
+/// The words that make the name of a tool sensitive: those of a version of the list, or those of a config.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SensitiveNames {
     words: BTreeSet<String>,
+    /// Each word by its normal form; empty if words are compared as they are written.
+    normal: BTreeMap<String, String>,
+    version: WordList,
+    /// Whether a config has the words.
+    is_own: bool,
 }
 
 /// An entry that no name can match.
@@ -71,16 +38,20 @@ fn remedy(normal: &Option<String>) -> String {
 }
 
 impl Default for SensitiveNames {
-    /// The default list.
+    /// The newest list.
     fn default() -> Self {
-        Self {
-            words: DEFAULT.map(str::to_owned).into(),
-        }
+        Self::of_version(WordList::NEWEST)
     }
 }
 
 impl SensitiveNames {
-    /// A list of words and pairs of words; every invalid entry is reported.
+    /// The words of a version of the list.
+    pub fn of_version(version: WordList) -> Self {
+        let words = version.words().map(str::to_owned);
+        Self::with(words.collect(), version, false)
+    }
+
+    /// A list of words and pairs of words, compared as in the newest version; every invalid entry is reported.
     pub fn new<S: AsRef<str>>(entries: &[S]) -> Result<Self, Vec<WordError>> {
         let (mut list, mut errors) = (BTreeSet::new(), Vec::new());
         for (index, entry) in entries.iter().enumerate() {
@@ -98,9 +69,48 @@ impl SensitiveNames {
             });
         }
         match errors.is_empty() {
-            true => Ok(Self { words: list }),
+            true => Ok(Self::with(list, WordList::NEWEST, true)),
             false => Err(errors),
         }
+    }
+
+    fn with(words: BTreeSet<String>, version: WordList, is_own: bool) -> Self {
+        let mut normal = BTreeMap::new();
+        for word in words.iter().filter(|_| version.is_normalised()) {
+            // Of `secret` and `secrets` the first one is shown.
+            normal.entry(of_parts(word)).or_insert_with(|| word.clone());
+        }
+        Self {
+            words,
+            normal,
+            version,
+            is_own,
+        }
+    }
+
+    /// The list of another version. Words of a config stay, and are compared as in that version.
+    #[must_use]
+    pub fn in_version(&self, version: WordList) -> Self {
+        match self.is_own {
+            true => Self::with(self.words.clone(), version, true),
+            false => Self::of_version(version),
+        }
+    }
+
+    /// Its version.
+    pub const fn version(&self) -> WordList {
+        self.version
+    }
+
+    /// Whether its words are those of the list of its version, also if a config has them.
+    pub fn is_of_version(&self) -> bool {
+        !self.is_own
+            || self
+                .version
+                .words()
+                .map(str::to_owned)
+                .collect::<BTreeSet<_>>()
+                == self.words
     }
 
     /// The words and pairs, sorted.
@@ -108,8 +118,8 @@ impl SensitiveNames {
         self.words.iter().map(String::as_str)
     }
 
-    /// The first word or pair of adjacent words of `name` that is in the list. A name that is not ASCII is also compared
-    /// in its form NFKC, and by its skeleton.
+    /// Finds the first word or pair of adjacent words of `name` that is in the list. A name that is not ASCII is also
+    /// compared in its form NFKC, and by its skeleton.
     pub fn find(&self, name: &str) -> Option<&str> {
         let written = self.find_written(name);
         if written.is_some() || name.is_ascii() {
@@ -118,10 +128,16 @@ impl SensitiveNames {
         self.find_look_alike(name)
     }
 
-    /// The first word or pair of adjacent words of `name`, as it is written, that is in the list.
+    /// Finds the first word or pair of adjacent words of `name`, as it is written, that is in the list.
     pub(crate) fn find_written(&self, name: &str) -> Option<&str> {
-        find_words(&words(name), |word| {
-            self.words.get(word).map(String::as_str)
+        let known = |word: &str| {
+            let written = self.words.get(word);
+            let known = written.or_else(|| self.normal.get(&of_parts(word)));
+            known.map(String::as_str)
+        };
+        find_words(&words(name), known).or_else(|| match self.version.is_normalised() {
+            true => find_words(&words(&name.to_lowercase()), known),
+            false => None,
         })
     }
 
@@ -129,12 +145,24 @@ impl SensitiveNames {
     pub(crate) fn find_look_alike(&self, name: &str) -> Option<&str> {
         let looks = |word: &str| {
             let look = skeleton(word);
+            // A digit at the end may be the look of a letter, so the whole word is compared first.
+            let normal = of_parts(word);
+            let normal = self.version.is_normalised().then(|| skeleton(&normal));
             let mut list = self.words.iter().map(String::as_str);
-            list.find(|known| skeleton(known) == look)
+            list.find(|known| {
+                let known = skeleton(known);
+                known == look || Some(&known) == normal.as_ref()
+            })
         };
         find_words(&words(&nfkc(name)), looks)
             .or_else(|| find_words(&words(&skeleton(name)), looks))
     }
+}
+
+/// The normal form of a word, or of each word of a pair.
+fn of_parts(entry: &str) -> String {
+    let parts: Vec<_> = entry.split('_').map(normal).collect();
+    parts.join("_")
 }
 
 /// The first of `words`, or pair of adjacent ones, for which `known` has an entry.
@@ -207,6 +235,7 @@ mod tests {
             ("run.command", Some("run_command")),
             ("SSHKeyAdd", Some("ssh_key")),
             ("exec_and_delete", Some("exec")),
+            ("drop_s3x", Some("drop")),
             // A part of a word, a pair that is not adjacent, a pair in the other order.
             ("deleted_files", None),
             ("undelete", None),
@@ -240,9 +269,58 @@ mod tests {
     }
 
     #[test]
+    fn sensitive_name_is_found_in_the_plural_with_digits_and_in_any_case() {
+        let [older, names] = [WordList::First, WordList::Second].map(SensitiveNames::of_version);
+        for (name, expected) in [
+            ("rm", "rm"),
+            ("rm_rf", "rm"),
+            ("eraseDisk", "erase"),
+            ("remove-member", "remove"),
+            ("bulk_removes", "remove"),
+            ("evaluate_script", "evaluate"),
+            ("file_deletes", "delete"),
+            ("delete2", "delete"),
+            ("deletes2", "delete"),
+            ("list_passwords", "password"),
+            ("list_API_keys", "api_key"),
+            ("sshKeys2", "ssh_key"),
+            ("run_commands", "run_command"),
+            ("DeLeTe_file", "delete"),
+            ("dELETE", "delete"),
+            ("sHuTdOwN1", "shutdown"),
+            ("d\u{435}l\u{435}t\u{435}s_file", "delete"),
+        ] {
+            assert_eq!(names.find(name), Some(expected), "{name}");
+            assert_eq!(older.find(name), None, "{name}");
+        }
+        for name in ["rms", "storm", "removal", "evaluation", "dns", "s3"] {
+            assert_eq!(names.find(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn own_words_stay_in_every_version_and_are_compared_as_it_says() {
+        let own = SensitiveNames::new(&["reboots", "api_key"]).unwrap();
+        assert_eq!(own.find("reboot_now"), Some("reboots"));
+        assert_eq!(own.find("delete"), None);
+        let older = own.in_version(WordList::First);
+        assert_eq!(older.find("reboot_now"), None);
+        assert_eq!(older.find("reboots_now"), Some("reboots"));
+        assert_eq!(older.in_version(WordList::Second), own);
+        assert!(!own.is_of_version());
+        let words: Vec<_> = WordList::First.words().collect();
+        let listed = SensitiveNames::new(&words).unwrap();
+        assert!(!listed.is_of_version());
+        assert!(listed.in_version(WordList::First).is_of_version());
+    }
+
+    #[test]
     fn default_words_are_entries_of_a_valid_list() {
-        assert_eq!(SensitiveNames::new(&DEFAULT), Ok(SensitiveNames::default()));
-        assert_eq!(SensitiveNames::default().words().count(), DEFAULT.len());
+        let words: Vec<_> = WordList::NEWEST.words().collect();
+        let listed = SensitiveNames::new(&words).unwrap();
+        assert!(listed.is_of_version());
+        assert!(listed.words().eq(SensitiveNames::default().words()));
+        assert_eq!(listed.words().count(), words.len());
     }
 
     #[test]

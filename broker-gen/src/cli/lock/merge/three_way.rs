@@ -201,7 +201,7 @@ fn are_same(one: Option<State<'_>>, other: Option<State<'_>>) -> bool {
     }
 }
 
-/// Whether both have the same content. If one is of a lock of version 1, the members of version 2 are not compared.
+/// Whether both have the same content. If one is of a lock of version 1, the members of later versions are not compared.
 fn is_same_source(one: &LockedSource, other: &LockedSource) -> bool {
     if one.settings.is_some() == other.settings.is_some() {
         return one == other;
@@ -211,7 +211,7 @@ fn is_same_source(one: &LockedSource, other: &LockedSource) -> bool {
 
 fn without_version_2(source: &LockedSource) -> LockedSource {
     let mut source = source.clone();
-    source.settings = None;
+    (source.settings, source.sensitive_words) = (None, None);
     for tool in &mut source.exposed {
         tool.summary = None;
         tool.search_hints = Vec::new();

@@ -17,7 +17,6 @@ use percent_encoding::percent_decode_str;
 use subtle::{Choice, ConstantTimeEq};
 use tokio::time::Instant;
 
-use super::client_address::client_address;
 use super::respond::Refusal;
 use crate::core::{Core, CoreError, Identity, Revocation};
 use crate::surface::CallerSettings;
@@ -116,7 +115,7 @@ impl Auth {
         }
     }
 
-    /// The identity of the caller. A credential that is not valid is refused, also where callers without one have
+    /// The identity of the caller at `address`, which a trusted proxy may have named. A credential that is not valid is refused, also where callers without one have
     /// rights.
     pub(super) async fn identify(
         &self,
@@ -139,7 +138,6 @@ impl Auth {
         core: &Core,
         callers: &CallerSettings,
     ) -> Result<Identity, Refusal> {
-        let address = client_address(address, headers, &callers.trusted_proxies);
         // A broker without authentication has no use for a credential.
         let is_open = !self.is_required() && !core.has_access_rules();
         let given = match self.presented(headers) {
@@ -235,7 +233,7 @@ struct ValidationPool(Core);
 
 impl Offload for ValidationPool {
     async fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-        self.0.read_long(job).await.ok()
+        self.0.verify_long(job).await.ok()
     }
 }
 

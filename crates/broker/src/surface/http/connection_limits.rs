@@ -226,7 +226,7 @@ mod tests {
     async fn take(limits: &mut ConnectionLimits) -> Option<ConnectionSlot> {
         let memory = crate::core::MemoryBudget::new(1 << 20);
         let loopback = "127.0.0.1".parse().unwrap();
-        let (_, half_open) = Peers::new(memory).connect(loopback).unwrap();
+        let (_, half_open) = Peers::new(memory, false).connect(loopback).unwrap();
         limits.take(half_open, CancellationToken::new()).await
     }
 

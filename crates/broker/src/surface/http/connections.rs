@@ -23,7 +23,7 @@ use tokio::time::sleep;
 use tokio_util::task::TaskTracker;
 
 use super::connection_limits::{ConnectionLimits, ConnectionSlot, Phase};
-use super::peers::{Peer, Peers};
+use super::peers::Peer;
 use super::write_timeout::{WriteBounds, WriteTimeout};
 use super::{Caller, HttpSurface, handle};
 use crate::surface::mcp::http::StreamReply;
@@ -47,10 +47,7 @@ const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
 /// Serves until the drain is finished, then until every pending reply is sent.
 pub(super) async fn serve(surface: Arc<HttpSurface>, listener: TcpListener) {
     let finished = surface.drain.finished();
-    let (mut limits, mut peers) = (
-        ConnectionLimits::new(max_open_files()),
-        Peers::new(surface.core.memory().clone()),
-    );
+    let (mut limits, mut peers) = (ConnectionLimits::new(max_open_files()), surface.peers());
     let connections = TaskTracker::new();
     while let Some(accepted) = finished.run_until_cancelled(listener.accept()).await {
         match accepted {
@@ -90,7 +87,7 @@ pub(super) async fn serve_stream(
 ) {
     let end = surface.drain.finished().child_token();
     let mut limits = ConnectionLimits::new(max_open_files());
-    let mut peers = Peers::new(surface.core.memory().clone());
+    let mut peers = surface.peers();
     let address = std::net::Ipv4Addr::LOCALHOST.into();
     if let Some((peer, half_open)) = peers.connect(address)
         && let Some(slot) = limits.take(half_open, end).await
@@ -107,10 +104,8 @@ async fn connection(
     address: IpAddr,
 ) {
     let caller = Caller {
-        account: peer.account().clone(),
         over_limit: slot.over_limit,
-        address,
-        upgrades: TaskTracker::new(),
+        ..Caller::new(peer, address)
     };
     let service = service_fn(|request: hyper::Request<hyper::body::Incoming>| {
         let admitted = slot.phase.begin_request();

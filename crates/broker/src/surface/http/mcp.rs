@@ -16,7 +16,7 @@ use serde_json::json;
 use super::respond::{self, Refusal};
 use super::routes::{self, Route};
 use super::websocket::{self, OtherCredentials};
-use super::{Caller, HttpSurface, body};
+use super::{Admitted, Caller, HttpSurface, body};
 use crate::contain::{CaughtPanic, contain};
 use crate::surface::mcp::http::{
     McpRequest, ModeRoute, ReplyBody, SseRoute, cors, discovery, not_allowed,
@@ -116,14 +116,18 @@ async fn answer(
         Method::GET | Method::DELETE => false,
         _ => return Ok(not_allowed(crate::surface::mcp::http::METHODS)),
     };
-    let identity = surface.admit(parts, caller, &settings.callers).await?;
+    let Admitted {
+        identity,
+        account,
+        address,
+    } = surface.admit(parts, caller, &settings.callers).await?;
     let request = McpRequest {
         parts,
         route,
         settings: &settings.mcp,
         identity,
-        account: &caller.account,
-        address: caller.address,
+        account: &account,
+        address,
         request_id,
     };
     let Some(endpoint) = surface.mcp.as_ref() else {
@@ -136,7 +140,7 @@ async fn answer(
         return Ok(endpoint.without_message(&request));
     }
     body::check_type(&parts.headers)?;
-    let bytes = body::read(body, settings.mcp.body_bytes, &caller.account).await?;
+    let bytes = body::read(body, settings.mcp.body_bytes, &account).await?;
     Ok(endpoint.message(&request, bytes).await?)
 }
 
@@ -159,21 +163,25 @@ async fn sse(
     if parts.method != route.method() {
         return Ok(not_allowed(route.method()));
     }
-    let identity = surface.admit(parts, caller, &settings.callers).await?;
+    let Admitted {
+        identity,
+        account,
+        address,
+    } = surface.admit(parts, caller, &settings.callers).await?;
     let request = McpRequest {
         parts,
         route: ModeRoute::Configured,
         settings: &settings.mcp,
         identity,
-        account: &caller.account,
-        address: caller.address,
+        account: &account,
+        address,
         request_id,
     };
     match route {
         SseRoute::Stream => Ok(endpoint.open_sse(&request)),
         SseRoute::Message => {
             body::check_type(&parts.headers)?;
-            let bytes = body::read(body, settings.mcp.body_bytes, &caller.account).await?;
+            let bytes = body::read(body, settings.mcp.body_bytes, &account).await?;
             Ok(endpoint.sse_message(&request, bytes).await?)
         }
     }

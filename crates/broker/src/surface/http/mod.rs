@@ -19,6 +19,7 @@ use tokio_util::task::TaskTracker;
 mod auth;
 mod authority;
 mod body;
+mod caller_accounts;
 mod client_address;
 mod connection_limits;
 mod connections;
@@ -45,8 +46,11 @@ use super::{CallerSettings, Surface, SurfaceSettings};
 use crate::contain::{CaughtPanic, contain};
 use crate::core::{Account, Core, Drain, Identity};
 use auth::Auth;
+use caller_accounts::CallerAccounts;
+use client_address::client_address;
 use digest_header::DigestHeader;
 use health::{DetailLevel, HealthRoute};
+use peers::{Peer, Peers};
 use respond::{CommonHeaders, HttpReply, Refusal};
 use routes::{MetaTool, Route, Routes};
 
@@ -66,6 +70,7 @@ pub(crate) struct HttpSurface {
     core: Core,
     settings: ArcSwap<SurfaceSettings>,
     auth: Auth,
+    accounts: CallerAccounts,
     /// Whether other machines can reach the listener.
     exposed: bool,
     routes: Routes,
@@ -97,6 +102,7 @@ impl HttpSurface {
             digest: DigestHeader::new(core.catalog_digest()),
             vary: auth::headers_of_callers(key_header.as_ref()),
             drain: core.drain().clone(),
+            accounts: CallerAccounts::new(core.memory().clone()),
             mcp: mcp.then(|| McpEndpoint::new(core.clone())),
             core,
             auth: Auth::new(secret, key_header, &settings.callers),
@@ -158,9 +164,11 @@ impl HttpSurface {
                 return Err(refusal.did_you_mean(close));
             }
         };
-        let identity = self.admit(parts, caller, &settings.callers).await?;
+        let Admitted {
+            identity, account, ..
+        } = self.admit(parts, caller, &settings.callers).await?;
+        let account = &account;
         body::check_type(&parts.headers)?;
-        let account = &caller.account;
         let bytes = body::read(body, settings.body_bytes, account).await?;
         let asker = MetaCaller {
             only: None,
@@ -190,26 +198,38 @@ impl HttpSurface {
         })
     }
 
+    /// The peers of a listener of the surface.
+    fn peers(&self) -> Peers {
+        let has_credentials = self.auth.is_required() || self.core.has_access_rules();
+        Peers::new(self.core.memory().clone(), has_credentials)
+    }
+
     /// The identity of the caller of a request that needs one, if it may be served now.
     async fn admit(
         &self,
         parts: &Parts,
         caller: &Caller,
         callers: &CallerSettings,
-    ) -> Result<Identity, Refusal> {
+    ) -> Result<Admitted, Refusal> {
         auth::check_query(parts.uri.query())?;
         if caller.over_limit {
             let refusal = Refusal::new(CallCode::Overloaded, "the broker has too many connections");
             return Err(refusal.retryable());
         }
-        let (headers, address) = (&parts.headers, caller.address);
+        let headers = &parts.headers;
+        let address = client_address(caller.address, headers, &callers.trusted_proxies);
         let identified = self.auth.identify(headers, address, &self.core, callers);
         let identity = identified.await?;
         if self.drain.is_draining() {
             let refusal = Refusal::new(CallCode::ShuttingDown, "the broker is shutting down");
             return Err(refusal.retryable());
         }
-        Ok(identity)
+        let account = self.accounts.of(&identity, caller, address);
+        Ok(Admitted {
+            identity,
+            account,
+            address,
+        })
     }
 
     async fn health(
@@ -219,7 +239,8 @@ impl HttpSurface {
         caller: &Caller,
         callers: &CallerSettings,
     ) -> Result<HttpReply, Refusal> {
-        let (headers, address) = (&parts.headers, caller.address);
+        let headers = &parts.headers;
+        let address = client_address(caller.address, headers, &callers.trusted_proxies);
         let identified = self.auth.identify(headers, address, &self.core, callers);
         let identity = match identified.await {
             // A client whose token has expired must learn it, so that it gets another one.
@@ -308,15 +329,35 @@ impl Surface for HttpSurface {
 /// The caller of a request.
 #[derive(Clone, Debug)]
 struct Caller {
-    /// The caller's memory account: that of the connection on loopback, otherwise that of the peer
-    /// address, whichever credential the request has.
-    account: Account,
+    /// The connection on loopback, otherwise the peer's address.
+    peer: Arc<Peer>,
     /// Whether the connection exceeds the limit on connections.
     over_limit: bool,
     /// The address of the peer.
     address: IpAddr,
     /// The task that serves the connection once it is upgraded to another protocol.
     upgrades: TaskTracker,
+}
+
+impl Caller {
+    /// A caller on a connection that is not over the limit.
+    fn new(peer: Arc<Peer>, address: IpAddr) -> Self {
+        Self {
+            peer,
+            over_limit: false,
+            address,
+            upgrades: TaskTracker::new(),
+        }
+    }
+}
+
+/// A caller that may be served now.
+struct Admitted {
+    identity: Identity,
+    /// The account of the identity.
+    account: Account,
+    /// The address of the client, which a trusted proxy may have named.
+    address: IpAddr,
 }
 
 /// Handles one request, on a connection that may be over the limit. Dropped, with its call, when the

@@ -1,10 +1,12 @@
-//! The peers of connections: a peer is one address, with its connections that have not sent a complete
+//! The peers of connections: a peer is one address, or one network of IPv6, with its connections that have not sent a complete
 //! head. On loopback every connection is a separate peer.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
+
+use broker_model::address::caller_network;
 
 use crate::core::{Account, MemoryBudget};
 
@@ -19,19 +21,31 @@ const MIN_SWEEP: usize = 1024;
 pub(super) struct Peer {
     half_open: AtomicUsize,
     account: Account,
+    anonymous_account: Account,
 }
 
 impl Peer {
-    fn new(memory: &MemoryBudget) -> Arc<Self> {
+    /// A peer. Where other callers have credentials, callers without one share a part of the memory.
+    fn new(memory: &MemoryBudget, has_credentials: bool) -> Arc<Self> {
+        let account = memory.account();
         Arc::new(Self {
             half_open: AtomicUsize::new(0),
-            account: memory.account(),
+            anonymous_account: match has_credentials {
+                true => memory.anonymous_account(),
+                false => account.clone(),
+            },
+            account,
         })
     }
 
-    /// The memory account of the peer.
+    /// The memory account of the peer with the broker's secret.
     pub(super) const fn account(&self) -> &Account {
         &self.account
+    }
+
+    /// The memory account of the peer without a credential.
+    pub(super) const fn anonymous_account(&self) -> &Account {
+        &self.anonymous_account
     }
 }
 
@@ -45,13 +59,15 @@ pub(super) struct Peers {
     known: HashMap<IpAddr, Weak<Peer>>,
     sweep_at: usize,
     memory: MemoryBudget,
+    has_credentials: bool,
 }
 
 impl Peers {
-    /// Peers that share `memory`.
-    pub(super) fn new(memory: MemoryBudget) -> Self {
+    /// Peers that share `memory`. `has_credentials` says whether callers may have credentials.
+    pub(super) fn new(memory: MemoryBudget, has_credentials: bool) -> Self {
         Self {
             memory,
+            has_credentials,
             known: HashMap::new(),
             sweep_at: MIN_SWEEP,
         }
@@ -60,11 +76,10 @@ impl Peers {
     /// The peer of a new connection, which holds it while it is open; `None` if too many connections of
     /// the address have not sent a head.
     pub(super) fn connect(&mut self, address: IpAddr) -> Option<(Arc<Peer>, HalfOpen)> {
-        let address = address.to_canonical();
-        let peer = if address.is_loopback() {
-            Peer::new(&self.memory)
+        let peer = if address.to_canonical().is_loopback() {
+            Peer::new(&self.memory, self.has_credentials)
         } else {
-            self.shared(address)
+            self.shared(caller_network(address))
         };
         if peer.half_open.fetch_add(1, Ordering::Relaxed) >= MAX_HALF_OPEN {
             peer.half_open.fetch_sub(1, Ordering::Relaxed);
@@ -81,7 +96,7 @@ impl Peers {
             self.known.retain(|_, peer| peer.strong_count() > 0);
             self.sweep_at = MIN_SWEEP.max(2 * self.known.len());
         }
-        let peer = Peer::new(&self.memory);
+        let peer = Peer::new(&self.memory, self.has_credentials);
         self.known.insert(address, Arc::downgrade(&peer));
         peer
     }
@@ -98,7 +113,7 @@ mod tests {
     use super::*;
 
     fn peers() -> Peers {
-        Peers::new(MemoryBudget::new(1 << 20))
+        Peers::new(MemoryBudget::new(1 << 20), true)
     }
 
     fn address(text: &str) -> IpAddr {

@@ -16,8 +16,6 @@ use serde_json::Value;
 
 use mcp::initialized;
 
-use tokio_util::task::TaskTracker;
-
 use super::*;
 use crate::catalog::{Catalog, Entry, EntryKind, FORMAT, Span};
 use crate::core::StartMode;
@@ -100,12 +98,9 @@ fn surface(secret: Option<&str>, address: &str) -> Arc<HttpSurface> {
 }
 
 fn caller(surface: &HttpSurface) -> Caller {
-    Caller {
-        account: surface.core.memory().account(),
-        over_limit: false,
-        address: Ipv4Addr::LOCALHOST.into(),
-        upgrades: TaskTracker::new(),
-    }
+    let address = Ipv4Addr::LOCALHOST.into();
+    let (peer, _) = surface.peers().connect(address).unwrap();
+    Caller::new(peer, address)
 }
 
 fn post(path: &str) -> Builder {

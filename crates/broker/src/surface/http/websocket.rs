@@ -13,7 +13,7 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use super::auth::API_KEY;
 use super::respond::Refusal;
-use super::{Caller, HttpSurface};
+use super::{Admitted, Caller, HttpSurface};
 use crate::core::{Identity, Subject};
 use crate::surface::mcp::http::{
     McpRequest, ModeRoute, ReplyBody, WebSocketClient, empty_reply, error_reply, not_allowed,
@@ -86,7 +86,11 @@ pub(super) async fn answer(
     let offered = offered_protocols(&parts.headers);
     let has_header = surface.auth.is_given(&parts.headers);
     let from_query = add_credential(parts, &offered, credentials, has_header)?;
-    let identity = surface.admit(parts, caller, &settings.callers).await?;
+    let Admitted {
+        identity,
+        account,
+        address,
+    } = surface.admit(parts, caller, &settings.callers).await?;
     if from_query && is_of_token(&identity) {
         let message = "a token must be in the header `Authorization`: the query takes a key or the secret only";
         return Err(Refusal::new(CallCode::Unauthorized, message));
@@ -109,8 +113,8 @@ pub(super) async fn answer(
         route,
         settings: &settings.mcp,
         identity,
-        account: &caller.account,
-        address: caller.address,
+        account: &account,
+        address,
         request_id,
     };
     let client = match endpoint.websocket(&request, names.is_empty()) {

@@ -329,7 +329,8 @@ impl ToolCall {
         parts: &CallParts<'_>,
     ) -> Result<Text, Box<CoreError>> {
         let dynamic = self.is_dynamic(client);
-        let (body, registration) = retrieve::retrieve(client, &self.arguments, dynamic).await?;
+        let (body, registration) =
+            retrieve::retrieve((client, parts.account), &self.arguments, dynamic).await?;
         if let Some(tools) = client
             .session_tools
             .as_ref()
@@ -426,7 +427,7 @@ impl ToolCall {
             .map_err(|full| Box::new(memory_error_for_result(full)))?;
         let result = if length > MIN_POOLED_BYTES {
             let render = move || result::of_server(&outcome, form, era);
-            client.core.shape_long(render).await?
+            client.core.shape_long(account, render).await?
         } else {
             result::of_server(&outcome, form, era)?
         };

@@ -11,7 +11,14 @@ use super::Client;
 use super::call::{CallParts, ToolCall};
 use super::notifications::{MAX_WAITING_EVENTS, run_with_events};
 use super::reply::Answer;
-use crate::core::{Account, CallEvents};
+use crate::core::{
+    Account, CallEvents, Charge, CoreError, Size, UNCHARGED_BYTES, memory_error_for_request,
+};
+
+/// Memory of a call that waits, besides its arguments.
+const WAITING_BYTES: usize = 8 << 10;
+/// Copies of the arguments of a call that waits: in the request, and in the one for the server.
+const ARGUMENT_COPIES: usize = 2;
 
 /// A call that is ready to run.
 #[derive(Debug)]
@@ -22,6 +29,25 @@ pub(super) struct CallTask {
     pub(super) request_id: String,
     /// The least severe log message that its caller gets.
     pub(super) level: Option<LogLevel>,
+    /// The memory of the call while it waits beside others of its connection or session.
+    pub(super) waiting: Charge,
+}
+
+/// Charges the memory of a call that waits beside others of its connection or session. The first call of each is within
+/// what a connection may hold, and large arguments are charged as they are read.
+pub(super) fn charge_waiting(
+    account: &Account,
+    call: &ToolCall,
+    is_first: bool,
+) -> Result<Charge, Box<CoreError>> {
+    if is_first {
+        return Ok(Charge::default());
+    }
+    let arguments = call.arguments().len().min(UNCHARGED_BYTES);
+    let needed = WAITING_BYTES + ARGUMENT_COPIES * arguments;
+    account
+        .charge(needed, Size::Small)
+        .map_err(|full| Box::new(memory_error_for_request(full, needed, account)))
 }
 
 impl CallTask {
@@ -33,6 +59,8 @@ impl CallTask {
     /// Runs the call. Its notifications go to `messages` before it ends; without `messages` the server is not
     /// asked for any.
     pub(super) async fn run(self, messages: Option<mpsc::Sender<Outgoing>>) -> Answer {
+        // Given back when the call has ended.
+        let _waiting = self.waiting;
         let announcements = messages.clone();
         let wanted = self.call.meta.wanted(self.level).zip(messages);
         let (sink, events) = match wanted {

@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::call::ToolCall;
-use super::call_task::CallTask;
+use super::call_task::{CallTask, charge_waiting};
 use super::in_flight::{BatchId, InFlight};
 use super::protocol::{self, Action, Params};
 use super::reply::{self, Answer, NO_ROOM, refusal};
@@ -273,6 +273,13 @@ impl Connection {
             return Err(RpcError::new(INVALID_PARAMS, message));
         }
         let token = call.meta.progress_token.clone();
+        let waiting = match charge_waiting(&self.account, &call, self.in_flight.is_empty()) {
+            Ok(charge) => charge,
+            Err(error) => {
+                let refusal = result::error(&error, &request_id, call.era);
+                return Ok(Dispatch::Now(Ok(refusal.into())));
+            }
+        };
         let task = CallTask {
             level: match call.era {
                 Era::Legacy => self.client.log_level.get(),
@@ -282,6 +289,7 @@ impl Connection {
             call,
             account: self.account.clone(),
             request_id,
+            waiting,
         };
         let work = task.run(Some(self.messages.clone()));
         self.in_flight.begin(id.clone(), batch, token, work);

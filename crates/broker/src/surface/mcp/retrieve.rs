@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::Client;
 use super::session_tools::Registration;
 use super::tools::call_names;
-use crate::core::{CoreError, FoundTool, FoundTools};
+use crate::core::{Account, CoreError, FoundTool, FoundTools};
 use crate::surface::meta::RetrieveBody;
 
 /// The maximum bytes of descriptions and schemas in one answer.
@@ -19,7 +19,7 @@ const MAX_FOUND_BYTES: usize = 1 << 20;
 /// `{"tools":[{"name","path","description","input_schema","score","registered"}],"newly_registered":[…],"evicted":[…],"weak"?,"degraded"?,"hint"?}`,
 /// and the change of the list.
 pub(super) async fn retrieve(
-    client: &Client,
+    (client, account): (&Client, &Account),
     arguments: &[u8],
     dynamic: bool,
 ) -> Result<(Vec<u8>, Registration), Box<CoreError>> {
@@ -30,7 +30,7 @@ pub(super) async fn retrieve(
     let found = if core.is_long_search(&vector) {
         let (core, identity) = (core.clone(), identity.clone());
         let find = move || core.find_tools(&identity, &query, limit, MAX_FOUND_BYTES, &vector);
-        client.core.read_long(find).await?
+        client.core.read_long(account, find).await?
     } else {
         core.find_tools(identity, &query, limit, MAX_FOUND_BYTES, &vector)
     }?;

@@ -123,7 +123,7 @@ impl MetaCaller<'_> {
         let text = body.clone();
         let account = self.account.clone();
         let read = move || LongCallBody::parse(utf8(&text)?, &account);
-        let read = self.core.read_long(read).await??;
+        let read = self.core.read_long(self.account, read).await??;
         let args = match &read.args {
             Some(LongArgs::Within(at)) => Args::Unread {
                 body: &body,
@@ -227,7 +227,7 @@ impl MetaCaller<'_> {
                 let _charge = core.charge_parsed(&account, &body)?;
                 list(&core, &identity, what, form, &body, &vector)
             };
-            self.core.read_long(list).await?
+            self.core.read_long(self.account, list).await?
         } else {
             list(self.core, self.identity, what, form, &body, &vector)
         }?;

@@ -67,7 +67,7 @@ impl MetaCaller<'_> {
         let read = if body.len() > SMALL_BYTES {
             let (text, account) = (body.clone(), self.account.clone());
             let read = move || NamedCall::parse(utf8(&text)?, &account);
-            self.core.read_long(read).await??
+            self.core.read_long(self.account, read).await??
         } else {
             NamedCall::parse(utf8(&body)?, self.account)?
         };

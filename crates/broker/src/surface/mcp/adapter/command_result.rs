@@ -55,7 +55,7 @@ impl ResultForm {
         let form = self.clone();
         let convert = move || form.converted(&result, charge);
         match needed > MAX_COPIES * MIN_POOLED_BYTES {
-            true => core.shape_long(convert).await,
+            true => core.shape_long(account, convert).await,
             false => convert(),
         }
     }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::core::{CallableTool, Core, CoreError, Describe, Identity};
+use crate::core::{Account, CallableTool, Core, CoreError, Describe, Identity};
 use crate::surface::mcp::tools::server_info;
 
 /// The version of the document's format.
@@ -33,10 +33,11 @@ struct Root {
 pub(in crate::surface::mcp) async fn document(
     core: &Core,
     identity: &Identity,
+    account: &Account,
 ) -> Result<Document, Box<CoreError>> {
     let (for_job, caller) = (core.clone(), identity.clone());
     // Schemas of many tools are long.
-    core.read_long(move || {
+    core.read_long(account, move || {
         let root = core_root(&for_job, &caller);
         let body = render(&root, &for_job.callable_tools(&caller), MAX_BYTES);
         Document {

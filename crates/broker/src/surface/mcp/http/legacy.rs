@@ -20,7 +20,7 @@ use super::session_id::SessionId;
 use super::sessions::{Full, Owner};
 use super::stream::{EventStream, MAX_WAITING_CHANGES};
 use super::{McpEndpoint, McpRequest, is_modern};
-use crate::surface::mcp::call_task::CallTask;
+use crate::surface::mcp::call_task::{CallTask, charge_waiting};
 use crate::surface::mcp::connection::too_many_requests;
 use crate::surface::mcp::protocol::{self, Action, Params};
 use crate::surface::mcp::reply::{Answer, answer, failed, refusal};
@@ -75,8 +75,8 @@ pub(super) fn initialize(
         Err(error) => return Ok(now(accepted, StatusCode::OK, answer(id, Err(error)))),
     };
     let owner = Owner::new(&request.identity, request.address);
-    let identity = request.identity.clone();
-    let session = Session::new(session_id, owner, identity, Arc::new(client), revision);
+    let caller = (request.identity.clone(), request.account.clone());
+    let session = Session::new(session_id, owner, caller, Arc::new(client), revision);
     if let Err(full) = endpoint.sessions.add(Arc::clone(&session)) {
         return Ok(too_many_sessions(full, id));
     }
@@ -124,7 +124,7 @@ pub(super) fn request(
         false => &session.client.with_identity(&request.identity),
     };
     let at_once = |outcome: Answer| Ok(Begun::answered(answer(id, outcome)));
-    let call = match protocol::legacy(client, request.account, true, method, params) {
+    let call = match protocol::legacy(client, &session.account, true, method, params) {
         Ok(Action::Call(call)) => call,
         Ok(Action::Answer(outcome)) => return at_once(outcome),
         Ok(Action::SetLogLevel(level)) => {
@@ -136,12 +136,17 @@ pub(super) fn request(
     };
     let era = call.era;
     let token = call.meta.progress_token.clone();
+    let waiting = match charge_waiting(&session.account, &call, session.is_unused()) {
+        Ok(charge) => charge,
+        Err(error) => return at_once(Ok(result::error(&error, request.request_id, era).into())),
+    };
     let task = CallTask {
         level: client.log_level.get(),
         client: Arc::clone(client),
         call,
-        account: request.account.clone(),
+        account: session.account.clone(),
         request_id: request.request_id.to_owned(),
+        waiting,
     };
     let (sender, messages) = channel(&task, accepted);
     match session.begin(id.clone(), token, Box::pin(task.run(sender))) {

@@ -130,7 +130,7 @@ impl McpEndpoint {
             Ok(client) => client,
             Err(refused) => return Ok(refused.reply(None)),
         };
-        let document = adapter::document(&client.core, &client.identity).await?;
+        let document = adapter::document(&client.core, &client.identity, request.account).await?;
         Ok(discovery::reply(&request.parts.headers, document))
     }
 

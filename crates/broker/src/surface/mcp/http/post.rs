@@ -20,7 +20,7 @@ use super::simple::{self, Taken};
 use super::stream::{EventStream, MAX_WAITING_CHANGES};
 use super::{McpEndpoint, McpRequest, is_modern, legacy, session_required};
 use crate::contain::{CaughtPanic, contain};
-use crate::core::{CoreError, SMALL_BYTES};
+use crate::core::{Account, Charge, CoreError, SMALL_BYTES};
 use crate::surface::mcp::Client;
 use crate::surface::mcp::call::ToolCall;
 use crate::surface::mcp::call_task::CallTask;
@@ -39,7 +39,10 @@ pub(super) async fn message(
 ) -> Result<Response<ReplyBody>, Box<CoreError>> {
     let message = match body.len() {
         ..=SMALL_BYTES => Ok(read_client_line(&body)),
-        _ => endpoint.core.read_long(move || read_checked(&body)).await?,
+        _ => {
+            let read = move || read_checked(&body);
+            endpoint.core.read_long(request.account, read).await?
+        }
     };
     let message = match simple::taken(request, message) {
         Taken::Simple(message) => return Ok(simple::answer(endpoint, request, message).await),
@@ -168,13 +171,14 @@ async fn modern(
         }
         Err(error) => return Ok(now(accepted, StatusCode::OK, answer(id, Err(error)))),
     };
-    check_params(endpoint, request.parts, &call).await?;
+    check_params((endpoint, request.account), request.parts, &call).await?;
     let task = CallTask {
         level: call.meta.log_level,
         client: Arc::new(client),
         call,
         account: request.account.clone(),
         request_id: request.request_id.to_owned(),
+        waiting: Charge::default(),
     };
     let (sender, messages) = channel(&task, accepted);
     let id = id.clone();
@@ -217,7 +221,7 @@ fn check_modern(parts: &Parts, method: &str, params: &Params<'_>) -> Result<(), 
 
 /// Compares the headers of arguments with the arguments of a call.
 async fn check_params(
-    endpoint: &McpEndpoint,
+    (endpoint, account): (&McpEndpoint, &Account),
     parts: &Parts,
     call: &ToolCall,
 ) -> Result<(), Refused> {
@@ -231,7 +235,7 @@ async fn check_params(
     let checked = if arguments.len() > SMALL_BYTES {
         let headers = parts.headers.clone();
         let check = move || headers::check_params(&headers, params, &arguments);
-        let checked = endpoint.core.read_long(check).await;
+        let checked = endpoint.core.read_long(account, check).await;
         checked.unwrap_or_else(|error| Err(RpcError::new(INTERNAL_ERROR, error.message)))
     } else {
         headers::check_params(&parts.headers, params, &arguments)

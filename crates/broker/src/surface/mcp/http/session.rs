@@ -14,13 +14,13 @@ use tokio_util::sync::CancellationToken;
 use super::session_id::SessionId;
 use super::sessions::Owner;
 use crate::contain::contain;
-use crate::core::Identity;
+use crate::core::{Account, Identity};
 use crate::surface::mcp::Client;
 use crate::surface::mcp::reply::{Answer, failed};
 
 /// The maximum number of open requests of one session. A call whose connection was lost counts until its
-/// end.
-pub(super) const MAX_OPEN_REQUESTS: usize = 32;
+/// end. From the second one on, each is charged to the caller's share of the memory.
+pub(super) const MAX_OPEN_REQUESTS: usize = 1024;
 /// The maximum number of streams that a session opens with GET.
 pub(super) const MAX_STREAMS: usize = 4;
 
@@ -31,6 +31,8 @@ pub(super) struct Session {
     owner: Owner,
     /// The caller that created the session. The client's own identity may see less.
     identity: Identity,
+    /// The account of that caller: all connections of a session are those of one caller.
+    pub(super) account: Account,
     pub(super) client: Arc<Client>,
     pub(super) revision: &'static str,
     state: Mutex<State>,
@@ -88,7 +90,7 @@ impl Session {
     pub(super) fn new(
         id: SessionId,
         owner: Owner,
-        identity: Identity,
+        (identity, account): (Identity, Account),
         client: Arc<Client>,
         revision: &'static str,
     ) -> Arc<Self> {
@@ -96,6 +98,7 @@ impl Session {
             id,
             owner,
             identity,
+            account,
             client,
             revision,
             state: Mutex::new(State {
@@ -136,6 +139,11 @@ impl Session {
     pub(super) fn idle_since(&self) -> Option<Instant> {
         let state = self.lock();
         (state.uses == 0 && state.requests.is_empty()).then_some(state.last_use)
+    }
+
+    /// Whether no request is open.
+    pub(super) fn is_unused(&self) -> bool {
+        self.lock().requests.is_empty()
     }
 
     /// Ends the session: its streams end, and its requests are cancelled at their servers.

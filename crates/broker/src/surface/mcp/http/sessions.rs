@@ -1,11 +1,13 @@
 //! The table of legacy sessions: their number, in all and for each owner, and their end.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use broker_model::address::caller_network;
 use tokio::time::{Instant, sleep};
 
 use super::session::{Session, SessionUse};
@@ -26,23 +28,27 @@ const SWEEP_PAUSES: RangeInclusive<Duration> = Duration::from_millis(100)..=Dura
 /// The share of the table that a session belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Owner {
-    /// Callers that authenticated as this subject.
+    /// Callers with a key or a token of this subject.
     Subject(Subject),
-    /// Callers of a broker without a secret, at one address.
+    /// Callers with the broker's secret, or without a credential, at one address or network of IPv6.
     Address(IpAddr),
-    /// The same, at all loopback addresses, where every caller of a proxy comes from.
+    /// The same, at all loopback addresses, where every caller of a proxy that is not trusted comes from.
     Loopback,
 }
 
 impl Owner {
-    /// The owner of a session of this caller.
+    /// The owner of a session of this caller at `address`, which a trusted proxy may have named.
     pub(super) fn new(identity: &Identity, address: IpAddr) -> Self {
-        if identity.is_authenticated() {
-            return Self::Subject(identity.subject().clone());
-        }
-        match address.to_canonical() {
-            address if address.is_loopback() => Self::Loopback,
-            address => Self::Address(address),
+        match identity.subject() {
+            subject @ (Subject::Key { .. } | Subject::Token { .. }) => {
+                Self::Subject(subject.clone())
+            }
+            Subject::Secret | Subject::Local | Subject::Anonymous => {
+                match address.to_canonical().is_loopback() {
+                    true => Self::Loopback,
+                    false => Self::Address(caller_network(address)),
+                }
+            }
         }
     }
 
@@ -57,7 +63,7 @@ impl Owner {
 /// Why no session is created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Full {
-    /// All places of the table are taken.
+    /// All places of the table are taken by sessions with open requests or streams.
     Table,
     /// All sessions of the owner have open requests or streams.
     Share { limit: usize },
@@ -100,6 +106,11 @@ impl Shares {
         has_room
     }
 
+    /// Whether the owner may have one more.
+    fn has_room(&self, owner: &Owner) -> bool {
+        self.0.get(owner).is_none_or(|share| *share < owner.limit())
+    }
+
     /// Counts one less.
     fn remove(&mut self, owner: &Owner) {
         if let Some(share) = self.0.get_mut(owner) {
@@ -113,13 +124,15 @@ impl Shares {
 
 impl Sessions {
     /// Adds a session. If its owner has as many as it may have, the owner's longest idle session ends for
-    /// it.
+    /// it. If the table is full, that of the owner with the most sessions does.
     pub(super) fn add(&self, session: Arc<Session>) -> Result<(), Full> {
         let mut table = self.lock();
-        if table.sessions.len() >= MAX_SESSIONS {
-            return Err(Full::Table);
-        }
         let owner = session.owner();
+        if table.sessions.len() >= MAX_SESSIONS && table.shares.has_room(owner) {
+            let idle = table.longest_idle_of_most().ok_or(Full::Table)?;
+            table.remove(idle, Session::end);
+            tracing::debug!(session = ?idle, "an idle session ended for another caller's: the table was full");
+        }
         if !table.shares.add(owner) {
             let limit = owner.limit();
             let idle = table.longest_idle(owner).ok_or(Full::Share { limit })?;
@@ -240,6 +253,19 @@ impl Table {
             .filter_map(|session| Some((session.idle_since()?, session.id())))
             .min_by_key(|(since, _)| *since)
             .map(|(_, id)| id)
+    }
+
+    /// The same of the owner with the most sessions that has an idle one.
+    fn longest_idle_of_most(&self) -> Option<SessionId> {
+        let share = |session: &Session| self.shares.0.get(session.owner()).copied();
+        let sessions = self.sessions.values();
+        sessions
+            .filter_map(|session| {
+                let since = session.idle_since()?;
+                Some((share(session), Reverse(since), session.id()))
+            })
+            .max_by_key(|(share, since, _)| (*share, *since))
+            .map(|(_, _, id)| id)
     }
 
     fn remove(&mut self, id: SessionId, end: impl FnOnce(&Session)) {

@@ -12,6 +12,7 @@ use super::headers::{PROTOCOL_VERSION, SESSION_ID};
 use super::reply::{self, ReplyBody};
 use super::{McpEndpoint, McpRequest, ModeRoute};
 use crate::contain::{CaughtPanic, contain};
+use crate::core::Charge;
 use crate::surface::mcp::adapter::Dialect;
 use crate::surface::mcp::call_task::CallTask;
 use crate::surface::mcp::protocol::{self, Action, Params};
@@ -115,6 +116,7 @@ async fn answer_request(
         call,
         account: request.account.clone(),
         request_id: request.request_id.to_owned(),
+        waiting: Charge::default(),
     };
     // Dropped when the connection is closed, which cancels the call.
     let answer = contain(pin!(task.run(None))).await;

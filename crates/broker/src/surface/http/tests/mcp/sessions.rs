@@ -71,20 +71,27 @@ async fn flood_from_one_address_ends_no_session_of_another() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn full_table_refuses_new_sessions_and_serves_all_others() {
+async fn full_table_ends_the_longest_idle_session_of_the_caller_with_the_most() {
     let surface = surface(None, "192.0.2.1:1");
     let own = begin(&surface, address(0)).await.unwrap();
+    let mut first = String::new();
     for number in 1..TABLE {
-        begin(&surface, address(number / SHARE)).await.unwrap();
+        // The caller 1 has as many sessions as it may have, the others fewer.
+        let caller = match number <= SHARE {
+            true => 1,
+            false => 2 + number / (SHARE / 2),
+        };
+        let session = begin(&surface, address(caller)).await.unwrap();
+        if number == 1 {
+            first = session;
+        }
+        tokio::time::advance(Duration::from_millis(1)).await;
     }
     assert_eq!(count(&surface), TABLE);
-    let (status, headers, refused) = begin(&surface, address(TABLE)).await.unwrap_err();
-    assert_eq!(
-        (status, refused["error"]["code"].as_i64()),
-        (503, Some(-32603))
-    );
-    assert!(headers.contains_key("retry-after"));
+    let new = begin(&surface, address(TABLE)).await.unwrap();
     assert_eq!(count(&surface), TABLE);
+    assert_eq!(ping(&surface, address(1), &first).await, 404);
+    assert_eq!(ping(&surface, address(TABLE), &new).await, 200);
     // Neither sessions that exist nor requests without one depend on the table.
     assert_eq!(ping(&surface, address(0), &own).await, 200);
     let list = modern_body("tools/list");

@@ -114,7 +114,10 @@ impl McpEndpoint {
         };
         let line = match body.len() {
             ..=SMALL_BYTES => Ok(read_client_line(&body)),
-            _ => self.core.read_long(move || read_checked(&body)).await?,
+            _ => {
+                let read = move || read_checked(&body);
+                self.core.read_long(request.account, read).await?
+            }
         };
         let line = match line {
             Ok(line) => line,
