@@ -277,6 +277,7 @@ impl ToTokens for Tool {
             listed,
             header_params,
             idempotent,
+            for_pages_only,
             unvalidated,
             allow,
             narrowed,
@@ -300,7 +301,7 @@ impl ToTokens for Tool {
             Tool {
                 entry: #entry, source: #source, name: #name, flat_name: #flat_name, digest: #digest,
                 args_schema: #args_schema, output_schema: #output_schema, list_head: #list_head,
-                listed: #listed, header_params: &[#(#header_params),*], idempotent: #idempotent, unvalidated: #unvalidated,
+                listed: #listed, header_params: &[#(#header_params),*], idempotent: #idempotent, for_pages_only: #for_pages_only, unvalidated: #unvalidated,
                 allow: #allow,
                 narrowed: &[#(#narrowed),*], deny: &[#(#deny),*],
             }

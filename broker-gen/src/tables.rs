@@ -10,6 +10,7 @@ use std::ops::Range;
 
 use broker_model::NodePath;
 use broker_model::access::{DenyMask, Hint, Hints, NarrowMask};
+use broker_model::apps;
 use broker_model::config::{Config, DEFAULT_MAX_NAME};
 use broker_model::digest::Digest;
 use broker_model::flat_name::flat_name;
@@ -179,6 +180,8 @@ pub struct Tool {
     pub header_params: Vec<HeaderParam>,
     /// Whether a second call has no further effect.
     pub idempotent: bool,
+    /// Whether it is for pages of its server only, so that it exists for no caller.
+    pub for_pages_only: bool,
     pub unvalidated: bool,
     /// The groups that may see and call it.
     pub allow: u64,
@@ -382,6 +385,7 @@ impl Writer<'_, '_> {
             listed,
             header_params: header_params::of_tool(&tool.tool.raw).unwrap_or_default(),
             idempotent: is_idempotent(tool),
+            for_pages_only: is_for_pages_only(tool),
             unvalidated: tool.tool.unvalidated,
             allow: u64::MAX,
             narrowed: Vec::new(),
@@ -474,6 +478,11 @@ fn args_schema(tool: &ToolEntry<'_>) -> String {
 pub(crate) fn description<'t>(tool: &ToolEntry<'t>) -> Option<&'t str> {
     let said = tool.said.and_then(|said| said.description.as_deref());
     said.or_else(|| tool.tool.raw.get("description").and_then(Value::as_str))
+}
+
+/// Whether the reviewed tool is for pages of its server only.
+fn is_for_pages_only(tool: &ToolEntry<'_>) -> bool {
+    tool.tool.kind() == ItemKind::Tool && apps::is_for_pages_only(&tool.tool.raw)
 }
 
 /// Whether the reviewed annotations say that a second call has no further effect.

@@ -228,6 +228,9 @@ pub struct Tool {
     /// Whether its reviewed annotations say that a second call has no further effect: `readOnlyHint` or
     /// `idempotentHint` is true.
     pub idempotent: bool,
+    /// Whether it is for pages of its server only (`_meta.ui.visibility` without `model`), so that it exists for no
+    /// caller.
+    pub for_pages_only: bool,
     /// Whether a schema of it is not valid, so that only the part that is valid is enforced.
     pub unvalidated: bool,
     /// The groups that may see and call it, one bit each. Without [`Catalog::access`] it has no meaning.

@@ -8,6 +8,7 @@
 pub mod access;
 pub mod address;
 pub mod alias;
+pub mod apps;
 pub mod codes;
 pub mod config;
 pub mod conflict_markers;

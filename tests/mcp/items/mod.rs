@@ -1,5 +1,6 @@
 //! Prompts, templates and resources: what is locked, what is live, who may read what, and what reaches the server.
 
+mod apps;
 mod drift;
 mod live;
 mod locked;

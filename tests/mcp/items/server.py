@@ -38,7 +38,7 @@ def answer(method, params):
         capabilities = {"prompts": changing, "resources": changing, "tools": {}, "completions": {}}
         return {"protocolVersion": "2025-06-18", "capabilities": capabilities, "serverInfo": {"name": "items", "version": "1"}}
     if method == "tools/list":
-        return {"tools": [{"name": "noop", "inputSchema": {"type": "object"}}]}
+        return {"tools": [{"name": "noop", "inputSchema": {"type": "object"}}, *lists().get("tools", [])]}
     if method == "prompts/list":
         return {"prompts": lists().get("prompts", [])}
     if method == "resources/list":
@@ -50,7 +50,8 @@ def answer(method, params):
     with open(log, "a", encoding="utf-8") as out:
         print(json.dumps([method, params]), file=out, flush=True)
     if method == "resources/read":
-        return {"contents": [{"uri": params["uri"], "text": f"content of {params['uri']}"}]}
+        content = {"uri": params["uri"], "text": f"content of {params['uri']}"}
+        return {"contents": [{**content, **lists().get("content", {})}]}
     if method == "prompts/get":
         text = json.dumps([params["name"], params.get("arguments")], ensure_ascii=False)
         return {"messages": [{"role": "user", "content": {"type": "text", "text": text}}]}

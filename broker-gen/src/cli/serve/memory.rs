@@ -142,6 +142,7 @@ fn tool(tool: &'static tables::Tool) -> Tool {
         }),
         header_params: each(&tool.header_params, header_param),
         idempotent: tool.idempotent,
+        for_pages_only: tool.for_pages_only,
         unvalidated: tool.unvalidated,
         allow: tool.allow,
         narrowed: &tool.narrowed,

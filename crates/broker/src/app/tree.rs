@@ -174,6 +174,7 @@ mod tests {
             listed: None,
             header_params: &[],
             idempotent: false,
+            for_pages_only: false,
             unvalidated: false,
             allow: u64::MAX,
             narrowed: &[],

@@ -15,6 +15,7 @@ mod limit;
 mod record;
 mod render_mode;
 mod resolve;
+mod reviewed_ui;
 mod revoked;
 mod right;
 mod shape;

@@ -12,6 +12,7 @@ use bytes::Bytes;
 
 use super::hidden_chars;
 use super::resolve::Target;
+use super::reviewed_ui;
 use crate::Inner;
 use crate::call::context::{Outcome, ResultForm, ResultLimit};
 use crate::call::cut::{cut, is_over};
@@ -116,12 +117,22 @@ impl Inner {
             true => result.len() > MIN_POOLED_CUT_BYTES,
             false => result.len() > MIN_POOLED_BYTES && hidden_chars::needs_scan(result),
         };
+        let review = reviewed_ui::is_needed(kind, result);
+        let is_long = is_long || (review && result.len() > MIN_POOLED_BYTES);
+        let (catalog, tool) = (self.catalog, target.tool);
+        let shape = move |account: &Account| {
+            let mut answer = answer;
+            if review {
+                let reviewed = reviewed_ui::with_reviewed(catalog, tool, answer.result, account);
+                answer.result = reviewed.map_err(|error| Box::new(error.path(path)))?;
+            }
+            shaped((path, kind, warning), answer, form, account)
+        };
         if !is_long {
-            return shaped((path, kind, warning), answer, form, account);
+            return shape(account);
         }
         let (owner, account) = (account.owner(), account.clone());
-        let shape = move || shaped((path, kind, warning), answer, form, &account);
-        self.shaping.run_bounded(owner, shape).await
+        self.shaping.run_bounded(owner, move || shape(&account)).await
     }
 }
 

@@ -140,7 +140,8 @@ impl DriftState {
                 // Includes hidden tools: a reload may expose them.
                 let withdrawn = self.withdrawn(source, &report, &locked, snapshot);
                 let changed_texts = self.changed_texts(source, &report, &locked, snapshot);
-                (self.without_hidden(report), withdrawn, changed_texts)
+                let report = self.without_hidden(report, &check_settings.exposure);
+                (report, withdrawn, changed_texts)
             }
             // A source that cannot be compared is not served.
             Err(problem) => {
@@ -329,11 +330,16 @@ impl DriftState {
             .map_err(|error| format!("the compiled lock cannot be read: {error}"))
     }
 
-    /// The report without tools that this config hides.
-    fn without_hidden(&self, mut report: Report) -> Report {
+    /// The report without tools that this config hides. A tool for pages only, which no caller sees, stays in it: a start
+    /// is refused for it like for any other.
+    fn without_hidden(&self, mut report: Report, exposure: &Exposure) -> Report {
         let view = self.view.load();
+        let is_reported = |at: u32| {
+            let tool = self.catalog.tool(at);
+            !view.is_hidden(at) || (tool.for_pages_only && exposure.exposes(tool.name))
+        };
         report.tools.retain(|tool| {
-            tool.class == Class::Added || self.tool_at(tool).is_none_or(|at| !view.is_hidden(at))
+            tool.class == Class::Added || self.tool_at(tool).is_none_or(is_reported)
         });
         report
     }

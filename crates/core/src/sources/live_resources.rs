@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
+use broker_model::apps::UI;
 use broker_model::item::ItemKind;
 use broker_model::json::{string_text, to_text};
 use broker_model::null_members::remove_nulls;
@@ -104,6 +105,10 @@ fn entry(uri: &str, resource: &ListedTool) -> String {
     } else {
         None
     };
+    // What a page may do is reviewed or absent.
+    if let Some(meta) = members.get_mut("_meta").and_then(Value::as_object_mut) {
+        meta.remove(UI);
+    }
     let mut marks = Map::new();
     if let Some(reason) = left_out {
         members = Map::from_iter([

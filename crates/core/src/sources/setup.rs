@@ -294,7 +294,8 @@ fn start_rules(catalog: &Catalog, config: &Config, defaults: StartDefaults) -> V
         .collect()
 }
 
-/// The settings of every tool, and the tools that the config hides.
+/// The settings of every tool, and the tools that exist for no caller: those that the config hides, and those that are for
+/// pages only.
 pub(crate) fn tools(
     catalog: &Catalog,
     configured: &BTreeMap<&str, &config::Source>,
@@ -304,7 +305,7 @@ pub(crate) fn tools(
     let mut hidden = BTreeSet::new();
     let settings = catalog.tools.iter().enumerate().map(|(at, tool)| {
         let source = configured[catalog.sources[tool.source as usize].path];
-        if !source.exposure.exposes(tool.name) {
+        if tool.for_pages_only || !source.exposure.exposes(tool.name) {
             hidden.insert(at as u32);
         }
         let own = source.overrides.get(tool.name);

@@ -141,6 +141,7 @@ pub(super) fn catalog() -> &'static Catalog {
                     }),
                     header_params: &[],
                     idempotent: false,
+                    for_pages_only: false,
                     unvalidated: false,
                     allow: u64::MAX,
                     narrowed: &[],
