@@ -134,6 +134,73 @@ fn calls_of_simple_clients_have_the_members_of_a_command() {
 }
 
 #[test]
+fn errors_of_simple_calls_are_those_of_commands() {
+    let (chaos, broker) = adapter();
+    let both = |tool: &str, args: Value| {
+        let call = json!({"name": format!("a-{tool}"), "arguments": args, "mode": "sync"});
+        let command = json!({"stage": "a", "command": tool, "args": args, "mode": "sync"});
+        let mut answers = [("tools/call", call), ("callTool", command)]
+            .map(|(method, params)| answer(&broker, method, Some(params)));
+        for answer in &mut answers {
+            // The id of a request is another one in each.
+            if let Some(error) = answer.pointer_mut("/error/data/error") {
+                error
+                    .as_object_mut()
+                    .map(|error| error.remove("request_id"));
+            }
+            if let Some(data) = answer.pointer_mut("/error/data") {
+                data.as_object_mut().map(|data| data.remove("request_id"));
+            }
+        }
+        let [call, command] = answers;
+        (call, command)
+    };
+    let (call, command) = both("fail", json!({}));
+    assert_eq!(call, command);
+    let error = &call["error"];
+    assert_eq!(error["code"], -32000, "{call}");
+    assert_eq!(
+        (
+            &error["data"]["stage"],
+            &error["data"]["command"],
+            &error["data"]["exit_code"]
+        ),
+        (&json!("a"), &json!("fail"), &json!(1))
+    );
+    assert!(error["data"]["stdout"].is_string());
+    let (call, command) = both("echo", json!({"text": 7}));
+    assert_eq!((&call["error"]["code"], &call), (&json!(-32602), &command));
+    let rpc_error = json!({"rpc_error": {"code": -32603, "message": "no luck"}});
+    chaos.script("a", &json!({"on_call": {"echo": rpc_error}}));
+    let (call, command) = both("echo", json!({"text": "x"}));
+    assert_eq!(call, command);
+    assert_eq!(
+        (&call["error"]["code"], &call["error"]["data"]["stderr"]),
+        (&json!(-32000), &json!("no luck"))
+    );
+    // Images and links are results as well.
+    let content = json!([
+        {"type": "image", "data": "AAAA", "mimeType": "image/png"},
+        {"type": "text", "text": "seen"},
+        {"type": "resource_link", "uri": "x://1", "name": "one"},
+    ]);
+    let result = json!({"result": {"content": content}});
+    chaos.script("a", &json!({"on_call": {"echo": result}}));
+    let (call, command) = both("echo", json!({"text": "x"}));
+    assert_eq!(command["result"], call["result"]);
+    assert_eq!(
+        (&command["result"]["content"], &command["result"]["stdout"]),
+        (&content, &json!("seen"))
+    );
+    // In a session it is the result of the specification.
+    let (_chaos, broker) = super::http::chaos_broker(&[]);
+    let session = McpSession::begin(broker.address(), "/v1/mcp");
+    let failed = session.result("tools/call", &json!({"name": "a-fail", "arguments": {}}));
+    assert_eq!(failed["isError"], true);
+    assert!(failed.get("status").is_none(), "{failed}");
+}
+
+#[test]
 fn wrong_messages_of_simple_clients_are_errors_with_the_status_200() {
     let (_chaos, broker) = adapter();
     let code = |body: &str| {

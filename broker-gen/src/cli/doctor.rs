@@ -207,6 +207,7 @@ fn lost() -> ServerExam {
         outcome: Err(failure),
         took: std::time::Duration::ZERO,
         carrier: None,
+        url_path: None,
         noise_lines: 0,
         noise: Vec::new(),
         invalid_utf8_lines: 0,

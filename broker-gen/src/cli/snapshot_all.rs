@@ -34,6 +34,8 @@ pub(super) struct SnapshotJob {
 pub(super) struct SnapshotResult {
     pub(super) source: NodePath,
     pub(super) outcome: Result<Snapshot, Failure>,
+    /// The path at which the server answered, if that is not the one of its URL as written.
+    pub(super) url_path: Option<&'static str>,
     pub(super) took: Duration,
 }
 
@@ -120,8 +122,9 @@ pub(super) async fn snapshot_all(jobs: Vec<SnapshotJob>) -> Vec<SnapshotResult> 
         |job| &job.spec,
         |job, tail| async move {
             let started = Instant::now();
-            let outcome = take_snapshot(&job, &tail).await;
-            (outcome, started.elapsed())
+            let mut url_path = None;
+            let outcome = take_snapshot(&job, &tail, &mut url_path).await;
+            (outcome, url_path, started.elapsed())
         },
     );
     let results = results.await.into_iter();
@@ -129,26 +132,32 @@ pub(super) async fn snapshot_all(jobs: Vec<SnapshotJob>) -> Vec<SnapshotResult> 
     let lost = || {
         let failure = SourceFailure::new(SourceCause::ListFailed, "broker-gen failed meanwhile");
         let failed = FailedSource::new(failure, Vec::new(), Vec::new());
-        (Err(Failure::Source(failed)), began.elapsed())
+        (Err(Failure::Source(failed)), None, began.elapsed())
     };
     let results = results.map(|result| result.unwrap_or_else(lost));
     let results = sources.into_iter().zip(results);
     results
-        .map(|(source, (outcome, took))| SnapshotResult {
+        .map(|(source, (outcome, url_path, took))| SnapshotResult {
             source,
             outcome,
+            url_path,
             took,
         })
         .collect()
 }
 
-async fn take_snapshot(job: &SnapshotJob, tail: &StderrTail) -> Result<Snapshot, Failure> {
-    let first = snapshot(job, job.era, tail).await?;
+/// The snapshot of a job; `url_path` gets the path of the last answer.
+async fn take_snapshot(
+    job: &SnapshotJob,
+    tail: &StderrTail,
+    url_path: &mut Option<&'static str>,
+) -> Result<Snapshot, Failure> {
+    let first = snapshot(job, job.era, tail, url_path).await?;
     if !job.twice {
         return Ok(first);
     }
     let era = Era::of_revision(&first.protocol_version).into();
-    let second = snapshot(job, era, tail).await?;
+    let second = snapshot(job, era, tail, url_path).await?;
     let volatile = job.volatile.clone();
     let concurrency = &job.spec.concurrency;
     let compared = concurrency.parse_aside(move || {
@@ -165,8 +174,14 @@ async fn take_snapshot(job: &SnapshotJob, tail: &StderrTail) -> Result<Snapshot,
     }
 }
 
-async fn snapshot(job: &SnapshotJob, era: EraHint, tail: &StderrTail) -> Result<Snapshot, Failure> {
+async fn snapshot(
+    job: &SnapshotJob,
+    era: EraHint,
+    tail: &StderrTail,
+    url_path: &mut Option<&'static str>,
+) -> Result<Snapshot, Failure> {
     let exam = ServerExam::run(&job.spec, era, tail).await;
+    *url_path = exam.url_path;
     let (stderr, noise) = (exam.stderr, exam.noise);
     match exam.outcome {
         Ok((_, snapshot)) => Ok(snapshot),

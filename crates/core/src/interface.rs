@@ -5,7 +5,6 @@ mod restrict;
 pub use restrict::Restrict;
 
 use broker_mcp::CallSubject;
-use broker_model::CallCode;
 use broker_model::item::ItemKind;
 use serde_json::json;
 
@@ -13,7 +12,7 @@ use crate::call::arguments::Args;
 use crate::call::context::{CallContext, ItemRequest, Operation, Outcome};
 use crate::errors::error::CoreError;
 use crate::identity::Identity;
-use crate::listing::items::{ListedItem, ReadForm, ReadableUri, no_prompt, no_resource};
+use crate::listing::items::{ListedItem, ReadForm, ReadableUri};
 use crate::sources::health::Health;
 use crate::types::{Describe, Reply, SearchOptions};
 use crate::{Core, Inner, catalog::EntryKind};
@@ -59,11 +58,23 @@ pub trait BrokerInterface: Send + Sync {
     /// The templates of resources that exist for the caller and are served. Contacts no server.
     fn list_templates(&self, identity: &Identity) -> Vec<ListedItem>;
 
-    /// The path of the prompt with this name, if it exists for the caller. Contacts no server.
-    fn lookup_prompt(&self, identity: &Identity, name: &str) -> Option<&'static str>;
+    /// The prompt with this name. Contacts no server.
+    ///
+    /// # Errors
+    ///
+    /// `path_not_found` if no such prompt exists for the caller.
+    fn lookup_prompt(&self, identity: &Identity, name: &str) -> Result<ToolItem, Box<CoreError>>;
 
-    /// The entry that serves a URI, if one exists for the caller. Contacts no server.
-    fn lookup_resource(&self, identity: &Identity, uri: &str) -> Option<ReadableUri>;
+    /// The entry that serves a URI. Contacts no server.
+    ///
+    /// # Errors
+    ///
+    /// `path_not_found` if no entry of the caller serves the URI.
+    fn lookup_resource(
+        &self,
+        identity: &Identity,
+        uri: &str,
+    ) -> Result<ReadableUri, Box<CoreError>>;
 
     /// Reads a URI from the one source whose entry serves it. The result is that of `resources/read`.
     ///
@@ -118,7 +129,7 @@ pub trait BrokerInterface: Send + Sync {
     /// `field_invalid`, and for one entry `path_not_found` and `path_invalid`.
     fn describe(&self, identity: &Identity, what: Describe<'_>) -> Result<Reply, Box<CoreError>>;
 
-    /// Runs an operation on the entry at `path`. Arguments and `_meta` are read only.
+    /// Runs an operation on the entry that [`Self::lookup_tool`] finds. Arguments and `_meta` are read only.
     ///
     /// # Errors
     ///
@@ -127,7 +138,7 @@ pub trait BrokerInterface: Send + Sync {
         &self,
         identity: &Identity,
         context: &CallContext<'_>,
-        path: &str,
+        name: &str,
         operation: Operation<'_>,
     ) -> impl Future<Output = Result<Outcome, Box<CoreError>>> + Send;
 
@@ -135,14 +146,9 @@ pub trait BrokerInterface: Send + Sync {
     /// no source.
     fn health(&self, identity: &Identity) -> Health;
 
-    /// Refuses further calls and stops all sources, if the caller is an operator. Idempotent, also when several tasks
-    /// call it at one time.
-    ///
-    /// # Errors
-    ///
-    /// `forbidden` if the caller is not an operator.
-    fn close(&self, identity: &Identity)
-    -> impl Future<Output = Result<(), Box<CoreError>>> + Send;
+    /// Refuses further calls and stops all sources. It takes no identity: the program that holds the broker closes it,
+    /// and no request of a caller does. Idempotent, also when several tasks call it at one time.
+    fn close(&self) -> impl Future<Output = ()> + Send;
 }
 
 impl Inner {
@@ -195,11 +201,15 @@ impl BrokerInterface for Core {
         Self::list_templates(self, identity)
     }
 
-    fn lookup_prompt(&self, identity: &Identity, name: &str) -> Option<&'static str> {
+    fn lookup_prompt(&self, identity: &Identity, name: &str) -> Result<ToolItem, Box<CoreError>> {
         Self::lookup_prompt(self, identity, name)
     }
 
-    fn lookup_resource(&self, identity: &Identity, uri: &str) -> Option<ReadableUri> {
+    fn lookup_resource(
+        &self,
+        identity: &Identity,
+        uri: &str,
+    ) -> Result<ReadableUri, Box<CoreError>> {
         Self::lookup_resource(self, identity, uri)
     }
 
@@ -210,8 +220,7 @@ impl BrokerInterface for Core {
         uri: &str,
         request: ItemRequest<'_>,
     ) -> Result<Outcome, Box<CoreError>> {
-        let found = self.lookup_resource(identity, uri);
-        let found = found.ok_or_else(|| no_resource(uri))?;
+        let found = self.lookup_resource(identity, uri)?;
         let (value, subject) = match found.form {
             ReadForm::Live => (json!({ "uri": uri }), None),
             ReadForm::Resource => (json!({}), None),
@@ -220,7 +229,8 @@ impl BrokerInterface for Core {
         let text = value.to_string().into_bytes();
         let args = Args::Read { text: &text, value };
         let operation = request.of(args, subject.as_ref());
-        Self::call(self, identity, context, found.path, operation).await
+        self.call_path(identity, context, found.path, operation)
+            .await
     }
 
     async fn get_prompt(
@@ -231,10 +241,10 @@ impl BrokerInterface for Core {
         args: Args<'_>,
         request: ItemRequest<'_>,
     ) -> Result<Outcome, Box<CoreError>> {
-        let path = self.lookup_prompt(identity, name);
-        let path = path.ok_or_else(|| no_prompt(name))?;
+        let found = self.lookup_prompt(identity, name)?;
         let operation = request.of(args, None);
-        Self::call(self, identity, context, path, operation).await
+        self.call_path(identity, context, found.path, operation)
+            .await
     }
 
     fn tree(&self, identity: &Identity, path: &str, depth: u8) -> Result<Reply, Box<CoreError>> {
@@ -258,10 +268,10 @@ impl BrokerInterface for Core {
         &self,
         identity: &Identity,
         context: &CallContext<'_>,
-        path: &str,
+        name: &str,
         operation: Operation<'_>,
     ) -> Result<Outcome, Box<CoreError>> {
-        Self::call(self, identity, context, path, operation).await
+        Self::call(self, identity, context, name, operation).await
     }
 
     fn health(&self, identity: &Identity) -> Health {
@@ -272,12 +282,7 @@ impl BrokerInterface for Core {
         health
     }
 
-    async fn close(&self, identity: &Identity) -> Result<(), Box<CoreError>> {
-        if !self.is_operator(identity) {
-            let message = "only an operator may close the broker";
-            return Err(Box::new(CoreError::new(CallCode::Forbidden, message)));
-        }
+    async fn close(&self) {
         Self::close(self).await;
-        Ok(())
     }
 }

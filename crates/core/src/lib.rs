@@ -208,12 +208,32 @@ impl Core {
         inner.drift_state.gate.outcome().await
     }
 
-    /// Runs an operation on the entry at `path`. [`CancelMode`] says what cancels it.
+    /// Runs an operation on the entry with this path or flat name, as [`BrokerInterface::lookup_tool`] finds it.
+    /// [`CancelMode`] says what cancels it.
     ///
     /// # Errors
     ///
     /// Every code of the call path. Nothing was sent unless `maybe_executed` is true.
     pub async fn call(
+        &self,
+        identity: &Identity,
+        context: &CallContext<'_>,
+        name: &str,
+        operation: Operation<'_>,
+    ) -> Result<Outcome, Box<CoreError>> {
+        // A flat name has no slash.
+        let is_path = name.starts_with('/');
+        let found = (!is_path).then(|| self.find_flat(identity, name)).flatten();
+        let path = found.map_or(name, |tool| tool.path);
+        self.call_path(identity, context, path, operation).await
+    }
+
+    /// Runs an operation on the entry at `path` alone, for surfaces whose callers name paths.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Core::call`].
+    pub async fn call_path(
         &self,
         identity: &Identity,
         context: &CallContext<'_>,

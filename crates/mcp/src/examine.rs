@@ -31,6 +31,8 @@ pub struct ServerExam {
     pub took: Duration,
     /// The transport of the session, if there was one.
     pub carrier: Option<Carrier>,
+    /// The path at which the server answered, if that is not the one of its URL as written.
+    pub url_path: Option<&'static str>,
     /// Lines on stdout that were not JSON-RPC messages.
     pub noise_lines: u64,
     /// The first of them, redacted and printable.
@@ -54,13 +56,14 @@ impl ServerExam {
             second_try: true,
         };
         let started = Instant::now();
-        let mut carrier = None;
+        let (mut carrier, mut url_path) = (None, None);
         let (outcome, took) = match Session::open_supervised(spec, era.into(), &opening).await {
             Ok(session) => {
                 let snapshot = session.snapshot().await;
                 let took = started.elapsed();
                 let era = session.era();
                 carrier = Some(session.carrier());
+                url_path = session.url_path();
                 session.stop().await;
                 let outcome = snapshot.map(|snapshot| (era, snapshot));
                 let outcome = outcome.map_err(|mut failure| {
@@ -75,6 +78,7 @@ impl ServerExam {
             outcome,
             took,
             carrier,
+            url_path,
             noise_lines: counters.noise_lines(),
             noise: counters.first_noise(),
             invalid_utf8_lines: counters.invalid_utf8_lines(),

@@ -27,6 +27,8 @@ pub struct SourceFailure {
     pub is_public: bool,
     /// Whether a signal had stopped the process, like one that reads a terminal from the background.
     pub process_stopped: bool,
+    /// Whether certainly nothing of the request that failed was sent.
+    pub is_unsent: bool,
     /// The pause that a server over HTTP asked for.
     pub retry_after: Option<Duration>,
     /// The status with which a server over HTTP refused the handshake.
@@ -124,6 +126,7 @@ impl SourceFailure {
             quotes_stderr: false,
             is_public: false,
             process_stopped: false,
+            is_unsent: false,
             retry_after: None,
             http_status: None,
             said: None,

@@ -250,6 +250,10 @@ async fn ask_once(link: &Link, era: Era, known: Option<Era>, redactor: &Redactor
 /// The end of the connection. Over HTTP it says nothing about the era if the request was not sent; a server that
 /// ended the connection of a request may support the other era, unless it is known to have this one.
 fn read_end(era: Era, known: Option<Era>, failure: SourceFailure, begun: bool) -> ProbeOutcome {
+    let failure = SourceFailure {
+        is_unsent: !begun,
+        ..failure
+    };
     match failure.cause {
         SourceCause::Unreachable if begun && known == Some(era) => ProbeOutcome::Transient(failure),
         SourceCause::Unreachable if begun && era == Era::Modern => ProbeOutcome::Other(failure),

@@ -320,3 +320,39 @@ fn lock_of_a_url_hides_sensitive_names_unless_it_is_trusted() {
         ],
     );
 }
+
+#[test]
+fn lock_of_a_url_without_a_path_says_that_mcp_answered() {
+    let bench = bench(json!({}), &["get"]);
+    let mut script = json!({"tools": [tool("get")]});
+    script["http"] = json!({"rules": [{"on": {"path": "/"}, "do": {"status": 404}}]});
+    bench.script("a", &script);
+    let server = HttpServer::start(&bench, "a.json");
+    let url = server
+        .1
+        .strip_suffix("/mcp")
+        .expect("the path of the server");
+    let entry = json!({"url": url, "relist_interval": 0});
+    bench.write("c.json", &json!({"mcpServers": {"a": entry}}).to_string());
+    let output = bench.lock();
+    contains(
+        &output.stderr,
+        &["/a: it answers at `/mcp`, and not at its URL as written"],
+    );
+    let lock = bench.lock_json();
+    assert_eq!(
+        (&lock["lock_version"], &lock["sources"][0]["url_path"]),
+        (&json!(3), &json!("/mcp"))
+    );
+    assert_eq!(locked(&bench)[0], ["get"]);
+    // The lock holds, and a second run writes the same bytes.
+    let (code, report) = bench.check();
+    assert_eq!(code, Some(0), "{report:#}");
+    let before = bench.read("c.lock.json");
+    bench.lock();
+    assert_eq!(bench.read("c.lock.json"), before);
+    // A server that answers at its URL needs no such member.
+    bench.script("a", &json!({"tools": [tool("get")]}));
+    bench.lock();
+    assert_eq!(bench.lock_json()["sources"][0].get("url_path"), None);
+}

@@ -77,11 +77,108 @@ async fn client_used_before_initialize_or_after_close_is_an_error() {
     assert_eq!(client.session_id(), None);
     assert_eq!(kind(client.list_tools().await), ClientErrorKind::Closed);
     assert_eq!(kind(echo(&client, "x").await), ClientErrorKind::Closed);
-    assert_eq!(kind(client.initialize().await), ClientErrorKind::Closed);
+    assert_eq!(fixture.executions("x"), 0);
+}
+
+#[tokio::test]
+async fn client_that_was_closed_is_opened_again_by_initialize() {
+    let fixture = HttpFixture::of_era("legacy", &json!({}));
+    let client = fixture.client();
+    client.initialize().await.unwrap();
+    let first = client.session_id();
+    for at in 0..2 {
+        client.close().await.unwrap();
+        assert_eq!(kind(echo(&client, "x").await), ClientErrorKind::Closed);
+        client.initialize().await.unwrap();
+        assert_ne!(client.session_id(), first);
+        let text = format!("again-{at}");
+        assert!(echo(&client, &text).await.is_ok());
+        assert_eq!(fixture.executions(&text), 1);
+    }
+    assert_eq!(
+        kind(client.initialize().await),
+        ClientErrorKind::AlreadyInitialized
+    );
     let unused = fixture.client();
     unused.close().await.unwrap();
-    assert_eq!(kind(unused.initialize().await), ClientErrorKind::Closed);
-    assert_eq!(fixture.executions("x"), 0);
+    unused.initialize().await.unwrap();
+    assert!(unused.session_id().is_some());
+    // One that cannot be opened is not initialized.
+    client.close().await.unwrap();
+    fixture.script(&harness::http_script(
+        "legacy",
+        &json!({"rules": [{"on": {"method": "initialize"}, "do": {"status": 500}}]}),
+    ));
+    assert_eq!(
+        kind(client.initialize().await),
+        ClientErrorKind::Http { status: 500 }
+    );
+    assert_eq!(
+        kind(echo(&client, "x").await),
+        ClientErrorKind::NotInitialized
+    );
+}
+
+#[tokio::test]
+async fn client_refuses_arguments_that_are_not_an_object() {
+    let fixture = HttpFixture::of_era("both", &json!({}));
+    let client = fixture.client();
+    client.initialize().await.unwrap();
+    let before = fixture.requests(&json!({})).len();
+    for arguments in [json!(null), json!([]), json!("{}"), json!(1), json!(true)] {
+        let error = client.call_tool("echo", &arguments).await.unwrap_err();
+        assert_eq!(*error.kind(), ClientErrorKind::Arguments, "{arguments}");
+        assert!(!error.maybe_executed(), "{arguments}");
+    }
+    assert_eq!(fixture.requests(&json!({})).len(), before);
+    assert!(
+        client
+            .call_tool("echo", &json!({"text": "x"}))
+            .await
+            .is_ok()
+    );
+}
+
+#[tokio::test]
+async fn client_says_that_nothing_was_executed_where_nothing_was_sent() {
+    // No server listens at the port of a listener that has ended.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    let unsent = ClientErrorKind::Unreachable {
+        maybe_executed: false,
+    };
+    let client = HttpClient::new(&endpoint, None).unwrap();
+    let error = client.initialize().await.unwrap_err();
+    assert_eq!((error.kind(), error.maybe_executed()), (&unsent, false));
+    let error = echo(&client, "x").await.unwrap_err();
+    assert_eq!(*error.kind(), ClientErrorKind::NotInitialized);
+    assert!(!error.maybe_executed());
+
+    // The session ends, and the server is gone when the next call needs another one.
+    let fixture = HttpFixture::of_era("legacy", &json!({}));
+    let client = fixture.client();
+    client.initialize().await.unwrap();
+    assert!(echo(&client, "one").await.is_ok());
+    fixture.script(&harness::http_script(
+        "legacy",
+        &json!({"end_sessions": 1, "rules": [{"on": {"method": "initialize"}, "do": "close"}]}),
+    ));
+    let error = echo(&client, "two").await.unwrap_err();
+    assert_eq!(*error.kind(), unsent, "{error}");
+    assert!(!error.maybe_executed());
+    assert_eq!(fixture.executions("two"), 0);
+
+    // A call that was sent may have been executed.
+    let rules = json!([{"on": {"tool": "echo"}, "do": "close"}]);
+    let fixture = HttpFixture::of_era("legacy", &json!({ "rules": rules }));
+    let client = fixture.client();
+    client.initialize().await.unwrap();
+    let error = echo(&client, "three").await.unwrap_err();
+    let sent = ClientErrorKind::Unreachable {
+        maybe_executed: true,
+    };
+    assert_eq!((error.kind(), error.maybe_executed()), (&sent, true));
 }
 
 #[tokio::test]

@@ -209,3 +209,55 @@ async fn older_transport_with_an_endless_event_or_floods_stays_within_its_limits
         assert_eq!(answer.is_ok(), is_answered, "{fault}: {answer:?}");
     }
 }
+
+/// The statuses with which the server refuses requests at `/`.
+fn nothing_at_the_root(status: u16) -> Value {
+    json!([{"on": {"path": "/"}, "do": {"status": status}}])
+}
+
+#[tokio::test]
+async fn source_without_a_path_is_tried_as_written_and_then_at_mcp() {
+    for era in ["legacy", "modern", "both"] {
+        for status in [404, 405] {
+            let http = json!({ "rules": nothing_at_the_root(status) });
+            let fixture = HttpFixture::of_era(era, &http);
+            let spec = super::spec_of(&format!("http://{}", fixture.server.address));
+            let session = Session::open(&spec, None).await.unwrap();
+            assert_eq!(session.url_path(), Some("/mcp"), "{era} {status}");
+            assert!(echo(&session, "x").await.unwrap().contains('x'));
+            let at_root = fixture.requests(&json!({"path": "/", "method": "POST"}));
+            assert_eq!(at_root.len(), 2, "both handshakes: {at_root:?}");
+            session.stop().await;
+        }
+        // What answers at the URL as written is used.
+        let fixture = HttpFixture::of_era(era, &json!({}));
+        let spec = super::spec_of(&format!("http://{}", fixture.server.address));
+        let session = Session::open(&spec, None).await.unwrap();
+        assert_eq!(session.url_path(), None);
+        session.stop().await;
+        assert_eq!(fixture.requests(&json!({"path": "/mcp"})), [] as [Value; 0]);
+    }
+}
+
+#[tokio::test]
+async fn source_is_not_tried_at_mcp_after_another_refusal_or_with_a_path() {
+    for status in [401, 403, 400, 500] {
+        let http = json!({ "rules": nothing_at_the_root(status) });
+        let fixture = HttpFixture::of_era("legacy", &http);
+        let spec = super::spec_of(&format!("http://{}", fixture.server.address));
+        assert!(Session::open(&spec, None).await.is_err(), "{status}");
+        assert_eq!(fixture.requests(&json!({"path": "/mcp"})), [] as [Value; 0]);
+    }
+    let rules = json!([{"on": {"path": "/other"}, "do": {"status": 404}}]);
+    let fixture = HttpFixture::of_era("legacy", &json!({ "rules": rules }));
+    let spec = super::spec_of(&format!("http://{}/other", fixture.server.address));
+    assert!(Session::open(&spec, None).await.is_err());
+    assert_eq!(fixture.requests(&json!({"path": "/mcp"})), [] as [Value; 0]);
+    // Nothing at either place.
+    let rules = json!([{"on": {}, "do": {"status": 404}}]);
+    let fixture = HttpFixture::of_era("legacy", &json!({ "rules": rules }));
+    let spec = super::spec_of(&format!("http://{}", fixture.server.address));
+    let failure = Session::open(&spec, None).await.unwrap_err();
+    let part = "nothing answers at `/mcp` either";
+    assert!(failure.message.contains(part), "{failure}");
+}

@@ -105,6 +105,7 @@ pub(super) async fn take(
     };
     check.left_out.extend(unstable(source, &pointers));
     let process = input.spec(&path).and_then(|spec| spec.endpoint.process());
+    locked.url_path = result.url_path.map(str::to_owned);
     locked.package = process.and_then(|process| package(source, process));
     (Some((locked, Listed { path, took })), check)
 }
@@ -245,6 +246,13 @@ pub(super) fn report(input: &Input, draft: &Draft, listed: &[Listed], old: Optio
             format!("{took:.1}"),
             how
         ));
+        if let Some(answered) = &locked.url_path {
+            say(text!(
+                "{}: it answers at `{}`, and not at its URL as written",
+                path,
+                answered
+            ));
+        }
         if let Some(package) = &locked.package {
             say(text!("{}: runs the {}", path, package));
         }

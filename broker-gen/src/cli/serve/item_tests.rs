@@ -124,15 +124,23 @@ async fn core_lists_finds_and_calls_prompts_and_resources() {
         lists(&core, &caller),
         [vec!["/a/p", "/a/q"], vec!["/a/doc"], vec!["/a/one"]]
     );
-    assert_eq!(core.lookup_prompt(&caller, "q"), Some("/a/q"));
-    assert_eq!(core.lookup_prompt(&caller, "tool"), None);
+    let prompt = core.lookup_prompt(&caller, "q").unwrap();
+    assert_eq!(
+        (prompt.path, prompt.source, prompt.kind),
+        ("/a/q", "/a", ItemKind::Prompt)
+    );
+    let unknown = core.lookup_prompt(&caller, "tool").unwrap_err();
+    assert_eq!(unknown.code, CallCode::PathNotFound);
+    assert!(unknown.message.contains("`tool`"), "{}", unknown.message);
     let form = |uri: &str| {
-        core.lookup_resource(&caller, uri)
-            .map(|found| (found.path, found.form))
+        let found = core.lookup_resource(&caller, uri);
+        found
+            .map(|found| (found.path, found.source, found.form))
+            .map_err(|error| error.code)
     };
-    assert_eq!(form("x://docs/1"), Some(("/a/one", ReadForm::Resource)));
-    assert_eq!(form("x://docs/2"), Some(("/a/doc", ReadForm::Template)));
-    assert_eq!(form("x://docs/2/3"), None);
+    assert_eq!(form("x://docs/1"), Ok(("/a/one", "/a", ReadForm::Resource)));
+    assert_eq!(form("x://docs/2"), Ok(("/a/doc", "/a", ReadForm::Template)));
+    assert_eq!(form("x://docs/2/3"), Err(CallCode::PathNotFound));
     // The source does not run, and a known entry is asked for first.
     assert_eq!(
         codes(&core, &core, "x://docs/2", "p").await,
@@ -154,8 +162,12 @@ async fn wrapper_shows_and_reads_no_entry_that_it_leaves_out() {
         lists(&narrow, &caller),
         [vec!["/a/p"], vec!["/a/doc"], vec![]]
     );
-    assert_eq!(narrow.lookup_prompt(&caller, "q"), None);
-    assert_eq!(narrow.lookup_resource(&caller, "x://docs/1"), None);
+    assert_eq!(narrow.lookup_prompt(&caller, "p").unwrap().source, "/a");
+    let found = narrow.lookup_resource(&caller, "x://docs/2").unwrap();
+    assert_eq!((found.path, found.source), ("/a/doc", "/a"));
+    let prompt = narrow.lookup_prompt(&caller, "q").unwrap_err();
+    let resource = narrow.lookup_resource(&caller, "x://docs/1").unwrap_err();
+    assert_eq!([prompt.code, resource.code], [CallCode::PathNotFound; 2]);
     assert_eq!(
         codes(&narrow, &core, "x://docs/2", "p").await,
         [CallCode::Starting; 2]

@@ -162,7 +162,7 @@ impl Broker {
             received: None,
             form: ResultForm::Verbatim,
         });
-        let call = self.core.call(&identity, &context, path, operation);
+        let call = self.core.call_path(&identity, &context, path, operation);
         Ok(RawResult::new(call.await?.result))
     }
 }

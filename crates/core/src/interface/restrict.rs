@@ -196,14 +196,24 @@ impl<B: BrokerInterface> BrokerInterface for Restrict<B> {
         self.kept_items(identity, self.inner.list_templates(identity))
     }
 
-    fn lookup_prompt(&self, identity: &Identity, name: &str) -> Option<&'static str> {
-        let path = self.inner.lookup_prompt(identity, name)?;
-        self.lookup_tool(identity, path).ok().map(|_| path)
+    fn lookup_prompt(&self, identity: &Identity, name: &str) -> Result<ToolItem, Box<CoreError>> {
+        let found = self.inner.lookup_prompt(identity, name)?;
+        match (self.keeps)(identity, &found) {
+            true => Ok(found),
+            false => Err(no_prompt(name)),
+        }
     }
 
-    fn lookup_resource(&self, identity: &Identity, uri: &str) -> Option<ReadableUri> {
+    fn lookup_resource(
+        &self,
+        identity: &Identity,
+        uri: &str,
+    ) -> Result<ReadableUri, Box<CoreError>> {
         let found = self.inner.lookup_resource(identity, uri)?;
-        self.lookup_tool(identity, found.path).ok().map(|_| found)
+        match self.lookup_tool(identity, found.path) {
+            Ok(_) => Ok(found),
+            Err(_) => Err(no_resource(uri)),
+        }
     }
 
     async fn read(
@@ -213,10 +223,8 @@ impl<B: BrokerInterface> BrokerInterface for Restrict<B> {
         uri: &str,
         request: ItemRequest<'_>,
     ) -> Result<Outcome, Box<CoreError>> {
-        match self.lookup_resource(identity, uri) {
-            Some(_) => self.inner.read(identity, context, uri, request).await,
-            None => Err(no_resource(uri)),
-        }
+        self.lookup_resource(identity, uri)?;
+        self.inner.read(identity, context, uri, request).await
     }
 
     async fn get_prompt(
@@ -227,15 +235,11 @@ impl<B: BrokerInterface> BrokerInterface for Restrict<B> {
         args: Args<'_>,
         request: ItemRequest<'_>,
     ) -> Result<Outcome, Box<CoreError>> {
-        match self.lookup_prompt(identity, name) {
-            Some(_) => {
-                let get = self
-                    .inner
-                    .get_prompt(identity, context, name, args, request);
-                get.await
-            }
-            None => Err(no_prompt(name)),
-        }
+        self.lookup_prompt(identity, name)?;
+        let get = self
+            .inner
+            .get_prompt(identity, context, name, args, request);
+        get.await
     }
 
     fn tree(&self, identity: &Identity, path: &str, depth: u8) -> Result<Reply, Box<CoreError>> {
@@ -316,17 +320,22 @@ impl<B: BrokerInterface> BrokerInterface for Restrict<B> {
         &self,
         identity: &Identity,
         context: &CallContext<'_>,
-        path: &str,
+        name: &str,
         operation: Operation<'_>,
     ) -> Result<Outcome, Box<CoreError>> {
-        let paths = self.paths(identity);
-        if !Self::exists(&paths, path) && self.inner.lookup_tool(identity, path).is_ok() {
-            return Err(not_found(path));
-        }
+        let path = match self.inner.lookup_tool(identity, name) {
+            Ok(tool) if (self.keeps)(identity, &tool) => tool.path,
+            Ok(_) => return Err(not_found(name)),
+            // The call has the error.
+            Err(_) => name,
+        };
         let called = self.inner.call(identity, context, path, operation).await;
-        called.map_err(|error| match error.code {
-            CallCode::PathIsNode if !Self::exists(&paths, path) => not_found(path),
-            _ => Self::without_others(&paths, error),
+        called.map_err(|error| {
+            let paths = self.paths(identity);
+            match error.code {
+                CallCode::PathIsNode if !Self::exists(&paths, path) => not_found(path),
+                _ => Self::without_others(&paths, error),
+            }
         })
     }
 
@@ -334,10 +343,11 @@ impl<B: BrokerInterface> BrokerInterface for Restrict<B> {
         self.inner.health(identity)
     }
 
-    async fn close(&self, identity: &Identity) -> Result<(), Box<CoreError>> {
-        self.inner.close(identity).await
+    async fn close(&self) {
+        self.inner.close().await;
     }
 }
+
 /// A reply of the inner broker, with its exact numbers.
 fn read_reply(body: &[u8]) -> Value {
     let text = std::str::from_utf8(body).unwrap_or_default();

@@ -13,6 +13,7 @@ use crate::Core;
 use crate::catalog::Tool;
 use crate::errors::error::CoreError;
 use crate::identity::Identity;
+use crate::interface::ToolItem;
 use crate::listing::scope::Scope;
 
 /// The maximum number of resources in a description, and their maximum length in bytes.
@@ -44,6 +45,8 @@ impl ListedItem {
 pub struct ReadableUri {
     /// The path of the entry.
     pub path: &'static str,
+    /// The path of its source.
+    pub source: &'static str,
     /// How the entry reads it.
     pub form: ReadForm,
 }
@@ -100,22 +103,53 @@ impl Core {
         self.find_item(identity, is_awaited).is_some()
     }
 
-    /// The path of the prompt with this name, if it exists for the caller.
-    pub fn lookup_prompt(&self, identity: &Identity, name: &str) -> Option<&'static str> {
+    /// The prompt with this name. Contacts no server.
+    ///
+    /// # Errors
+    ///
+    /// `path_not_found` if no such prompt exists for the caller.
+    pub fn lookup_prompt(
+        &self,
+        identity: &Identity,
+        name: &str,
+    ) -> Result<ToolItem, Box<CoreError>> {
         let key = ItemKind::Prompt.key(name);
-        self.find_item(identity, |tool| tool.name == key)
+        let found = self.find_item(identity, |tool| tool.name == key);
+        found.ok_or_else(|| no_prompt(name))
     }
 
-    /// The path of this template, if it exists for the caller.
-    pub fn lookup_template(&self, identity: &Identity, template: &str) -> Option<&'static str> {
+    /// The template with this text. Contacts no server.
+    ///
+    /// # Errors
+    ///
+    /// `path_not_found` if no such template exists for the caller.
+    pub fn lookup_template(
+        &self,
+        identity: &Identity,
+        template: &str,
+    ) -> Result<ToolItem, Box<CoreError>> {
         let key = ItemKind::Template.key(template);
-        self.find_item(identity, |tool| tool.name == key)
+        let found = self.find_item(identity, |tool| tool.name == key);
+        found.ok_or_else(|| no_template(template))
     }
 
     /// The entry that serves a URI: the locked resource, else that of a source that lists the URI now, else a template
-    /// that covers it. `None` unless the caller may use every entry of this source that the URI may belong to. Contacts
-    /// no server.
-    pub fn lookup_resource(&self, identity: &Identity, uri: &str) -> Option<ReadableUri> {
+    /// that covers it. Contacts no server.
+    ///
+    /// # Errors
+    ///
+    /// `path_not_found` unless there is one, and the caller may use every entry of this source that the URI may belong
+    /// to.
+    pub fn lookup_resource(
+        &self,
+        identity: &Identity,
+        uri: &str,
+    ) -> Result<ReadableUri, Box<CoreError>> {
+        let found = self.find_readable(identity, uri);
+        found.ok_or_else(|| no_resource(uri))
+    }
+
+    fn find_readable(&self, identity: &Identity, uri: &str) -> Option<ReadableUri> {
         let inner = self.inner();
         let (view, caller) = (inner.drift_state.view.load(), inner.caller(identity));
         let scope = inner.scope(&view, &caller);
@@ -144,6 +178,7 @@ impl Core {
             && caller.may_read(&view, scope.catalog, (tool.source, uri), called);
         may_read.then(|| ReadableUri {
             path: scope.catalog.entry(tool.entry).path,
+            source: scope.catalog.sources[tool.source as usize].path,
             form,
         })
     }
@@ -175,24 +210,29 @@ impl Core {
         items
     }
 
-    fn find_item(
-        &self,
-        identity: &Identity,
-        is_it: impl Fn(&Tool) -> bool,
-    ) -> Option<&'static str> {
+    fn find_item(&self, identity: &Identity, is_it: impl Fn(&Tool) -> bool) -> Option<ToolItem> {
         let inner = self.inner();
         let (view, caller) = (inner.drift_state.view.load(), inner.caller(identity));
         let scope = inner.scope(&view, &caller);
         // Withdrawn ones are found: a call says why they are not served.
-        let mut tools = scope.catalog.tools.iter();
-        let found = tools.find(|tool| is_it(tool) && scope.admits(tool.entry))?;
-        Some(scope.catalog.entry(found.entry).path)
+        let mut tools = (0..).zip(scope.catalog.tools);
+        let found = tools.find(|(_, tool)| is_it(tool) && scope.admits(tool.entry));
+        found.map(|(at, _)| inner.item(at, view.withdrawn(at).is_some()))
     }
 }
 
 /// The error of a URI that no entry of the caller serves.
 pub(crate) fn no_resource(uri: &str) -> Box<CoreError> {
     let message = format!("no resource has the URI `{}`", shown_line(uri, 160));
+    Box::new(CoreError::new(CallCode::PathNotFound, message).maybe_executed(false))
+}
+
+/// The error of a template that does not exist for the caller.
+fn no_template(template: &str) -> Box<CoreError> {
+    let message = format!(
+        "no template of resources is `{}`",
+        shown_line(template, 160)
+    );
     Box::new(CoreError::new(CallCode::PathNotFound, message).maybe_executed(false))
 }
 

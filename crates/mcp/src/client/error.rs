@@ -14,6 +14,7 @@ use crate::failure::{CallFailure, SourceFailure};
 pub struct ClientError {
     kind: ClientErrorKind,
     message: String,
+    maybe_executed: bool,
     /// Whether the server refused the request only because it ended the session.
     refused_with_session: bool,
 }
@@ -26,10 +27,12 @@ pub enum ClientErrorKind {
     Endpoint,
     /// `list_tools` or `call_tool` was called before `initialize`.
     NotInitialized,
-    /// `initialize` was called twice.
+    /// `initialize` was called while the client is initialized.
     AlreadyInitialized,
-    /// A method was called after `close`.
+    /// A method other than `initialize` was called after `close`, or the client was closed meanwhile.
     Closed,
+    /// The arguments of a call are not a JSON object.
+    Arguments,
     /// The server opened no session, and `require_session(true)` was set.
     NoSession,
     /// The server ended the session, and either a new one too, or the request may have been executed.
@@ -62,24 +65,42 @@ pub enum ClientErrorKind {
     },
     /// The answer of the server breaks the protocol, or is too large.
     Protocol,
-    /// The time of the request has passed. The server may have executed it.
+    /// The time of the request has passed.
     Timeout,
     /// Too many calls are under way.
     Overloaded,
 }
 
 impl ClientError {
+    /// An error of a request of which nothing was sent.
     pub(super) fn new(kind: ClientErrorKind, message: impl Into<String>) -> Self {
         Self {
             kind,
             message: message.into(),
+            maybe_executed: false,
             refused_with_session: false,
         }
+    }
+
+    /// The same error of a request that the server may have executed, or certainly has not.
+    #[must_use]
+    pub(super) fn maybe_executed_is(mut self, maybe: bool) -> Self {
+        self.maybe_executed = maybe;
+        if let ClientErrorKind::Unreachable { maybe_executed } = &mut self.kind {
+            *maybe_executed = maybe;
+        }
+        self
     }
 
     /// Its kind.
     pub const fn kind(&self) -> &ClientErrorKind {
         &self.kind
+    }
+
+    /// Whether the server may have executed the request. It is false only if certainly nothing of the request was sent,
+    /// or the server refused it together with the session.
+    pub const fn maybe_executed(&self) -> bool {
+        self.maybe_executed
     }
 
     /// Whether the request may be sent again in another session: it was not executed.
@@ -107,8 +128,10 @@ impl From<SourceFailure> for ClientError {
     fn from(failure: SourceFailure) -> Self {
         // Listings have no effect, so they may be sent again.
         let refused_with_session = failure.cause == SourceCause::SessionEnded;
-        let kind = kind_of(failure.cause, true, failure.http_status);
+        let maybe_executed = !failure.is_unsent;
+        let kind = kind_of(failure.cause, maybe_executed, failure.http_status);
         Self {
+            maybe_executed,
             refused_with_session,
             ..Self::new(kind, failure.message)
         }
@@ -155,6 +178,7 @@ impl From<CallFailure> for ClientError {
             CallFailure::Stopping => ClientErrorKind::Closed,
         };
         Self {
+            maybe_executed,
             refused_with_session: kind == ClientErrorKind::SessionEnded && !maybe_executed,
             ..Self::new(kind, message)
         }

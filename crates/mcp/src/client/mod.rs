@@ -132,23 +132,26 @@ impl HttpClient {
         self
     }
 
-    /// Negotiates an era with the server and returns its capabilities.
+    /// Negotiates an era with the server and returns its capabilities. After [`close`](Self::close) it opens the client
+    /// again.
     ///
     /// # Errors
     ///
-    /// [`ClientErrorKind::AlreadyInitialized`] the second time; the kinds for HTTP, session and handshake.
+    /// [`ClientErrorKind::AlreadyInitialized`] while the client is initialized; the kinds for HTTP, session and
+    /// handshake.
     pub async fn initialize(&self) -> Result<Value, ClientError> {
         let _turn = self.opening.lock().await;
-        match &*self.state() {
-            State::New => {}
-            State::Open(_) => {
+        {
+            let mut state = self.state_mut();
+            if let State::Open(_) = &*state {
                 let message = "the client is initialized already";
                 return Err(ClientError::new(
                     ClientErrorKind::AlreadyInitialized,
                     message,
                 ));
             }
-            State::Closed => return Err(closed()),
+            // A close from now on ends this opening, an earlier one does not.
+            *state = State::New;
         }
         let session = self.open().await?;
         Ok(session.capabilities().clone())
@@ -183,27 +186,35 @@ impl HttpClient {
     ///
     /// # Errors
     ///
-    /// [`ClientErrorKind::Tool`] for a result with `isError`, [`ClientErrorKind::Rpc`] for a JSON-RPC error; the kinds
-    /// for HTTP, session and protocol; [`ClientErrorKind::Timeout`].
+    /// [`ClientErrorKind::Arguments`] if `arguments` is not an object; [`ClientErrorKind::Tool`] for a result with
+    /// `isError`, [`ClientErrorKind::Rpc`] for a JSON-RPC error; the kinds for HTTP, session and protocol;
+    /// [`ClientErrorKind::Timeout`]. [`ClientError::maybe_executed`] says whether the call may have been executed.
     pub async fn call_tool(&self, tool: &str, arguments: &Value) -> Result<Value, ClientError> {
+        if !arguments.is_object() {
+            let message = "the arguments of a call must be a JSON object";
+            return Err(ClientError::new(ClientErrorKind::Arguments, message));
+        }
         let arguments = arguments.to_string();
-        let session = self.session().await?;
+        let unsent = |error: ClientError| error.maybe_executed_is(false);
+        let session = self.session().await.map_err(unsent)?;
         let result = match self.called(&session, tool, &arguments).await {
             // The server refused the call with the session, so it was not executed.
             Err(error) if error.is_refused_with_session() => {
-                let session = self.reopened(&session).await?;
+                let session = self.reopened(&session).await.map_err(unsent)?;
                 self.called(&session, tool, &arguments).await?
             }
             result => result?,
         };
         if result["isError"] == true {
             let message = format!("the tool `{tool}` failed");
-            return Err(ClientError::new(ClientErrorKind::Tool { result }, message));
+            let error = ClientError::new(ClientErrorKind::Tool { result }, message);
+            return Err(error.maybe_executed_is(true));
         }
         Ok(result)
     }
 
-    /// Ends the session at the server and closes the client. Further calls have no effect.
+    /// Ends the session at the server and closes the client. Further calls have no effect;
+    /// [`initialize`](Self::initialize) opens the client again.
     ///
     /// # Errors
     ///
@@ -299,7 +310,7 @@ impl HttpClient {
         let raw = session.call(call, self.timeout).await?;
         serde_json::from_slice(&raw.result).map_err(|error| {
             let message = format!("the result is not JSON: {error}");
-            ClientError::new(ClientErrorKind::Protocol, message)
+            ClientError::new(ClientErrorKind::Protocol, message).maybe_executed_is(true)
         })
     }
 }
@@ -329,7 +340,8 @@ fn spec_of(http: HttpSpec, token: Option<&str>) -> SourceSpec {
 }
 
 fn closed() -> ClientError {
-    ClientError::new(ClientErrorKind::Closed, "the client is closed")
+    let message = "the client is closed: `initialize` opens it again";
+    ClientError::new(ClientErrorKind::Closed, message)
 }
 
 impl fmt::Debug for HttpClient {

@@ -34,6 +34,13 @@ impl ProbeRefusal {
         }
     }
 
+    /// Whether the server answered 404 or 405 to the first era, and `last` is the same answer to the second one: it has
+    /// no endpoint at this URL.
+    pub(crate) fn is_of_missing(&self, last: &SourceFailure) -> bool {
+        let is_missing = |failure: &SourceFailure| matches!(failure.http_status, Some(404 | 405));
+        is_missing(last) && self.0.get().is_some_and(|(_, first)| is_missing(first))
+    }
+
     /// The outcome of the second era, after the first one was refused. Credentials that the first request was refused
     /// for are the cause if the server does not support the second era.
     pub(super) fn then(&self, second: ProbeOutcome) -> ProbeOutcome {

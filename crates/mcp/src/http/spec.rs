@@ -11,6 +11,7 @@ use http::header::HeaderMap;
 use super::auth::TokenCache;
 use super::pause::Pause;
 use super::session_id::ReopenPace;
+use crate::MCP_PATH;
 
 /// A server over HTTP. `Debug` shows no secret.
 #[derive(Clone)]
@@ -63,6 +64,14 @@ pub struct ClientCredentials {
 }
 
 impl HttpSpec {
+    /// The same server at [`MCP_PATH`]; `None` if the URL has a path.
+    pub(crate) fn at_mcp_path(&self) -> Option<Self> {
+        (self.url.path() == "/").then(|| Self {
+            url: self.url.clone().with_path(MCP_PATH),
+            ..self.clone()
+        })
+    }
+
     /// Whether requests for `other` equal those for this one.
     pub(crate) fn reaches_the_same(&self, other: &Self) -> bool {
         let same_auth = match (&self.auth, &other.auth) {

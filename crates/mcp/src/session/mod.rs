@@ -44,6 +44,8 @@ pub struct Session {
     subscribed: Subscriber,
     tail: StderrTail,
     spec: SourceSpec,
+    /// The path at which the server answered, if that is not the one of the URL as written.
+    url_path: Option<&'static str>,
     /// The level of log messages that was sent to a legacy server.
     log_level: Mutex<Option<LogLevel>>,
     undeclared: UndeclaredLists,
@@ -83,6 +85,11 @@ impl Session {
             left_out: listed.left_out,
             warnings: listed.warnings,
         })
+    }
+
+    /// The path at which the server answered, if that is not the one of the URL as written.
+    pub const fn url_path(&self) -> Option<&'static str> {
+        self.url_path
     }
 
     /// The negotiated era.

@@ -11,9 +11,11 @@ use tokio::time::{Instant, sleep};
 use tokio_util::task::TaskTracker;
 
 use super::Session;
+use crate::MCP_PATH;
 use crate::era_hint::EraHint;
 use crate::failure::SourceFailure;
 use crate::handshake::{self, EraChoice, HandshakeError, Negotiated, ProbeRefusal};
+use crate::http::HttpSpec;
 use crate::link::Link;
 use crate::list::UndeclaredLists;
 use crate::spec::{Endpoint, SourceSpec};
@@ -149,7 +151,9 @@ impl Session {
         let link = Link::open(spec, opening)
             .await
             .map_err(HandshakeError::Refused)?;
-        let refused = match Self::handshake(link, spec, choice, began, opening).await {
+        let refusal = ProbeRefusal::default();
+        let attempted = Self::handshake(link, spec, choice, began, opening, &refusal).await;
+        let refused = match attempted {
             Err(HandshakeError::Refused(refused)) => refused,
             outcome => return outcome,
         };
@@ -160,15 +164,25 @@ impl Session {
         if !matches!(refused.http_status, Some(400 | 404 | 405)) {
             return Err(HandshakeError::Refused(refused));
         }
-        let link = Link::open_events(http, spec, opening).await;
-        let link = link.map_err(|failure| match failure.cause {
-            // The first answer says more than the lack of a stream.
-            SourceCause::HandshakeFailed => HandshakeError::Refused(SourceFailure {
-                message: format!("{}; {}", refused.message, failure.message),
-                ..failure
-            }),
-            _ => HandshakeError::Refused(failure),
-        })?;
+        let link = match Link::open_events(http, spec, opening).await {
+            Ok(link) => link,
+            Err(failure) if failure.cause == SourceCause::HandshakeFailed => {
+                // The first answer says more than the lack of a stream.
+                let failure = SourceFailure {
+                    message: format!("{}; {}", refused.message, failure.message),
+                    ..failure
+                };
+                let other = http.at_mcp_path();
+                return match other.filter(|_| refusal.is_of_missing(&refused)) {
+                    Some(other) => {
+                        let started = (began, failure);
+                        Self::attempt_at_mcp_path(other, spec, choice, started, opening).await
+                    }
+                    None => Err(HandshakeError::Refused(failure)),
+                };
+            }
+            Err(failure) => return Err(HandshakeError::Refused(failure)),
+        };
         let legacy = EraHint {
             first: Era::Legacy,
             ..choice.hint
@@ -177,25 +191,61 @@ impl Session {
             hint: legacy,
             both: false,
         };
-        Self::handshake(link, spec, choice, began, opening).await
+        let refusal = ProbeRefusal::default();
+        Self::handshake(link, spec, choice, began, opening, &refusal).await
+    }
+
+    /// Opens a session at [`MCP_PATH`], after the server had nothing at its URL without a path, which `started` says.
+    async fn attempt_at_mcp_path(
+        http: HttpSpec,
+        spec: &SourceSpec,
+        choice: EraChoice,
+        started: (Instant, SourceFailure),
+        opening: &Opening<'_>,
+    ) -> Result<Self, HandshakeError> {
+        let (began, before) = started;
+        let spec = SourceSpec {
+            endpoint: Endpoint::Http(Box::new(http)),
+            ..spec.clone()
+        };
+        let link = Link::open(&spec, opening)
+            .await
+            .map_err(HandshakeError::Refused)?;
+        let refusal = ProbeRefusal::default();
+        match Self::handshake(link, &spec, choice, began, opening, &refusal).await {
+            Ok(mut session) => {
+                session.url_path = Some(MCP_PATH);
+                Ok(session)
+            }
+            Err(error) if refusal.is_of_missing(error.failure()) => {
+                Err(HandshakeError::Refused(SourceFailure {
+                    message: format!("{}; nothing answers at `{MCP_PATH}` either", before.message),
+                    ..before
+                }))
+            }
+            Err(error) => Err(error.map(|failure| SourceFailure {
+                message: format!("at `{MCP_PATH}`: {}", failure.message),
+                ..failure
+            })),
+        }
     }
 
     /// Negotiates an era over a link, within the time of a start that `began` then. If that fails, the link is closed
-    /// before this returns.
+    /// before this returns. `refusal` gets the refusal of the first era.
     async fn handshake(
         link: Link,
         spec: &SourceSpec,
         choice: EraChoice,
         began: Instant,
         opening: &Opening<'_>,
+        refusal: &ProbeRefusal,
     ) -> Result<Self, HandshakeError> {
         // A server that answers only the request of the other era needs time for it too.
         let probe = spec.timing.probe.min(spec.startup_timeout / 2);
         let redactor = &spec.redactor;
-        let refusal = ProbeRefusal::default();
         let negotiated = tokio::select! {
             biased;
-            negotiated = handshake::negotiate(&link, choice, probe, redactor, &refusal) => negotiated,
+            negotiated = handshake::negotiate(&link, choice, probe, redactor, refusal) => negotiated,
             failure = startup::expired(began, spec.startup_timeout, opening.tail) => {
                 Err(HandshakeError::Refused(startup::name_stop(failure, link.pid())))
             }
@@ -229,6 +279,7 @@ impl Session {
             subscribed,
             tail: tail.clone(),
             spec: spec.clone(),
+            url_path: None,
             log_level: Mutex::new(None),
             undeclared: UndeclaredLists::default(),
             calls_begun: AtomicU64::new(0),

@@ -21,6 +21,8 @@ use crate::text::shown_line;
 const MAX_RULES: usize = 10_000;
 /// In place of a group: every group.
 const EVERY: &str = "*";
+/// The word for a text in messages.
+const GROUP: &str = "the name of a group";
 
 pub(super) fn read(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Option<Access> {
     let members = fields::object(findings, cursor, "an object with `groups` and `rules`")?;
@@ -70,6 +72,7 @@ pub(super) fn read(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Option<A
 fn groups(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Vec<String> {
     let mut known = BTreeSet::new();
     let groups = fields::strings(findings, cursor, |findings, item, text| {
+        fields::unescaped(findings, item, text, GROUP)?;
         let refused = if !is_key_name(text) {
             Some(format!(
                 "`{}` is not the name of a group: 1 to 64 letters, digits, `_`, `.` and `-`",
@@ -105,6 +108,7 @@ fn set(findings: &mut Findings<'_>, cursor: &Cursor<'_>, access: &Access) -> Gro
         if text == EVERY {
             return Some(access.all());
         }
+        fields::unescaped(findings, item, text, GROUP)?;
         let group = access.group(text);
         if group.is_none() {
             findings.add(item, unknown_group(text, &access.groups));
@@ -220,19 +224,17 @@ fn misplaced(findings: &mut Findings<'_>, cursor: &Cursor<'_>, member: &Member) 
 }
 
 fn paths(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> PathPatterns {
-    let patterns =
-        fields::strings(
-            findings,
-            cursor,
-            |findings, item, text| match PathPatterns::compile(&[text]) {
-                Ok(_) => Some(text.to_owned()),
-                Err(error) => {
-                    let message = format!("`{}`: {}", shown_line(text, 80), error.reason);
-                    findings.add(item, Diagnostic::error(Code::GlobSyntax, message));
-                    None
-                }
-            },
-        );
+    let patterns = fields::strings(findings, cursor, |findings, item, text| {
+        let text = fields::unescaped(findings, item, text, "a path of a rule")?;
+        match PathPatterns::compile(&[&text]) {
+            Ok(_) => Some(text),
+            Err(error) => {
+                let message = format!("`{}`: {}", shown_line(&text, 80), error.reason);
+                findings.add(item, Diagnostic::error(Code::GlobSyntax, message));
+                None
+            }
+        }
+    });
     PathPatterns::compile(&patterns).unwrap_or_else(|error| {
         findings.add(cursor, Diagnostic::error(Code::GlobSyntax, error.reason));
         PathPatterns::default()
@@ -255,7 +257,7 @@ fn hints(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Vec<(Hint, bool)> 
 fn args(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Option<Value> {
     fields::object(findings, cursor, "an object, a JSON Schema")?;
     fields::check_numbers(findings, cursor);
-    let schema = cursor.value.to_value();
+    let schema = fields::unexpanded_value(findings, cursor, "`args` of a rule");
     if let Err(error) = check_claims(&schema) {
         let message = format!("at `{}`: {}", error.pointer, error.reason);
         fields::out_of_range(findings, cursor, message);

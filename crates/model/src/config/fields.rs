@@ -5,12 +5,14 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use serde_json::{Map, Value};
+
 use super::findings::{Cursor, Findings};
 use super::spanned::{Data, Member, Spanned};
 use super::template::{self, Template, is_own_variable, is_variable_name};
 use crate::codes::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
-use crate::json::number_value;
+use crate::json::{number_value, string_value};
 use crate::text::shown_line;
 
 /// Reports a value of the wrong type.
@@ -165,6 +167,39 @@ pub(super) fn unescaped(
             findings.add(cursor, unexpanded(&text[at..], kind));
             None
         }
+    }
+}
+
+/// A value of which no string and no name of a member is expanded, as JSON.
+pub(super) fn unexpanded_value(
+    findings: &mut Findings<'_>,
+    cursor: &Cursor<'_>,
+    kind: &str,
+) -> Value {
+    match &cursor.value.data {
+        Data::String(text) => unescaped(findings, cursor, text, kind)
+            .map(|text| string_value(&text))
+            .unwrap_or_default(),
+        Data::Array(items) => {
+            let items = items.iter().enumerate();
+            items
+                .map(|(index, item)| unexpanded_value(findings, &cursor.item(index, item), kind))
+                .collect()
+        }
+        Data::Object(members) => {
+            let mut object = Map::new();
+            for member in members {
+                let value = cursor.member(member);
+                match template::unescape(&member.key) {
+                    Ok(name) => {
+                        object.insert(name, unexpanded_value(findings, &value, kind));
+                    }
+                    Err(at) => findings.add_key(&value, unexpanded(&member.key[at..], kind)),
+                }
+            }
+            Value::Object(object)
+        }
+        Data::Null | Data::Bool(_) | Data::Number(_) => cursor.value.to_value(),
     }
 }
 

@@ -15,7 +15,8 @@ use crate::uri_filter::UriFilter;
 
 pub(super) fn tool_filter(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> ToolFilter {
     let patterns = fields::strings(findings, cursor, |findings, item, text| {
-        check_glob(findings, item, text).then(|| text.to_owned())
+        let text = fields::unescaped(findings, item, text, "a pattern of a filter")?;
+        check_glob(findings, item, &text).then_some(text)
     });
     // Each pattern compiled alone, so this is a failure of the whole set. It is an error as well: without
     // its filter the source would expose every tool.

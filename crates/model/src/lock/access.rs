@@ -1,4 +1,4 @@
-//! What a lock says of the rules of access of its config, and the format version that follows from it.
+//! What a lock says of the rules of access of its config, and the format version that follows from its members.
 //!
 //! `config_digest` covers the sources and the section `access` together: if a source has changed, it cannot tell
 //! whether the rules are those that were reviewed. Version 3 therefore has `access_digest` beside it whenever the
@@ -30,7 +30,8 @@ impl Lock {
 
     /// The format version of a new lock with this content.
     pub fn new_version(&self) -> u64 {
-        let is_bare = self.access_digest.is_none() && !self.names_words();
+        let has_url_paths = self.sources.iter().any(|source| source.url_path.is_some());
+        let is_bare = self.access_digest.is_none() && !self.names_words() && !has_url_paths;
         match is_bare && self.left_out_parts().is_empty() {
             true => LOCK_VERSION,
             false => PARTIAL_LOCK_VERSION,
@@ -51,8 +52,9 @@ impl Lock {
         if self.left_out_parts().is_empty() {
             let mut same = self.clone();
             same.access_digest = None;
-            let sources = same.sources.iter_mut();
-            sources.for_each(|source| source.sensitive_words = None);
+            for source in &mut same.sources {
+                (source.sensitive_words, source.url_path) = (None, None);
+            }
             for other in known.clone().filter(|other| other.version < version) {
                 same.version = other.version;
                 if same.root_digest() == other.root_digest() {
@@ -139,6 +141,25 @@ mod tests {
         bare.access_digest = None;
         assert_eq!(bare.access(), LockedAccess::Absent);
         assert_eq!(code_of(&bare.to_text()), DiagnosticCode::LockCorrupt);
+    }
+
+    #[test]
+    fn lock_of_a_source_at_another_path_has_version_3_and_is_read_back() {
+        let [_, mut lock] = locks();
+        let old = lock.clone();
+        lock.sources[0].url_path = Some("/mcp".to_owned());
+        let mut same = lock.clone();
+        same.settle_version([&old]);
+        assert_eq!(same, old, "nothing that the older format holds has changed");
+        lock.settle_version([]);
+        assert_eq!(lock.version, PARTIAL_LOCK_VERSION);
+        let text = lock.to_text();
+        let again = Lock::parse("x", &text).unwrap();
+        assert_eq!((&again, again.to_text()), (&lock, text.clone()));
+        let edited = text.replace("\"url_path\": \"/mcp\"", "\"url_path\": \"/other\"");
+        assert_eq!(code_of(&edited), DiagnosticCode::LockCorrupt);
+        let older = text.replace("\"lock_version\": 3", "\"lock_version\": 2");
+        assert_eq!(code_of(&older), DiagnosticCode::LockVersion);
     }
 
     #[test]

@@ -112,7 +112,13 @@ const SOURCE: Keys = Keys {
         "trust",
         "url",
     ],
-    version_3: &["kept", "left_out", "more_left_out", "sensitive_words"],
+    version_3: &[
+        "kept",
+        "left_out",
+        "more_left_out",
+        "sensitive_words",
+        "url_path",
+    ],
 };
 /// An element of `exposed`.
 const TOOL: Keys = Keys {

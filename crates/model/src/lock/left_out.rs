@@ -1,12 +1,13 @@
 //! Format version 3 of the lock: parts that are left out or kept, with the digest of what was seen.
 //!
-//! A lock has this version only if it has such a part, an `access_digest` or `sensitive_words`; else it is written as
-//! before. All members of version 2 keep name and meaning.
+//! A lock has this version only if it has such a part, an `access_digest`, `sensitive_words` or a `url_path`; else it is
+//! written as before. All members of version 2 keep name and meaning.
 //!
 //! | object | member | value |
 //! |---|---|---|
 //! | top level | `access_digest` | the digest of the section `access` of the config, if it has one |
 //! | top level | `left_out` | sources of the config that are left out as a whole |
+//! | a source | `url_path` | the path at which the server answered, if that is not the one of its URL as written |
 //! | a source | `left_out` | what the server listed and the lock leaves out, at most 1 000 |
 //! | a source | `more_left_out` | the number of the other ones, and a digest of them |
 //! | a source | `sensitive_words` | the version of the list of sensitive words, if it is `untrusted` and not locked with the first one |

@@ -49,10 +49,10 @@ pub use tool::{VOLATILE_INSTRUCTIONS, strip_volatile, tool_digests};
 /// Maximum size of a lock, in bytes: eight listings of the maximum size of 32 MiB.
 pub const MAX_BYTES: usize = 256 << 20;
 
-/// The format version of a new lock without rules of access and sensitive words, of which no part is left out or kept.
+/// The format version of a new lock without members of a later one.
 pub const LOCK_VERSION: u64 = 2;
-/// The format version of a lock with rules of access, sensitive words, or parts that are left out or kept; the newest
-/// one.
+/// The format version of a lock with rules of access, sensitive words, parts that are left out or kept, or a source that
+/// answers at another path than that of its URL; the newest one.
 pub const PARTIAL_LOCK_VERSION: u64 = 3;
 /// The oldest format version that is read, besides all newer ones up to [`PARTIAL_LOCK_VERSION`].
 pub const MIN_LOCK_VERSION: u64 = 1;
@@ -100,6 +100,8 @@ pub struct LockedSource {
     /// The version of the list of sensitive words with which tools were hidden; `None` for [`WordList::First`], and at
     /// levels that do not ask for one. See [`LockedSource::word_list`].
     pub sensitive_words: Option<WordList>,
+    /// The path at which the server answered, if that is not the one of its URL as written; only in version 3.
+    pub url_path: Option<String>,
     /// Pointer patterns of members that digests and comparisons leave out.
     pub volatile: BTreeSet<String>,
     /// Tools that callers see, sorted by upstream name.

@@ -33,6 +33,7 @@ impl LockedSource {
             package: None,
             settings: None,
             sensitive_words: Self::words_of(config),
+            url_path: None,
             volatile: config.volatile.clone(),
             exposed: Vec::new(),
             hidden: Vec::new(),

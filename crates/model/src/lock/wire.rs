@@ -64,6 +64,9 @@ pub(super) struct SourceWire {
     /// The URL, variables unexpanded; version 2.
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<Word>,
+    /// The path at which the server answered, if that is not the one of its URL as written; version 3.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url_path: Option<String>,
     /// The names of the headers in lower case, sorted; version 2.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     header_names: Vec<String>,
@@ -197,7 +200,7 @@ impl TryFrom<LockWire> for Lock {
             || !wire.left_out.is_empty()
             || wire.sources.iter().any(SourceWire::is_partial);
         if needs_version_3 != (wire.lock_version == super::PARTIAL_LOCK_VERSION) {
-            let message = "a lock of version 3 has an `access_digest`, `sensitive_words`, or parts that are left out, kept or unvalidated, and no other version has them";
+            let message = "a lock of version 3 has an `access_digest`, `sensitive_words`, a `url_path`, or parts that are left out, kept or unvalidated, and no other version has them";
             problems.push(corrupt(message, "/lock_version"));
         }
         let found = wire.computed_root_digest();
@@ -297,6 +300,10 @@ impl SourceWire {
             server_info: source.server_info.clone(),
             sensitive_words: None,
             volatile: source.volatile.iter().cloned().collect(),
+            url_path: source
+                .url_path
+                .clone()
+                .filter(|_| version >= super::PARTIAL_LOCK_VERSION),
             kept: None,
             left_out: Vec::new(),
             more_left_out: None,
@@ -322,6 +329,7 @@ impl SourceWire {
     fn is_partial(&self) -> bool {
         self.kept.is_some()
             || self.sensitive_words.is_some()
+            || self.url_path.is_some()
             || !self.left_out.is_empty()
             || self.more_left_out.is_some()
             || self.exposed.iter().any(|tool| tool.unvalidated)
@@ -418,6 +426,7 @@ impl SourceWire {
                 path_aliases: self.path_aliases,
             }),
             sensitive_words: self.sensitive_words.and_then(WordList::from_number),
+            url_path: self.url_path,
             volatile: self.volatile.into_iter().collect(),
             exposed: self.exposed.into_iter().map(ToolWire::unchecked).collect(),
             hidden: self.hidden,

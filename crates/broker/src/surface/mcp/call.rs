@@ -137,7 +137,13 @@ impl ToolCall {
         if client.dialect != Dialect::Standard {
             check_mode(&params.members)?;
         }
-        let form = (client.dialect == Dialect::Simple).then(|| Box::new(ResultForm::WithStatus));
+        let form = (client.dialect == Dialect::Simple).then(|| {
+            let path = match &tool {
+                Tool::Flat(tool) => tool.path,
+                _ => &name,
+            };
+            Box::new(ResultForm::WithStatus(CommandCall::of_path(path)))
+        });
         Ok(Self {
             tool,
             arguments,
@@ -223,8 +229,8 @@ impl ToolCall {
                 let request_id = parts.request_id;
                 tracing::debug!(request_id, code = error.code.as_str(), "refused");
                 let form = self.form.as_deref();
-                if let Some(refusal) = form.and_then(|form| form.refusal(&error, request_id)) {
-                    return Err(refusal);
+                if let Some(form) = form {
+                    return Err(form.refusal(&error, request_id));
                 }
                 if self.item.is_some() {
                     let object = result::error_object(&error, request_id);

@@ -224,15 +224,15 @@ impl ItemCall {
             Some(raw) if raw.starts_with('{') => params.raw.slice_ref(raw.as_bytes()),
             Some(_) => return Err(wrong("`arguments` must be an object")),
         };
-        let path = client.core.lookup_prompt(&client.identity, &name);
-        let path = path.ok_or_else(|| {
+        let found = client.core.lookup_prompt(&client.identity, &name);
+        let found = found.map_err(|_| {
             let shown = broker_model::text::shown_line(&name, 160);
             wrong(&format!(
                 "unknown prompt `{shown}`: `prompts/list` has the names"
             ))
         })?;
         Ok(Self {
-            path,
+            path: found.path,
             subject: None,
             arguments,
             is_cacheable: false,
@@ -244,7 +244,7 @@ impl ItemCall {
         let uri = params.members.get("uri").and_then(valid_string);
         let uri = uri.ok_or_else(|| RpcError::new(INVALID_PARAMS, "`uri` must be a string"))?;
         let found = client.core.lookup_resource(&client.identity, &uri);
-        let found = found.ok_or_else(|| not_found(&uri, era))?;
+        let found = found.map_err(|_| not_found(&uri, era))?;
         Ok(Self {
             path: found.path,
             subject: match found.form {
@@ -268,14 +268,16 @@ impl ItemCall {
         };
         let text = |name: &str| reference.get(name).and_then(valid_string);
         let (core, identity) = (&client.core, &client.identity);
-        let path = match text("type").as_deref() {
-            Some("ref/prompt") => text("name").and_then(|name| core.lookup_prompt(identity, &name)),
+        let found = match text("type").as_deref() {
+            Some("ref/prompt") => {
+                text("name").and_then(|name| core.lookup_prompt(identity, &name).ok())
+            }
             Some("ref/resource") => {
-                text("uri").and_then(|uri| core.lookup_template(identity, &uri))
+                text("uri").and_then(|uri| core.lookup_template(identity, &uri).ok())
             }
             _ => return Err(wrong("`ref.type` must be `ref/prompt` or `ref/resource`")),
         };
-        let path = path.ok_or_else(|| {
+        let found = found.ok_or_else(|| {
             wrong("`ref` names no prompt or template: `prompts/list` and `resources/templates/list` have them")
         })?;
         let argument = params.members.given("argument").map(JsonMembers::parse);
@@ -291,7 +293,7 @@ impl ItemCall {
         });
         let members: Vec<String> = members.collect();
         Ok(Self {
-            path,
+            path: found.path,
             subject: Some(CallSubject::Completion),
             arguments: Bytes::from(format!("{{{}}}", members.join(","))),
             is_cacheable: false,

@@ -206,7 +206,7 @@ impl MetaCaller<'_> {
             },
         });
         self.core
-            .call(self.identity, &context, path, operation)
+            .call_path(self.identity, &context, path, operation)
             .await
     }
 

@@ -509,6 +509,45 @@ fn config_text_with_a_variable_is_refused_at_its_place() {
             "/mcpServers/${B}",
             "the name of a server",
         ),
+        (
+            with_source(r#""tool_filter":["a","!${B}"]"#),
+            "/tree/0/source/tool_filter/1",
+            "a pattern of a filter",
+        ),
+        (
+            with_source(r#""prompt_filter":["${B:-canary}"]"#),
+            "/tree/0/source/prompt_filter/0",
+            "a pattern of a filter",
+        ),
+        (
+            with_source(r#""resources":"locked","resource_filter":["x://${B}/*"]"#),
+            "/tree/0/source/resource_filter/0",
+            "a pattern of a filter",
+        ),
+        (
+            with_access(r#"{"allow":["/${B}/*"],"to":["g"]}"#),
+            "/access/rules/0/allow/0",
+            "a path of a rule",
+        ),
+        (
+            with_access(r#"{"deny":["/a"],"to":["${B}"]}"#),
+            "/access/rules/0/to/0",
+            "the name of a group",
+        ),
+        (
+            with_access(
+                r#"{"allow":["/a"],"to":["g"],"args":{"enum":["x",{"y":"${B:-canary}"}]}}"#,
+            ),
+            "/access/rules/0/args/enum/1/y",
+            "`args` of a rule",
+        ),
+        (
+            with_access(
+                r#"{"allow":["/a"],"to":["g"],"args":{"required":[],"properties":{"${B}":{}}}}"#,
+            ),
+            "/access/rules/0/args/properties/${B}",
+            "`args` of a rule",
+        ),
     ] {
         let found = only(&text);
         assert_eq!(found.code, Code::TextVariable, "{text}");
@@ -517,6 +556,28 @@ fn config_text_with_a_variable_is_refused_at_its_place() {
         assert!(found.remedy().contains("`$${`"), "{found}");
         assert!(!found.message.contains("canary"), "{found}");
     }
+}
+
+/// A config with a rule of access.
+fn with_access(rule: &str) -> String {
+    format!(
+        r#"{{"mcpServers":{{"a":{{"command":"x"}}}},"access":{{"groups":["g"],"rules":[{rule}]}}}}"#
+    )
+}
+
+#[test]
+fn config_pattern_with_an_escaped_variable_loses_the_escape() {
+    let text = with_source(r#""tool_filter":["$${a,b}","!$$"],"prompt_filter":["$${a}"]"#);
+    let config = parse(&text).config;
+    let exposure = &config.sources().next().unwrap().exposure;
+    assert_eq!(exposure.filter().patterns(), ["${a,b}", "!$$"]);
+    assert!(exposure.exposes("$a") && !exposure.exposes("a"));
+    let rule = r#"{"allow":["/$${a}"],"to":["g"],"args":{"const":"$${A}"}}"#;
+    let access = parse(&with_access(rule)).config.access.unwrap();
+    assert_eq!(
+        access.rules[0].args,
+        Some(serde_json::json!({"const": "${A}"}))
+    );
 }
 
 #[test]

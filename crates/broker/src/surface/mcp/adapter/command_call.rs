@@ -17,6 +17,15 @@ pub(in crate::surface::mcp) struct CommandCall {
 }
 
 impl CommandCall {
+    /// The stage and the command of the tool at a path.
+    pub(in crate::surface::mcp) fn of_path(path: &str) -> Self {
+        let (stage, command) = path.rsplit_once('/').unwrap_or(("", path));
+        Self {
+            stage: stage.trim_start_matches('/').to_owned(),
+            command: command.to_owned(),
+        }
+    }
+
     /// Reads the params; returns the arguments as well, one JSON object.
     pub(in crate::surface::mcp) fn read(params: &Params<'_>) -> Result<(Self, Bytes), RpcError> {
         check_mode(&params.members)?;

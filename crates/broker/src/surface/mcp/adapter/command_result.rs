@@ -7,7 +7,7 @@ use broker_wire::write::{ObjectWriter, Text};
 use broker_wire::{JsonMembers, RpcError};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{COMMAND_FAILED, CommandCall};
 use crate::core::{Account, Charge, Core, CoreError, memory_error_for_result};
@@ -20,12 +20,12 @@ const MAX_COPIES: usize = 3;
 /// The members that are added. Those of a server with these names are left out.
 const ADDED: [&str; 4] = ["status", "stdout", "stderr", "exit_code"];
 
-/// The form of a result.
+/// The form of the result of a command. A command that failed is an error in both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::surface::mcp) enum ResultForm {
     /// The result of the specification with `status`, `stdout` and `exit_code`.
-    WithStatus,
-    /// `{"status":"ok","stdout","exit_code","structuredContent"?}`; a tool that failed is an error.
+    WithStatus(CommandCall),
+    /// `{"status":"ok","stdout","exit_code","content"?,"structuredContent"?}`; `content` is there if it has more than texts.
     Command(CommandCall),
 }
 
@@ -50,7 +50,7 @@ impl ResultForm {
         let mut charge = Charge::default();
         charge.cover(account, needed).map_err(|full| {
             let error = memory_error_for_result(full);
-            self.failure(&error.message, Value::Null, "")
+            self.failure(&error.message, &Output::default())
         })?;
         let form = self.clone();
         let convert = move || form.converted(&result, charge);
@@ -64,48 +64,33 @@ impl ResultForm {
         let text = std::str::from_utf8(result.as_ref()).unwrap_or_default();
         // The broker or the checks of a call made the object.
         let Some(members) = JsonMembers::of_valid(text) else {
-            return Err(self.failure("the result is not an object", Value::Null, ""));
+            return Err(self.failure("the result is not an object", &Output::default()));
         };
-        let stdout = members.get("content").map(text_of).unwrap_or_default();
-        let has_failed = members.get("isError") == Some("true");
-        let (status, exit_code) = match has_failed {
-            true => ("\"error\"", "1"),
-            false => ("\"ok\"", "0"),
-        };
-        let structured = members.given("structuredContent");
-        if has_failed && matches!(self, Self::Command(_)) {
-            let structured = structured.and_then(|raw| parse(raw).ok());
-            return Err(self.failure("the tool failed", structured.unwrap_or_default(), &stdout));
+        let output = Output::of(&members);
+        if members.get("isError") == Some("true") {
+            return Err(self.failure("the tool failed", &output));
         }
-        let stdout = json!(stdout).to_string();
+        let stdout = json!(output.stdout).to_string();
         let mut out = ObjectWriter::with_capacity(text.len() + stdout.len());
         match self {
-            Self::WithStatus => {
+            Self::WithStatus(_) => {
                 let kept = members.iter().filter(|(name, _)| !ADDED.contains(name));
                 kept.for_each(|(name, value)| out.member(name, value));
             }
             Self::Command(_) => {
-                let structured = structured.map(|value| ("structuredContent", value));
                 let kind = members.get("resultType").map(|value| ("resultType", value));
-                let kept = structured.into_iter().chain(kind);
+                let kept = output.members().chain(kind);
                 kept.for_each(|(name, value)| out.member(name, value));
             }
         }
-        out.member("status", status);
+        out.member("status", "\"ok\"");
         out.member("stdout", &stdout);
-        out.member("exit_code", exit_code);
+        out.member("exit_code", "0");
         Ok(Text::charged(out.end(), charge))
     }
 
-    /// The error of a call that the broker refused; `None` if its form is a result.
-    pub(in crate::surface::mcp) fn refusal(
-        &self,
-        error: &CoreError,
-        request_id: &str,
-    ) -> Option<RpcError> {
-        let Self::Command(_) = self else {
-            return None;
-        };
+    /// The error of a call that the broker refused.
+    pub(in crate::surface::mcp) fn refusal(&self, error: &CoreError, request_id: &str) -> RpcError {
         let object = error_object(error, request_id);
         if matches!(
             error.code,
@@ -114,22 +99,22 @@ impl ResultForm {
                 | CallCode::FieldUnknown
                 | CallCode::JsonInvalid
         ) {
-            return Some(RpcError::new(INVALID_PARAMS, error.message.clone()).data(object));
+            return RpcError::new(INVALID_PARAMS, error.message.clone()).data(object);
         }
-        let mut failure = self.failure(&error.message, Value::Null, "");
+        let mut failure = self.failure(&error.message, &Output::default());
         if let Some(data) = &mut failure.data {
             data["stderr"] = string_value(&error.message);
             data["error"] = object;
         }
-        Some(failure)
+        failure
     }
 
     /// The error that a server answered, in this form.
     pub(in crate::surface::mcp) fn server_error(&self, error: RpcError) -> RpcError {
-        if matches!(self, Self::WithStatus) || error.code == INVALID_PARAMS {
+        if error.code == INVALID_PARAMS {
             return error;
         }
-        let mut failure = self.failure(&error.message, Value::Null, "");
+        let mut failure = self.failure(&error.message, &Output::default());
         if let Some(data) = &mut failure.data {
             data["stderr"] = string_value(&error.message);
             data["error"] = json!({ "code": error.code, "data": error.data });
@@ -138,26 +123,53 @@ impl ResultForm {
     }
 
     /// The error of a command that failed.
-    fn failure(&self, message: &str, structured: Value, stdout: &str) -> RpcError {
-        let mut data = json!({ "exit_code": 1, "stdout": string_value(stdout) });
-        if let Self::Command(call) = self {
-            data["stage"] = json!(call.stage);
-            data["command"] = json!(call.command);
-        }
-        if !structured.is_null() {
-            data["structuredContent"] = structured;
+    fn failure(&self, message: &str, output: &Output<'_>) -> RpcError {
+        let (Self::WithStatus(call) | Self::Command(call)) = self;
+        let mut data = json!({
+            "exit_code": 1,
+            "stdout": string_value(&output.stdout),
+            "stage": call.stage,
+            "command": call.command,
+        });
+        for (name, raw) in output.members() {
+            data[name] = parse(raw).unwrap_or_default();
         }
         RpcError::new(COMMAND_FAILED, message.to_owned()).data(data)
     }
 }
 
-/// The text blocks of `content`, one after the other, each on lines apart from the others.
-fn text_of(content: &str) -> String {
-    let blocks: Vec<&RawValue> = serde_json::from_str(content).unwrap_or_default();
-    let blocks = blocks.iter();
-    let texts = blocks.filter_map(|block| {
-        let block: Block = serde_json::from_str(block.get()).ok()?;
-        (block.r#type == "text").then_some(block.text)
-    });
-    texts.collect::<Vec<_>>().join("\n")
+/// The output of a command: its result without the members that only the specification has.
+#[derive(Default)]
+struct Output<'a> {
+    /// The text blocks of the content, one after the other, each on lines apart from the others.
+    stdout: String,
+    /// The whole content, if it has a block that is not a text, such as an image or a link to a resource.
+    content: Option<&'a str>,
+    structured: Option<&'a str>,
+}
+
+impl<'a> Output<'a> {
+    fn of(members: &JsonMembers<'a>) -> Self {
+        let content = members.given("content");
+        let blocks: Vec<&RawValue> = content
+            .and_then(|content| serde_json::from_str(content).ok())
+            .unwrap_or_default();
+        let texts = blocks.iter().filter_map(|block| {
+            let block: Block = serde_json::from_str(block.get()).ok()?;
+            (block.r#type == "text").then_some(block.text)
+        });
+        let texts: Vec<String> = texts.collect();
+        Self {
+            content: content.filter(|_| texts.len() < blocks.len()),
+            stdout: texts.join("\n"),
+            structured: members.given("structuredContent"),
+        }
+    }
+
+    /// The members beside `stdout`, as they were written.
+    fn members(&self) -> impl Iterator<Item = (&'static str, &'a str)> {
+        let content = self.content.map(|raw| ("content", raw));
+        let structured = self.structured.map(|raw| ("structuredContent", raw));
+        content.into_iter().chain(structured)
+    }
 }

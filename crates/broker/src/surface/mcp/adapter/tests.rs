@@ -17,6 +17,10 @@ fn command() -> ResultForm {
     ResultForm::Command(CommandCall::read(&params).expect("valid").0)
 }
 
+fn with_status() -> ResultForm {
+    ResultForm::WithStatus(CommandCall::of_path("/s/c"))
+}
+
 fn converted(form: &ResultForm, result: &str) -> Result<Value, Value> {
     let text = Text::from(result.as_bytes().to_vec());
     match form.converted(&text, Charge::default()) {
@@ -32,22 +36,49 @@ const TEXTS: &str = r#"{"content":[{"type":"text","text":"a\nb"},{"type":"image"
 
 #[test]
 fn result_of_the_specification_gets_the_members_of_a_command() {
-    let got = converted(&ResultForm::WithStatus, TEXTS).expect("a result");
+    let got = converted(&with_status(), TEXTS).expect("a result");
     let mut expected: Value = serde_json::from_str(TEXTS).expect("JSON");
     expected["status"] = json!("ok");
     expected["stdout"] = json!("a\nb\nc");
     expected["exit_code"] = json!(0);
     assert_eq!(got, expected);
-    let failed = converted(&ResultForm::WithStatus, r#"{"content":[],"isError":true}"#);
-    let expected =
-        json!({"content": [], "isError": true, "status": "error", "stdout": "", "exit_code": 1});
-    assert_eq!(failed, Ok(expected));
+    let failed = r#"{"content":[{"type":"text","text":"no"}],"isError":true}"#;
+    assert_eq!(
+        converted(&with_status(), failed),
+        converted(&command(), failed)
+    );
+    assert_eq!(
+        CommandCall::of_path("/a/b/c"),
+        CommandCall {
+            stage: "a/b".to_owned(),
+            command: "c".to_owned()
+        }
+    );
+}
+
+#[test]
+fn images_and_links_of_a_command_are_kept_with_its_content() {
+    const CONTENT: &str = r#"[{"type":"image","data":"AAAA","mimeType":"image/png"},{"type":"text","text":"a"},{"type":"resource_link","uri":"x://1","name":"one"}]"#;
+    let content: Value = serde_json::from_str(CONTENT).expect("JSON");
+    let result = format!(r#"{{"content":{CONTENT}}}"#);
+    let got = converted(&command(), &result).expect("a result");
+    let expected = json!({"content": content, "status": "ok", "stdout": "a", "exit_code": 0});
+    assert_eq!(got, expected);
+    assert_eq!(
+        converted(&with_status(), &result).expect("a result"),
+        expected
+    );
+    let failed = format!(r#"{{"content":{CONTENT},"isError":true}}"#);
+    let data = converted(&command(), &failed).expect_err("an error");
+    assert_eq!((&data["content"], &data["stdout"]), (&content, &json!("a")));
 }
 
 #[test]
 fn command_has_its_output_and_a_failed_one_is_an_error() {
     let got = converted(&command(), TEXTS);
-    let expected = json!({"status": "ok", "stdout": "a\nb\nc", "exit_code": 0, "structuredContent": {"n": 1.0}});
+    let mut expected = json!({"status": "ok", "stdout": "a\nb\nc", "exit_code": 0, "structuredContent": {"n": 1.0}});
+    let whole: Value = serde_json::from_str(TEXTS).expect("JSON");
+    expected["content"] = whole["content"].clone();
     assert_eq!(got, Ok(expected));
     let failed = converted(
         &command(),
@@ -62,7 +93,9 @@ fn command_has_its_output_and_a_failed_one_is_an_error() {
 fn refusal_of_arguments_is_invalid_params_and_another_one_a_failed_command() {
     let refusal = |code| {
         let error = CoreError::new(code, "m");
-        command().refusal(&error, "r").expect("an error")
+        let error_of = |form: ResultForm| form.refusal(&error, "r");
+        assert_eq!(error_of(command()).data, error_of(with_status()).data);
+        error_of(command())
     };
     assert_eq!(refusal(CallCode::ArgsInvalid).code, -32602);
     let other = refusal(CallCode::SourceUnavailable);
@@ -72,8 +105,6 @@ fn refusal_of_arguments_is_invalid_params_and_another_one_a_failed_command() {
         (-32000, &json!(1), &json!("m"))
     );
     assert_eq!(data["error"]["code"], "source_unavailable");
-    let error = CoreError::new(CallCode::ArgsInvalid, "m");
-    assert!(ResultForm::WithStatus.refusal(&error, "r").is_none());
 }
 
 #[test]
