@@ -233,6 +233,7 @@ impl ToTokens for Entry {
     fn to_tokens(&self, tokens: &mut TokenStream) {
         let Self {
             path,
+            words,
             kind,
             head,
             desc,
@@ -241,7 +242,7 @@ impl ToTokens for Entry {
         } = self;
         tokens.extend(quote! {
             Entry {
-                path: #path, kind: #kind, head: #head,
+                path: #path, words: #words, kind: #kind, head: #head,
                 desc: #desc, desc_head: #desc_head, desc_etag: #desc_etag,
             }
         });

@@ -8,15 +8,15 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use broker_model::NodePath;
 use broker_model::access::{DenyMask, Hint, Hints, NarrowMask};
-use broker_model::apps;
 use broker_model::config::{Config, DEFAULT_MAX_NAME};
 use broker_model::digest::Digest;
 use broker_model::flat_name::flat_name;
 use broker_model::item::ItemKind;
 use broker_model::lock::Lock;
+use broker_model::path_words::words_of_path;
 use broker_model::trust::WordList;
+use broker_model::{NodePath, apps, header_params};
 use broker_search::StaticTable;
 use serde_json::{Value, json};
 
@@ -29,14 +29,13 @@ mod tool_reply;
 use crate::plan::{self, Plan, ToolEntry};
 use crate::search_documents::search_documents;
 use crate::vectors_file::EmbedderTable;
-use broker_model::header_params::{self, HeaderParam};
 use listing::ListedFormsOfAll;
 pub use listing::ListedSchemas;
 use summary::{node_summary, tool_summary};
 use tool_reply::ToolReply;
 
 /// The version of the tables; a library with another version refuses them.
-pub const CATALOG_FORMAT: u32 = 7;
+pub const CATALOG_FORMAT: u32 = 8;
 
 /// The owned form of a catalog. Each type has the members of the type of this name in
 /// `mcp_broker::catalog`, where they are described.
@@ -127,6 +126,8 @@ pub struct Area {
 pub struct Entry {
     /// Its path.
     pub path: String,
+    /// The words of its path.
+    pub words: String,
     /// A node or a tool.
     pub kind: EntryKind,
     /// Its head, without the closing brace.
@@ -177,7 +178,7 @@ pub struct Tool {
     /// Its schemas in `tools/list`.
     pub listed: Option<ListedSchemas>,
     /// The arguments that a client repeats as headers.
-    pub header_params: Vec<HeaderParam>,
+    pub header_params: Vec<header_params::HeaderParam>,
     /// Whether a second call has no further effect.
     pub idempotent: bool,
     /// Whether it is for pages of its server only, so that it exists for no caller.
@@ -334,6 +335,7 @@ impl Writer<'_, '_> {
         let desc_span = self.push(desc);
         Entry {
             path: path.as_str().to_owned(),
+            words: words_of_path(path.as_str()),
             kind: EntryKind::Node {
                 children: children.iter().map(|child| self.entry_ids[child]).collect(),
                 tree,
@@ -358,6 +360,7 @@ impl Writer<'_, '_> {
         let desc_span = self.push(&desc.text);
         let entry = Entry {
             path: path.as_str().to_owned(),
+            words: words_of_path(path.as_str()),
             kind: EntryKind::Tool(id),
             head,
             desc: desc_span,

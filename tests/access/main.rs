@@ -11,5 +11,6 @@ mod refusals;
 mod returning_tools;
 mod rights;
 mod sessions;
+mod shares;
 mod stage;
 mod websocket;

@@ -52,12 +52,26 @@ impl Stage {
     }
 
     /// A broker with this config, whose keys are in a file, started in this way.
-    pub(crate) fn with(mut config: Value, keys: &[&Key], start: impl FnOnce(Run) -> Run) -> Self {
+    pub(crate) fn with(config: Value, keys: &[&Key], start: impl FnOnce(Run) -> Run) -> Self {
+        Self::with_script(config, None, keys, start)
+    }
+
+    /// The same; this is the script of the server `a` once it is locked.
+    pub(crate) fn with_script(
+        mut config: Value,
+        script: Option<&Value>,
+        keys: &[&Key],
+        start: impl FnOnce(Run) -> Run,
+    ) -> Self {
         config["identities"]["keys_file"] = json!(KEYS);
         let bench = locked(&config);
         let entries: Vec<_> = keys.iter().map(|key| key.entry.clone()).collect();
         bench.write(KEYS, &json!({"keys": entries}).to_string());
-        let broker = Broker::start_ready(start(serve(&bench)));
+        if let Some(script) = script {
+            bench.script("a", script);
+        }
+        let run = start(serve(&bench)).folder(&bench.path(""));
+        let broker = Broker::start_ready(run);
         Self { bench, broker }
     }
 

@@ -2,7 +2,7 @@
 //! path; `view` says which of them are served at a moment.
 
 /// The version of the tables that this library reads.
-pub const FORMAT: u32 = 7;
+pub const FORMAT: u32 = 8;
 
 /// A piece of [`Catalog::blob`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +57,7 @@ pub static NONE: Catalog = Catalog {
     blob: NONE_BLOB,
     entries: &[Entry {
         path: "/",
+        words: "\t",
         kind: EntryKind::Node {
             children: &[],
             tree: span_of_none(NONE_BLOB.len()),
@@ -172,6 +173,8 @@ pub struct Area {
 pub struct Entry {
     /// Its path.
     pub path: &'static str,
+    /// The words of its path ([`broker_model::path_words::words_of_path`]).
+    pub words: &'static str,
     /// A node or a tool.
     pub kind: EntryKind,
     /// `{"path":…,"type":…,"summary":…` without the closing brace.

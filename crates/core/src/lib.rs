@@ -40,7 +40,7 @@ pub use broker_mcp::{
     CallEvent, CallEvents, LogMessage, Progress, State as SourceState, WantedEvents,
 };
 pub use broker_memory::{
-    Account, Charge, ChargeError, MemoryBudget, SMALL_BYTES, Size, UNCHARGED_BYTES, reserve,
+    Account, Charge, ChargeError, MemoryBudget, Owner, SMALL_BYTES, Size, UNCHARGED_BYTES, reserve,
 };
 pub use broker_model::item::ItemKind;
 pub use broker_wire::LogLevel;
@@ -83,7 +83,7 @@ use generations::Generations;
 pub use generations::{ReplaceError, Replacement};
 
 use admission::{Caller, Filters, Policy};
-use broker_memory::Owner;
+
 use call::arguments;
 use call::validator::LazyValidator;
 use call::waiting::WaitingCalls;
@@ -303,39 +303,6 @@ impl Core {
         body: &[u8],
     ) -> Result<ParsedCharge, Box<CoreError>> {
         arguments::charge_parsed(account, body.len(), estimate(body))
-    }
-
-    /// Runs a long job of a request whose tool is not known yet, off the runtime's own threads. Callers take turns, by
-    /// account.
-    pub async fn read_long<T: Send + 'static>(
-        &self,
-        account: &Account,
-        read: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Box<CoreError>> {
-        let inner = self.inner();
-        inner.read_long(account, read).await
-    }
-
-    /// Verifies a signature on threads that do nothing else, so that it never waits for arguments of other callers.
-    pub async fn verify_long<T: Send + 'static>(
-        &self,
-        verify: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Box<CoreError>> {
-        let inner = self.inner();
-        let verified = inner.verifying.run(Owner::BROKER, |_| verify());
-        verified
-            .await
-            .map_err(|busy| Box::new(call::arguments::overloaded(busy)))
-    }
-
-    /// Runs a long job on a result, off the runtime's own threads; waits for a thread without a limit.
-    pub async fn shape_long<T: Send + 'static>(
-        &self,
-        account: &Account,
-        shape: impl FnOnce() -> T + Send + 'static,
-    ) -> T {
-        let inner = self.inner();
-        inner.shaping.run_bounded(account.owner(), shape).await
     }
 
     /// The budget to which callers' requests and results are charged.

@@ -206,7 +206,7 @@ impl Authenticator {
         let checked = check(&parts.header, &parts.claims, &accepted.issuers, now);
         let checked = checked.map_err(AuthError::TokenInvalid)?;
         let (kid, issuer) = (parts.header.kid.as_deref(), checked.issuer.clone());
-        let key = issuer.keys.key(kid, checked.algorithm).await?;
+        let key = issuer.keys.key(kid, checked.algorithm, peer).await?;
         let id = key.id;
         let permit = shared.peers.admit(peer).await?;
         // Another request may have verified the same token while this one waited.

@@ -30,6 +30,7 @@ pub mod model_vendor;
 pub mod name_safety;
 pub mod null_members;
 pub mod path;
+pub mod path_words;
 pub mod redact;
 pub mod secret_text;
 pub mod sensitive_words;

@@ -12,6 +12,7 @@ mod children;
 mod descendants;
 mod error;
 mod executable;
+mod file_limit;
 pub mod guard;
 mod lookup;
 mod orphans;
@@ -27,6 +28,7 @@ mod unix;
 
 pub use child::{Process, ProcessHandle};
 pub use error::{ExitReport, SpawnError};
+pub use file_limit::raise_file_limit;
 pub use lookup::search_folders;
 pub use random::random_u64;
 pub use reaper::all_ended;

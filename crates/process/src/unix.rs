@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 #[cfg(target_os = "linux")]
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal};
+use rustix::process::{Pid, Resource, Rlimit, Signal, setrlimit};
 use tokio::process::Command;
 
 /// Puts the child into a separate process group and, on Linux, has the kernel kill it with the thread
@@ -14,6 +14,9 @@ use tokio::process::Command;
 pub(super) fn isolate(command: &mut Command) {
     command.process_group(0);
     release_signals(command.as_std_mut());
+    if let Some(limit) = super::file_limit::of_children() {
+        limit_files(command.as_std_mut(), limit);
+    }
     #[cfg(target_os = "linux")]
     die_with_parent(command.as_std_mut());
 }
@@ -30,6 +33,21 @@ fn release_signals(command: &mut std::process::Command) {
     // own.
     unsafe {
         command.pre_exec(move || mask(libc::SIG_SETMASK, &none));
+    }
+}
+
+/// Gives the child this limit of open files.
+#[expect(
+    unsafe_code,
+    reason = "a hook between fork and exec is unsafe to register"
+)]
+fn limit_files(command: &mut std::process::Command, limit: Rlimit) {
+    use std::os::unix::process::CommandExt as _;
+    let hook = move || Ok(setrlimit(Resource::Nofile, limit.clone())?);
+    // SAFETY: between fork and exec the hook makes one system call and nothing else; a clone of the limit, two numbers,
+    // allocates no memory.
+    unsafe {
+        command.pre_exec(hook);
     }
 }
 

@@ -107,6 +107,7 @@ fn embedder(table: &'static vectors_file::EmbedderTable) -> EmbedderTable {
 fn entry(entry: &'static tables::Entry) -> Entry {
     Entry {
         path: &entry.path,
+        words: &entry.words,
         kind: match &entry.kind {
             tables::EntryKind::Node {
                 children,

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use broker_model::exit::Exit;
 use broker_model::redact::{Redactor, Secret};
+use broker_process::raise_file_limit;
 
 use super::failure::Failure;
 use super::startup::{CatalogOrigin, SignalReceivers, Startup};
 use super::{listen, warn};
 use crate::cli::{SERVE_WORDS, WORDS};
 use crate::secret::{self, SecretSources};
-use crate::surface::http::{HttpAccess, HttpSurface};
+use crate::surface::http::{HttpAccess, HttpSurface, WANTED_FILES};
 
 /// Maximum time of calls in flight after a stop signal.
 pub(super) const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
@@ -58,6 +59,7 @@ pub(super) async fn start(
     startup.output.mask(&Redactor::new(secret.clone()));
     let core = startup.core(&settings, problems)?;
 
+    raise_file_limit(WANTED_FILES as u64);
     // The listener is opened before the first source is started, so that a used port does not cost a
     // start of every source.
     let listener = listen::bind(address, &addresses).await?;

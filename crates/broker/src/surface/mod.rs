@@ -17,6 +17,7 @@ pub(crate) mod http;
 pub(crate) mod mcp;
 mod meta;
 mod request_id;
+mod stream_state;
 
 /// The part of a config for surfaces; a reload may replace it.
 #[derive(Debug)]

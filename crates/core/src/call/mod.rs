@@ -12,6 +12,7 @@ mod drain;
 mod gate;
 mod hidden_chars;
 mod limit;
+mod long_work;
 mod record;
 mod render_mode;
 mod resolve;

@@ -132,7 +132,9 @@ impl Inner {
             return shape(account);
         }
         let (owner, account) = (account.owner(), account.clone());
-        self.shaping.run_bounded(owner, move || shape(&account)).await
+        self.shaping
+            .run_bounded(owner, move || shape(&account))
+            .await
     }
 }
 

@@ -6,9 +6,12 @@ use crate::catalog::EntryKind;
 use crate::errors::error::CoreError;
 use crate::identity::Identity;
 use crate::listing::lookup;
-use crate::listing::nearest::Budget;
+use crate::listing::nearest::{Budget, MAX_UNKNOWN};
 use crate::types::{Describe, Reply};
 use crate::{Core, MAX_DEPTH, MAX_DESCRIBED};
+
+/// Entries that are compared with unknown paths on a thread of the runtime.
+const MAX_INLINE_LOOKUPS: usize = 5_000;
 
 impl Core {
     /// The tree below `path`, `depth` levels deep (1 to 16).
@@ -31,6 +34,20 @@ impl Core {
             EntryKind::Tool(_) => Err(lookup::is_tool(entry.path)),
             EntryKind::Node { .. } => Ok(scope.tree(at, depth)),
         }
+    }
+
+    /// Whether the catalog is so large that a lookup may take long.
+    pub fn has_long_lookups(&self) -> bool {
+        MAX_UNKNOWN * self.inner().catalog.entries.len() > MAX_INLINE_LOOKUPS
+    }
+
+    /// Whether suggestions for the unknown ones of these paths take long, so that they are searched off the runtime's
+    /// threads.
+    pub fn is_long_lookup<'p>(&self, paths: impl IntoIterator<Item = &'p str>) -> bool {
+        let catalog = self.inner().catalog;
+        let is_unknown = |path: &&str| catalog.find(path).is_none();
+        let unknown = paths.into_iter().filter(is_unknown).take(MAX_UNKNOWN);
+        unknown.count() * catalog.entries.len() > MAX_INLINE_LOOKUPS
     }
 
     /// Describes one entry or several. In a list, an entry that cannot be described is replaced by its

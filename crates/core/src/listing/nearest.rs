@@ -1,9 +1,13 @@
 //! Similar paths for a path that does not exist: names with the same beginning, with the same words, or
 //! with a typing error.
 
+use broker_model::path_words::{has_words, words};
+
 use crate::catalog::EntryKind;
 use crate::listing::scope::Scope;
 
+/// The maximum number of unknown paths of one request that get suggestions.
+pub(crate) const MAX_UNKNOWN: usize = 5;
 /// The maximum number of suggestions in one error.
 const MAX_SUGGESTIONS: usize = 3;
 /// The maximum number of names that one request compares, over all its paths: unknown paths must stay
@@ -29,6 +33,8 @@ const WORDS_LIKENESS: f64 = 0.85;
 /// The work that one request may still cause by unknown paths, and the nodes that its errors have listed.
 #[derive(Debug)]
 pub(crate) struct Budget {
+    /// Unknown paths that may still get suggestions.
+    unknown: usize,
     /// Names that may still be compared.
     pub(crate) names: usize,
     /// Names that may still be searched for words.
@@ -42,6 +48,7 @@ pub(crate) struct Budget {
 impl Default for Budget {
     fn default() -> Self {
         Self {
+            unknown: MAX_UNKNOWN,
             names: MAX_COMPARED,
             searched: MAX_SEARCHED,
             ranked: MAX_RANKED,
@@ -53,12 +60,14 @@ impl Default for Budget {
 /// At most three paths that may have been meant: names beside it first, then the same or a similar
 /// name anywhere.
 pub(super) fn nearest(scope: Scope<'_>, text: &str, budget: &mut Budget) -> Vec<String> {
-    if budget.names == 0 {
+    if budget.names == 0 || budget.unknown == 0 {
         return Vec::new();
     }
+    budget.unknown -= 1;
     let (parent, wanted) = split(text);
     let wanted: String = wanted.chars().take(MAX_COMPARED_CHARS).collect();
-    let sought: Vec<&str> = words(text).take(MAX_WORDS).collect();
+    let sought = words(text).take(MAX_WORDS);
+    let sought: Vec<String> = sought.map(str::to_ascii_lowercase).collect();
     let mut found: Vec<(f64, &'static str)> = Vec::new();
     let catalog = scope.catalog;
     let mut offer = |at: u32, bonus: f64| {
@@ -76,7 +85,7 @@ pub(super) fn nearest(scope: Scope<'_>, text: &str, budget: &mut Budget) -> Vec<
             PREFIX_LIKENESS
         } else if budget.searched > 0 && {
             budget.searched -= 1;
-            has_words(entry.path, leaf, &sought)
+            has_words(entry.words, &sought)
         } {
             WORDS_LIKENESS
         } else if budget.names > 0 && may_be_like(&wanted, leaf) {
@@ -144,32 +153,6 @@ fn begins_with(leaf: &str, wanted: &str) -> bool {
             .is_some_and(|start| start.eq_ignore_ascii_case(wanted))
 }
 
-/// Whether all sought words are in the path, one of them at least in its leaf.
-fn has_words(path: &str, leaf: &str, sought: &[&str]) -> bool {
-    let has = |text: &str, word: &str| words(text).any(|one| one.eq_ignore_ascii_case(word));
-    sought.iter().any(|word| has(leaf, word)) && sought.iter().all(|word| has(path, word))
-}
-
-/// The words of a path: `/repo/getFile_now` has `repo`, `get`, `File` and `now`.
-fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| !c.is_alphanumeric())
-        .flat_map(humps)
-        .filter(|word| !word.is_empty())
-}
-
-/// The parts of a word in camel case.
-fn humps(word: &str) -> impl Iterator<Item = &str> {
-    let mut rest = word;
-    std::iter::from_fn(move || {
-        let bytes = rest.as_bytes();
-        let end = (1..bytes.len())
-            .find(|at| bytes[at - 1].is_ascii_lowercase() && bytes[*at].is_ascii_uppercase());
-        let (first, after) = rest.split_at(end.unwrap_or(rest.len()));
-        rest = after;
-        (!first.is_empty()).then_some(first)
-    })
-}
-
 /// Whether names can be similar enough at all: they differ in at least as many characters as in length.
 fn may_be_like(wanted: &str, name: &str) -> bool {
     let (short, long) = (wanted.len().min(name.len()), wanted.len().max(name.len()));
@@ -194,17 +177,6 @@ pub(super) fn split(path: &str) -> (&str, &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn path_is_split_into_words_at_separators_and_capitals() {
-        let found: Vec<_> = words("/repo-x/getFile_now.2/HTTPGet").collect();
-        assert_eq!(found, ["repo", "x", "get", "File", "now", "2", "HTTPGet"]);
-        assert_eq!(
-            words("/天气/查询_file").collect::<Vec<_>>(),
-            ["天气", "查询", "file"]
-        );
-        assert_eq!(words("/").count() + words("").count(), 0);
-    }
 
     #[test]
     fn separators_of_a_path_are_equal_to_each_other_alone() {
@@ -233,12 +205,5 @@ mod tests {
         let found = best(better, "/n0001/ge", &mut budget);
         // The suggestions themselves are still put in order.
         assert_eq!(found, ["/x/get", "/n0001/get", "/n0000/get"]);
-    }
-
-    #[test]
-    fn path_has_words_if_its_leaf_has_one_of_them() {
-        let has = |sought: &[&str]| has_words("/repo/read/get_file", "get_file", sought);
-        assert!(has(&["file"]) && has(&["FILE", "get", "repo"]));
-        assert!(!has(&["repo"]) && !has(&["fil"]) && !has(&["file", "all"]) && !has(&[]));
     }
 }

@@ -9,6 +9,7 @@ use broker_mcp::{DriftCheck as _, Environment, State};
 use broker_model::config::Config;
 use broker_model::digest::{Digest, etag};
 use broker_model::lock::LockedSource;
+use broker_model::path_words::words_of_path;
 use broker_model::{NodePath, Snapshot};
 use serde_json::{Value, json};
 
@@ -180,6 +181,7 @@ pub(super) fn catalog() -> &'static Catalog {
             };
         entries.push(Entry {
             path: text((*path).to_owned()),
+            words: text(words_of_path(path)),
             kind: entry_kind,
             head: head_span,
             desc: desc.0,

@@ -4,3 +4,4 @@ pub(crate) mod fetch;
 pub(crate) mod parse;
 pub(crate) mod set;
 pub(crate) mod source;
+mod waits;

@@ -1,6 +1,7 @@
 //! The keys of one issuer over time: one fetch at a time, not too often, and the last good set for a day.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use tokio_util::task::TaskTracker;
 
 use super::fetch::{FetchError, Fetched, fetch};
 use super::set::{KeyId, KeySet, NoKey, PublicKey};
+use super::waits::KeyWaits;
 use crate::clock::Clock;
 use crate::error::{AuthError, TokenFault};
 use crate::jwt::cache::TokenCache;
@@ -39,6 +41,8 @@ pub(crate) struct KeySource {
     tasks: TaskTracker,
     stop: CancellationToken,
     state: Mutex<SourceState>,
+    /// The requests that wait for a fetch.
+    waits: KeyWaits,
 }
 
 #[derive(Default)]
@@ -69,6 +73,7 @@ impl KeySource {
             tasks: tasks.clone(),
             stop,
             state: Mutex::default(),
+            waits: KeyWaits::default(),
         });
         tasks.spawn(source.clone().refresh_until_stopped());
         source
@@ -84,11 +89,12 @@ impl KeySource {
         self.stop.cancel();
     }
 
-    /// The key of a token. An unknown one is fetched, unless there was a fetch a short time ago.
+    /// The key of a token from this address. An unknown one is fetched, unless there was a fetch a short time ago.
     pub(crate) async fn key(
         self: &Arc<Self>,
         kid: Option<&str>,
         algorithm: SignatureAlgorithm,
+        peer: IpAddr,
     ) -> Result<Arc<PublicKey>, AuthError> {
         if let Some(found) = self.find(kid, algorithm) {
             match found {
@@ -97,7 +103,7 @@ impl KeySource {
                 Err(NoKey::Unknown) => {}
             }
         }
-        self.fetch_if_due().await;
+        self.fetch_if_due(peer).await?;
         match self.find(kid, algorithm) {
             Some(found) => found.map_err(|_| AuthError::TokenInvalid(TokenFault::Key)),
             None => Err(AuthError::Unavailable),
@@ -131,8 +137,9 @@ impl KeySource {
         state.set.as_ref().is_some_and(|(set, _)| set.has(id))
     }
 
-    /// Waits for the current fetch, or for one that begins now if the last one is long enough ago.
-    async fn fetch_if_due(self: &Arc<Self>) {
+    /// Waits for the current fetch, or for one that begins now if the last one is long enough ago. Fails at once if too
+    /// many requests wait.
+    async fn fetch_if_due(self: &Arc<Self>, peer: IpAddr) -> Result<(), AuthError> {
         let flight = {
             let mut state = self.state();
             let now = self.clock.elapsed();
@@ -145,7 +152,11 @@ impl KeySource {
                 None => None,
             }
         };
-        wait(flight).await;
+        if flight.is_some() {
+            let _wait = self.waits.enter(peer).ok_or(AuthError::Unavailable)?;
+            wait(flight).await;
+        }
+        Ok(())
     }
 
     async fn refresh_until_stopped(self: Arc<Self>) {

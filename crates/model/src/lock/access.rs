@@ -41,7 +41,7 @@ impl Lock {
     /// Gives a new lock its format version: the older one of a lock in `known` if both are the same in it, else that of
     /// a new lock.
     ///
-    /// A source that is the same but for a newer list of sensitive words keeps the version of the older list.
+    /// A source that is the same apart from a newer list of sensitive words keeps the version of the older list.
     pub fn settle_version<'a, I>(&mut self, known: I)
     where
         I: IntoIterator<Item = &'a Self>,

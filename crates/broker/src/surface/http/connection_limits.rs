@@ -1,7 +1,7 @@
 //! The limits on connections: their number, and which connection that waits for a request head is
 //! closed when a new one needs its slot.
 
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -9,10 +9,19 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
+use super::connection_shares::ConnectionShares;
 use super::peers::HalfOpen;
+use crate::core::Owner;
+use crate::surface::stream_state::StreamState;
 
-/// The maximum number of connections that are served, if the process may open enough files.
-const MAX_CONNECTIONS: usize = 1024;
+/// The maximum number of connections that are served, if the process may open enough files and the budget of memory is
+/// large enough.
+pub(super) const MAX_CONNECTIONS: usize = 16_384;
+/// The memory that one connection may need.
+const CONNECTION_BYTES: usize = 64 << 10;
+/// The limit of open files with which there are this many connections.
+pub(crate) const WANTED_FILES: usize =
+    (MAX_CONNECTIONS + MAX_CONNECTIONS / REJECT_SLOT_RATIO) * 4 / 3 + 1;
 /// Files that are reserved for sources and the log: at least this many, and this part of the limit.
 const MIN_OTHER_FILES: usize = 36;
 const OTHER_FILES: usize = 4;
@@ -33,14 +42,18 @@ const REPLYING: u8 = 2;
 const IDLE: u8 = 3;
 /// The connection is being closed for another one.
 const EVICTED: u8 = 4;
+/// The connection is a stream that needs no request to stay open.
+const STREAM: u8 = 5;
 
 /// The slots for connections. Its owner accepts the connections.
 #[derive(Debug)]
 pub(super) struct ConnectionLimits {
     served: Arc<Semaphore>,
     refused: Arc<Semaphore>,
+    shares: Arc<ConnectionShares>,
     taken: Vec<Weak<Phase>>,
     sweep_at: usize,
+    next: u64,
     begun: Instant,
     warned: Option<Instant>,
 }
@@ -48,7 +61,6 @@ pub(super) struct ConnectionLimits {
 /// The slot of a connection. A connection over the limit is refused everything except health.
 #[derive(Debug)]
 pub(super) struct ConnectionSlot {
-    pub(super) over_limit: bool,
     pub(super) phase: Arc<Phase>,
     _permit: OwnedSemaphorePermit,
 }
@@ -64,22 +76,32 @@ pub(super) struct Phase {
     over_limit: bool,
     /// Until the first head has arrived.
     half_open: Mutex<Option<HalfOpen>>,
-    /// Cancelled when the connection must end, alone or with all others.
-    end: CancellationToken,
+    /// Its number, and the caller of its latest request.
+    number: u64,
+    owner: Mutex<Option<Owner>>,
+    shares: Arc<ConnectionShares>,
+    /// Whether its caller has too many connections.
+    is_refused: AtomicBool,
+    /// Its end is cancelled when the connection must end, alone or with all others.
+    stream: Arc<StreamState>,
 }
 
 impl ConnectionLimits {
-    /// The number of slots that a process with this many files may have.
-    pub(super) fn new(files: usize) -> Self {
+    /// The slots that a process with this many files and this many bytes of memory for requests may have.
+    pub(super) fn new(files: usize, memory: usize) -> Self {
         let others = MIN_OTHER_FILES.max(files / OTHER_FILES);
         let all = files.saturating_sub(others);
-        let refused = MAX_CONNECTIONS.min(all) / REJECT_SLOT_RATIO;
-        let served = MAX_CONNECTIONS.min(all - refused.min(all));
+        let most = MAX_CONNECTIONS.min(memory / CONNECTION_BYTES);
+        let refused = most.min(all) / REJECT_SLOT_RATIO;
+        let served = most.min(all - refused.min(all)).max(1);
+        let free = Arc::new(Semaphore::new(served));
         Self {
-            served: Arc::new(Semaphore::new(served.max(1))),
+            shares: ConnectionShares::new(Arc::clone(&free)),
+            served: free,
             refused: Arc::new(Semaphore::new(refused.max(1))),
             taken: Vec::new(),
-            sweep_at: 2 * MAX_CONNECTIONS,
+            sweep_at: 2 * served,
+            next: 0,
             begun: Instant::now(),
             warned: None,
         }
@@ -106,14 +128,18 @@ impl ConnectionLimits {
             begun: self.begun,
             over_limit,
             half_open: Mutex::new(Some(half_open)),
-            end,
+            number: self.next,
+            owner: Mutex::new(None),
+            shares: Arc::clone(&self.shares),
+            is_refused: AtomicBool::new(over_limit),
+            stream: Arc::new(StreamState::new(self.begun, end)),
         });
+        self.next += 1;
         if self.taken.len() >= self.sweep_at {
             self.taken.retain(|phase| phase.strong_count() > 0);
         }
         self.taken.push(Arc::downgrade(&phase));
         Some(ConnectionSlot {
-            over_limit,
             phase,
             _permit: permit,
         })
@@ -129,7 +155,7 @@ impl ConnectionLimits {
             return Some(permit);
         }
         let free = timeout(HANDOVER_TIMEOUT, slots.clone().acquire_owned());
-        if !self.evict(over_limit) {
+        if !self.evict(over_limit) && (over_limit || !self.shares.close_idle_streams()) {
             return None;
         }
         self.warn(
@@ -185,6 +211,17 @@ impl Phase {
         self.change(BUSY, REPLYING);
     }
 
+    /// Records that the reply is a stream that stays open without a request.
+    pub(super) fn begin_stream(&self) {
+        self.change(BUSY, STREAM);
+    }
+
+    /// Records that the stream has ended.
+    pub(super) fn end_stream(&self) {
+        self.change(STREAM, REPLYING);
+        self.end_request();
+    }
+
     /// Records that all of the reply was written.
     pub(super) fn written(&self) {
         if self.now.load(Ordering::Relaxed) == REPLYING {
@@ -196,7 +233,48 @@ impl Phase {
 
     /// Cancelled when the connection must end.
     pub(super) fn end(&self) -> &CancellationToken {
-        &self.end
+        self.stream.ended()
+    }
+
+    /// The state of the stream that the connection may become.
+    pub(super) const fn stream(&self) -> &Arc<StreamState> {
+        &self.stream
+    }
+
+    /// Counts the connection for the caller of its latest request. Returns whether the request may be served.
+    pub(super) fn claim(self: &Arc<Self>, owner: Owner) -> bool {
+        let may_have = !self.over_limit && self.shares.claim(self, owner);
+        self.is_refused.store(!may_have, Ordering::Relaxed);
+        may_have
+    }
+
+    /// Whether requests are refused and the connection is closed behind the reply.
+    pub(super) fn is_refused(&self) -> bool {
+        self.is_refused.load(Ordering::Relaxed)
+    }
+
+    pub(super) const fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub(super) fn owner(&self) -> Option<Owner> {
+        *self.owner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn set_owner(&self, owner: Owner) {
+        let mut known = self.owner.lock().unwrap_or_else(PoisonError::into_inner);
+        *known = Some(owner);
+    }
+
+    /// The time since which the connection is a stream without a request, if it is one.
+    pub(super) fn idle_stream_since(&self) -> Option<u64> {
+        let is_stream = self.now.load(Ordering::Acquire) == STREAM;
+        is_stream.then(|| self.stream.idle_since()).flatten()
+    }
+
+    /// Closes the connection if it is a stream.
+    pub(super) fn close_stream(&self) -> bool {
+        self.evict(STREAM)
     }
 
     /// Whether the connection is closed to make room for another.
@@ -207,7 +285,7 @@ impl Phase {
     fn evict(&self, before: u8) -> bool {
         let evicted = self.change(before, EVICTED);
         if evicted {
-            self.end.cancel();
+            self.stream.ended().cancel();
         }
         evicted
     }
@@ -215,6 +293,14 @@ impl Phase {
     fn change(&self, from: u8, to: u8) -> bool {
         let (done, failed) = (Ordering::AcqRel, Ordering::Relaxed);
         self.now.compare_exchange(from, to, done, failed).is_ok()
+    }
+}
+
+impl Drop for ConnectionSlot {
+    fn drop(&mut self) {
+        if let Some(owner) = self.phase.owner() {
+            self.phase.shares.forget(owner, self.phase.number);
+        }
     }
 }
 
@@ -233,7 +319,7 @@ mod tests {
     #[test]
     fn connection_limit_leaves_files_for_other_uses() {
         for files in [0, 40, 64, 256, 1024, 4096, usize::MAX] {
-            let limits = ConnectionLimits::new(files);
+            let limits = ConnectionLimits::new(files, usize::MAX);
             let (served, refused) = (
                 limits.served.available_permits(),
                 limits.refused.available_permits(),
@@ -244,22 +330,26 @@ mod tests {
                 assert!(served + refused + MIN_OTHER_FILES <= files, "{files}");
             }
         }
-        let plenty = ConnectionLimits::new(usize::MAX);
+        let plenty = ConnectionLimits::new(usize::MAX, usize::MAX);
         assert_eq!(plenty.served.available_permits(), MAX_CONNECTIONS);
     }
 
     #[tokio::test]
     async fn connection_over_the_limit_is_refused_and_then_closed() {
-        let mut limits = ConnectionLimits::new(64);
+        let mut limits = ConnectionLimits::new(64, usize::MAX);
         let mut taken = Vec::new();
         while let Some(slot) = take(&mut limits).await {
             assert!(slot.phase.begin_request());
             taken.push(slot);
         }
-        let over_limit = taken.iter().filter(|slot| slot.over_limit).count();
+        let over_limit = taken.iter().filter(|slot| slot.phase.over_limit).count();
         assert_eq!((over_limit, taken.len() - over_limit), (1, 27));
         taken.remove(0);
-        assert!(take(&mut limits).await.is_some_and(|slot| !slot.over_limit));
+        assert!(
+            take(&mut limits)
+                .await
+                .is_some_and(|slot| !slot.phase.over_limit)
+        );
     }
 
     /// Holds a slot like a connection task, until it must end.
@@ -276,7 +366,7 @@ mod tests {
 
     #[tokio::test]
     async fn connection_waiting_longest_for_a_head_is_closed_at_the_limit() {
-        let mut limits = ConnectionLimits::new(64);
+        let mut limits = ConnectionLimits::new(64, usize::MAX);
         let mut open = Vec::new();
         for n in 0..27 {
             open.push(hold(&mut limits).await);
@@ -302,7 +392,11 @@ mod tests {
         for phase in &newest {
             phase.begin_request();
         }
-        assert!(take(&mut limits).await.is_some_and(|slot| slot.over_limit));
+        assert!(
+            take(&mut limits)
+                .await
+                .is_some_and(|slot| slot.phase.over_limit)
+        );
         assert!(!open[25].is_evicted() && !open[24].is_evicted());
     }
 }

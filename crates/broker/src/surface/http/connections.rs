@@ -47,7 +47,8 @@ const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
 /// Serves until the drain is finished, then until every pending reply is sent.
 pub(super) async fn serve(surface: Arc<HttpSurface>, listener: TcpListener) {
     let finished = surface.drain.finished();
-    let (mut limits, mut peers) = (ConnectionLimits::new(max_open_files()), surface.peers());
+    let mut limits = ConnectionLimits::new(max_open_files(), surface.core.memory().limit());
+    let mut peers = surface.peers();
     let connections = TaskTracker::new();
     while let Some(accepted) = finished.run_until_cancelled(listener.accept()).await {
         match accepted {
@@ -86,7 +87,7 @@ pub(super) async fn serve_stream(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
 ) {
     let end = surface.drain.finished().child_token();
-    let mut limits = ConnectionLimits::new(max_open_files());
+    let mut limits = ConnectionLimits::new(max_open_files(), surface.core.memory().limit());
     let mut peers = surface.peers();
     let address = std::net::Ipv4Addr::LOCALHOST.into();
     if let Some((peer, half_open)) = peers.connect(address)
@@ -104,7 +105,7 @@ async fn connection(
     address: IpAddr,
 ) {
     let caller = Caller {
-        over_limit: slot.over_limit,
+        phase: Some(Arc::clone(&slot.phase)),
         ..Caller::new(peer, address)
     };
     let service = service_fn(|request: hyper::Request<hyper::body::Incoming>| {
@@ -118,13 +119,21 @@ async fn connection(
             }
             let answer = answer.await;
             // The phase ends with the body of a stream, which may be silent for long, and with an upgraded connection.
-            Ok::<_, Infallible>(if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
-                answer
-            } else if answer.extensions().get::<StreamReply>().is_some() {
-                answer.map(|body| Body::new(StreamBody { body, phase }))
-            } else {
-                phase.end_request();
-                answer
+            if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
+                phase.begin_stream();
+                return Ok::<_, Infallible>(answer);
+            }
+            Ok(match answer.extensions().get::<StreamReply>() {
+                Some(reply) => {
+                    if *reply == StreamReply::Open {
+                        phase.begin_stream();
+                    }
+                    answer.map(|body| Body::new(StreamBody { body, phase }))
+                }
+                None => {
+                    phase.end_request();
+                    answer
+                }
             })
         }
     });
@@ -181,7 +190,7 @@ impl HttpBody for StreamBody {
 
 impl Drop for StreamBody {
     fn drop(&mut self) {
-        self.phase.end_request();
+        self.phase.end_stream();
     }
 }
 

@@ -62,7 +62,7 @@ pub(super) async fn handle(
         Err(refusal) => Err(refusal),
     };
     let unread = body.filter(|body| !body.is_end_stream());
-    let must_close = unread.is_some() || caller.over_limit || surface.drain.is_draining();
+    let must_close = unread.is_some() || caller.is_refused() || surface.drain.is_draining();
     if let Some(unread) = unread {
         body::linger(unread);
     }
@@ -129,6 +129,7 @@ async fn answer(
         account: &account,
         address,
         request_id,
+        stream: caller.stream(),
     };
     let Some(endpoint) = surface.mcp.as_ref() else {
         return Err(Refusal::new(CallCode::RouteNotFound, "MCP is turned off"));
@@ -176,6 +177,7 @@ async fn sse(
         account: &account,
         address,
         request_id,
+        stream: caller.stream(),
     };
     match route {
         SseRoute::Stream => Ok(endpoint.open_sse(&request)),

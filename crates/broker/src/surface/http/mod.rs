@@ -22,6 +22,7 @@ mod body;
 mod caller_accounts;
 mod client_address;
 mod connection_limits;
+mod connection_shares;
 mod connections;
 mod digest_header;
 #[cfg(test)]
@@ -36,18 +37,21 @@ mod routes;
 mod websocket;
 mod write_timeout;
 
+pub(crate) use connection_limits::WANTED_FILES;
 pub(crate) use host_policy::{BadEntry, HostPolicy};
 pub(crate) use resource_metadata::ProtectedResource;
 
 use super::mcp::http::McpEndpoint;
 use super::meta::{self, BodyForm, MetaCaller, ReplyRoom, similar_names};
 use super::request_id::RequestIds;
+use super::stream_state::StreamState;
 use super::{CallerSettings, Surface, SurfaceSettings};
 use crate::contain::{CaughtPanic, contain};
 use crate::core::{Account, Core, Drain, Identity};
 use auth::Auth;
 use caller_accounts::CallerAccounts;
 use client_address::client_address;
+use connection_limits::Phase;
 use digest_header::DigestHeader;
 use health::{DetailLevel, HealthRoute};
 use peers::{Peer, Peers};
@@ -212,7 +216,7 @@ impl HttpSurface {
         callers: &CallerSettings,
     ) -> Result<Admitted, Refusal> {
         auth::check_query(parts.uri.query())?;
-        if caller.over_limit {
+        if caller.is_refused() {
             let refusal = Refusal::new(CallCode::Overloaded, "the broker has too many connections");
             return Err(refusal.retryable());
         }
@@ -225,6 +229,13 @@ impl HttpSurface {
             return Err(refusal.retryable());
         }
         let account = self.accounts.of(&identity, caller, address);
+        if let Some(phase) = &caller.phase
+            && !phase.claim(account.owner())
+        {
+            let message =
+                "this caller has too many connections, and few places are left for others";
+            return Err(Refusal::new(CallCode::Overloaded, message).retryable());
+        }
         Ok(Admitted {
             identity,
             account,
@@ -331,8 +342,8 @@ impl Surface for HttpSurface {
 struct Caller {
     /// The connection on loopback, otherwise the peer's address.
     peer: Arc<Peer>,
-    /// Whether the connection exceeds the limit on connections.
-    over_limit: bool,
+    /// The phase of the connection.
+    phase: Option<Arc<Phase>>,
     /// The address of the peer.
     address: IpAddr,
     /// The task that serves the connection once it is upgraded to another protocol.
@@ -344,10 +355,20 @@ impl Caller {
     fn new(peer: Arc<Peer>, address: IpAddr) -> Self {
         Self {
             peer,
-            over_limit: false,
+            phase: None,
             address,
             upgrades: TaskTracker::new(),
         }
+    }
+
+    /// Whether the connection is over a limit, so that it is closed behind the reply.
+    fn is_refused(&self) -> bool {
+        self.phase.as_ref().is_some_and(|phase| phase.is_refused())
+    }
+
+    /// The state of the stream that the connection may become.
+    fn stream(&self) -> Option<Arc<StreamState>> {
+        Some(Arc::clone(self.phase.as_ref()?.stream()))
     }
 }
 
@@ -384,7 +405,7 @@ async fn handle(surface: Arc<HttpSurface>, request: Request, caller: Caller) -> 
     }
     // The unread rest of a body would be read as the next request, so the connection is closed.
     let unread = body.filter(|body| !body.is_end_stream());
-    let close = unread.is_some() || caller.over_limit || surface.drain.is_draining();
+    let close = unread.is_some() || caller.is_refused() || surface.drain.is_draining();
     if let Some(unread) = unread {
         body::linger(unread);
     }

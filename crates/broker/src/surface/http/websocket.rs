@@ -116,6 +116,7 @@ pub(super) async fn answer(
         account: &account,
         address,
         request_id,
+        stream: caller.stream(),
     };
     let client = match endpoint.websocket(&request, names.is_empty()) {
         Ok(client) => client,

@@ -218,7 +218,9 @@ impl MetaCaller<'_> {
     ) -> Result<Listed, Box<CoreError>> {
         let form = self.form;
         let vector = self.query_vector(what, &body).await;
-        let is_long = body.len() > SMALL_BYTES || self.core.is_long_search(&vector);
+        let is_long = body.len() > SMALL_BYTES
+            || self.core.is_long_search(&vector)
+            || (what == Listing::Desc && is_long_lookup(self.core, form, &body));
         let mut listed = if is_long {
             // A body longer than fifty paths is nearly always refused.
             let (core, account) = (self.core.clone(), self.account.clone());
@@ -258,6 +260,19 @@ impl MetaCaller<'_> {
             _ => QueryVector::default(),
         }
     }
+}
+
+/// Whether a list of paths to describe has so many unknown ones that their suggestions take long.
+fn is_long_lookup(core: &Core, form: BodyForm, body: &[u8]) -> bool {
+    // Nearly every catalog is so small that no body needs to be read for this.
+    if !core.has_long_lookups() {
+        return false;
+    }
+    let request = utf8(body).and_then(|text| DescRequest::parse(text, form));
+    request.is_ok_and(|request| match &request.what {
+        DescBody::One(path) => core.is_long_lookup([path.as_str()]),
+        DescBody::Many(paths) => core.is_long_lookup(paths.iter().map(String::as_str)),
+    })
 }
 
 /// Answers a body that was not read yet, or only for its query.

@@ -6,8 +6,8 @@ use broker_wire::protocol::INVALID_PARAMS;
 use broker_wire::write::{ObjectWriter, Text};
 use broker_wire::{JsonMembers, RpcError};
 use serde::Deserialize;
-use serde_json::value::RawValue;
 use serde_json::json;
+use serde_json::value::RawValue;
 
 use super::{COMMAND_FAILED, CommandCall};
 use crate::core::{Account, Charge, Core, CoreError, memory_error_for_result};

@@ -283,7 +283,7 @@ pub(super) fn open_stream(
         drop(owned);
         None
     });
-    Ok(EventStream::new(Some(messages), ending).into_reply())
+    Ok(EventStream::new(Some(messages), ending).into_open_reply())
 }
 
 /// Handles a notification of a session.

@@ -38,6 +38,7 @@ use super::websocket::MAX_MESSAGE_BYTES;
 use super::{Client, adapter, result};
 use crate::core::{Account, Core, CoreError, Identity};
 use crate::surface::request_id::RequestIds;
+use crate::surface::stream_state::StreamState;
 use crate::surface::{ClientView, McpSettings};
 use reply::Refused;
 use session::SessionUse;
@@ -73,6 +74,8 @@ pub(in crate::surface) struct McpRequest<'a> {
     /// The address of the peer.
     pub(in crate::surface) address: IpAddr,
     pub(in crate::surface) request_id: &'a str,
+    /// The state of the stream that the connection may become.
+    pub(in crate::surface) stream: Option<Arc<StreamState>>,
 }
 
 impl McpEndpoint {
@@ -166,6 +169,7 @@ impl McpEndpoint {
             message_bytes: request.settings.body_bytes.min(MAX_MESSAGE_BYTES),
             is_greeted,
             owned: Box::new(owned),
+            state: request.stream.clone(),
         })
     }
 

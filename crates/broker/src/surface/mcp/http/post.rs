@@ -272,7 +272,7 @@ fn listen(
     });
     Ok(EventStream::new(Some(messages), ending)
         .starting_with(acknowledgement)
-        .into_reply())
+        .into_open_reply())
 }
 
 /// A channel for the notifications of a call, if its caller wants them and reads streams.

@@ -25,9 +25,14 @@ const EVENT: &[u8] = b"event: message\ndata: ";
 const END: &[u8] = b"\n\n";
 const COMMENT: &[u8] = b": keep-alive\n\n";
 
-/// Marks a reply that is a stream: its connection is busy until the stream ends.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::surface) struct StreamReply;
+/// Marks a reply that is a stream: its connection waits for no request until the stream ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::surface) enum StreamReply {
+    /// The messages and the answer of one request.
+    Answer,
+    /// A stream that stays open without a request.
+    Open,
+}
 
 /// The end of a stream: the answer of its request, or `None` if the stream ends without one.
 pub(super) type StreamEnd = Pin<Box<dyn Future<Output = Option<Outgoing>> + Send>>;
@@ -66,10 +71,19 @@ impl EventStream {
         self
     }
 
-    /// The reply with this body.
+    /// The reply with this body, to a request that has an answer.
     pub(super) fn into_reply(self) -> Response<ReplyBody> {
+        self.into_marked(StreamReply::Answer)
+    }
+
+    /// The reply with this body, which stays open without a request.
+    pub(super) fn into_open_reply(self) -> Response<ReplyBody> {
+        self.into_marked(StreamReply::Open)
+    }
+
+    fn into_marked(self, mark: StreamReply) -> Response<ReplyBody> {
         let mut response = Response::new(ReplyBody::Stream(Box::new(self)));
-        response.extensions_mut().insert(StreamReply);
+        response.extensions_mut().insert(mark);
         let headers = response.headers_mut();
         let event_stream = HeaderValue::from_static(reply::EVENT_STREAM);
         headers.insert(header::CONTENT_TYPE, event_stream);

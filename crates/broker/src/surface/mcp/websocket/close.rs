@@ -20,6 +20,10 @@ pub(super) enum Close {
     NotUtf8,
     /// A frame breaks the rules of WebSocket.
     Protocol,
+    /// Its place is given to another caller.
+    CrowdedOut,
+    /// The client has answered no ping.
+    Silent,
     /// More pings than a connection may send.
     TooManyPings,
     /// A frame or message is longer than this many bytes.
@@ -46,6 +50,11 @@ impl Close {
             ),
             Self::NotUtf8 => (CloseCode::Invalid, "a text frame is not UTF-8".to_owned()),
             Self::Protocol => (CloseCode::Protocol, "a frame is not valid".to_owned()),
+            Self::CrowdedOut => (
+                CloseCode::Again,
+                "another caller needs the connection: connect again when it is needed".to_owned(),
+            ),
+            Self::Silent => (CloseCode::Away, "pings were not answered".to_owned()),
             Self::TooManyPings => (CloseCode::Protocol, "too many pings".to_owned()),
             Self::TooLarge(limit) => (
                 CloseCode::Size,

@@ -21,6 +21,7 @@ mod output;
 use super::Client;
 use super::connection::Connection;
 use crate::core::Account;
+use crate::surface::stream_state::StreamState;
 use charged_read::{ChargedRead, ReadCharge};
 use close::Close;
 use control_frames::ControlFrames;
@@ -34,6 +35,8 @@ const MAX_IN_FLIGHT: usize = 32;
 const READ_BYTES: usize = 16 << 10;
 /// A connection without messages gets a ping this often, so that proxies keep it open.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(30);
+/// The number of pings without an answer, or any other frame, after which the connection is closed at the next one.
+const MAX_UNANSWERED_PINGS: usize = 2;
 /// Maximum time until a client has read the reason of a close, and to read the rest of what it sends.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The same for connections that are open when the broker ends.
@@ -52,6 +55,8 @@ pub(in crate::surface) struct WebSocketClient {
     pub(super) is_greeted: bool,
     /// Counts the connection for its owner until it is dropped.
     pub(super) owned: Box<dyn Debug + Send + Sync>,
+    /// The state of the connection in the table of connections.
+    pub(super) state: Option<Arc<StreamState>>,
 }
 
 impl WebSocketClient {
@@ -121,12 +126,21 @@ impl WebSocketClient {
         let mut keep_alive = interval(KEEP_ALIVE_INTERVAL);
         keep_alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
         keep_alive.reset();
+        let crowded_out = async {
+            match &self.state {
+                Some(state) => state.ended().cancelled().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::pin!(crowded_out);
+        let mut unanswered = 0;
         let mut is_draining = false;
         loop {
             let ready: Vec<Outgoing> = tokio::select! {
                 biased;
                 () = finished.cancelled() => return Close::GoingAway,
                 () = &mut right_ended => return Close::RightEnded,
+                () = &mut crowded_out => return Close::CrowdedOut,
                 () = draining.cancelled(), if !is_draining => {
                     is_draining = true;
                     connection.end_subscriptions();
@@ -143,7 +157,9 @@ impl WebSocketClient {
                     let before = std::iter::from_fn(|| messages.try_recv().ok());
                     before.chain(ready).collect()
                 }
-                frame = frames.next() => match frame {
+                frame = frames.next() => {
+                    unanswered = 0;
+                    match frame {
                     Some(Ok(Message::Text(text))) => {
                         let line = reading.whole_message(text.into());
                         let is_open = connection.is_open();
@@ -163,12 +179,20 @@ impl WebSocketClient {
                     }
                     Some(Ok(Message::Close(_))) | None => return Close::Left,
                     Some(Err(error)) => return close_of(&error, self.message_bytes),
-                },
+                }
+                }
                 _ = keep_alive.tick() => {
+                    if unanswered >= MAX_UNANSWERED_PINGS {
+                        return Close::Silent;
+                    }
+                    unanswered += 1;
                     output.ping();
                     Vec::new()
                 }
             };
+            if let Some(state) = &self.state {
+                state.record(!connection.in_flight.is_empty());
+            }
             for message in ready {
                 if let Err(full) = output.queue(message) {
                     return full;

@@ -9,13 +9,14 @@ use tokio::sync::mpsc::{Receiver, Sender};
 use crate::core::Account;
 use crate::surface::mcp::Client;
 use crate::surface::mcp::connection::Connection;
+use crate::surface::stream_state::StreamState;
 
 /// The maximum number of open requests of a stream.
 const MAX_IN_FLIGHT: usize = 32;
 
 /// Handles the lines of a client, and sends what it gets to `output`. The open requests are cancelled at the end.
 pub(super) async fn run(
-    client: Arc<Client>,
+    (client, state): (Arc<Client>, Option<Arc<StreamState>>),
     account: Account,
     mut lines: Receiver<ClientLine>,
     output: Sender<Outgoing>,
@@ -52,6 +53,9 @@ pub(super) async fn run(
                 if output.send(message).await.is_err() {
                     return;
                 }
+            }
+            if let Some(state) = &state {
+                state.record(!connection.in_flight.is_empty());
             }
             if is_draining && connection.in_flight.is_empty() {
                 return;

@@ -79,9 +79,9 @@ impl McpEndpoint {
         let entry = self.sse.add(id, request.identity.clone(), lines);
         let (output, messages) = mpsc::channel(MAX_WAITING_MESSAGES);
         let (ended, end) = oneshot::channel::<()>();
-        let account = request.account.clone();
+        let (account, state) = (request.account.clone(), request.stream.clone());
         tokio::spawn(async move {
-            exchange::run(Arc::new(client), account, received, output).await;
+            exchange::run((Arc::new(client), state), account, received, output).await;
             drop((entry, owned, ended));
         });
         tracing::debug!(stream = ?id, "a stream of HTTP+SSE began");
@@ -96,7 +96,7 @@ impl McpEndpoint {
         let endpoint = format!("{base}{MESSAGE}?{SESSION}={id}");
         Ok(EventStream::new(Some(messages), end)
             .starting_with_endpoint(&endpoint)
-            .into_reply())
+            .into_open_reply())
     }
 
     /// Takes a message of a client.
