@@ -9,6 +9,7 @@ use broker_mcp::{EraHint, SourceSpec};
 use broker_model::config::Config;
 use broker_model::exit::Exit;
 use broker_model::lock::{Lock, LockedSource};
+use broker_model::public_names::PublicNames;
 use broker_model::redact::Redactor;
 use broker_model::{Diagnostic, DiagnosticCode, LeftOutCode, NodePath, SourceCause, text};
 use broker_wire::Era;
@@ -218,10 +219,12 @@ async fn checked(args: &ConfigArgs, strict: bool) -> Result<CheckOutcome, Vec<Di
     }
     broker_drift::name_moves(&mut report);
     dates::name_volatile(&mut report);
-    report.mask(&redactor);
+    let mut names = PublicNames::of_lock(&lock);
+    names.extend(PublicNames::of_config(&input.config));
+    report.mask(&redactor, names.clone());
     report.name_config(&args.file.config.to_string_lossy());
     access_diff::add(&mut report, &input.config, &lock.sources, &sources);
-    let mut linted = lint::of_sources(&sources, &args.file.config, &redactor, strict)?;
+    let mut linted = lint::of_sources(&sources, &args.file.config, (&redactor, &names), strict)?;
     linted.retain(|one| {
         asked.contains(&one.source) && (lint::has_errors(one) || is_news(one, &lock))
     });

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use broker_model::config::Config;
 use broker_model::exit::Exit;
 use broker_model::lock::{Lock, MAX_BYTES};
+use broker_model::public_names::PublicNames;
 use broker_model::redact::Redactor;
 use broker_model::text::shown_line;
 use broker_model::{Diagnostic, DiagnosticCode, text};
@@ -92,7 +93,9 @@ pub(super) fn run(args: &DiffArgs) -> Exit {
         Ok(None) => {}
         Err(problems) => return refused(args, &new_path, &problems),
     }
-    match lint::of_sources(&new.lock.sources, config, &Redactor::default(), false) {
+    // Locks contain no secrets.
+    let nothing = (&Redactor::default(), &PublicNames::default());
+    match lint::of_sources(&new.lock.sources, config, nothing, false) {
         Ok(linted) => lint::introduced::raise(&mut report, &linted, &old.sources),
         Err(problems) => return refused(args, &new_path, &problems),
     }

@@ -10,6 +10,7 @@ use broker_mcp::{ServerExam, SourceFailure, SourceSpec};
 use broker_model::config::Source;
 use broker_model::exit::Exit;
 use broker_model::lock::Lock;
+use broker_model::public_names::PublicNames;
 use broker_model::snapshot::Snapshot;
 use broker_model::terminal::Text;
 use broker_model::text::shell_word;
@@ -152,7 +153,11 @@ async fn examine(
         let listed = exam.outcome.as_ref().ok();
         let mut tools = listed.map(|(_, snapshot)| tools_of(&source, snapshot, (*lock).as_ref()));
         if let Some(tools) = &mut tools {
-            tools.report.mask(&redactor);
+            let locked = (*lock)
+                .as_ref()
+                .and_then(|lock| lock.source(source.path.as_str()));
+            let names = locked.map(PublicNames::of_source).unwrap_or_default();
+            tools.report.mask(&redactor, names);
             tools.report.name_config(&config);
         }
         (exam, tools)

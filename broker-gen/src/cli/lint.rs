@@ -8,6 +8,7 @@ use broker_drift::{Class, Finding, FindingSeverity, LintResult};
 use broker_model::exit::Exit;
 use broker_model::json::to_review_text;
 use broker_model::lock::LockedSource;
+use broker_model::public_names::PublicNames;
 use broker_model::redact::Redactor;
 use broker_model::terminal::Text;
 use broker_model::text::{counted, shell_word};
@@ -124,16 +125,16 @@ pub(super) fn lint_sources(
 }
 
 /// The findings in live texts, ready to be shown: without suppressed ones, and with the secrets of the
-/// servers masked.
+/// servers masked, except in public names.
 pub(super) fn of_sources(
     sources: &[LockedSource],
     config: &Path,
-    redactor: &Redactor,
+    (redactor, names): (&Redactor, &PublicNames),
     strict: bool,
 ) -> Result<Vec<LintResult>, Vec<Diagnostic>> {
     let audits = Audits::read(config)?;
     let (mut linted, _) = lint_sources(sources, &settled(&audits), strict);
-    mask(&mut linted, redactor);
+    mask(&mut linted, redactor, names);
     name_config(&mut linted, config);
     Ok(linted)
 }
@@ -164,7 +165,8 @@ pub(super) fn before_lock(
         known.merge(&spec.redactor)
     });
     let config = context.config_file;
-    let linted = of_sources(sources, config, &redactor, context.strict)?;
+    let names = PublicNames::of_config(&context.input.config);
+    let linted = of_sources(sources, config, (&redactor, &names), context.strict)?;
     if context.is_lock {
         report_before_lock(&linted, config);
     }
@@ -200,10 +202,10 @@ fn show_all(config: &Path) -> String {
     )
 }
 
-/// Masks secrets in shown text.
-fn mask(linted: &mut [LintResult], redactor: &Redactor) {
+/// Masks secrets in shown text, except in public names.
+fn mask(linted: &mut [LintResult], redactor: &Redactor, names: &PublicNames) {
     for finding in linted.iter_mut().flat_map(|one| &mut one.findings) {
-        finding.message = redactor.redact(&finding.message);
+        finding.message = redactor.redact_except(&finding.message, names);
         if let Some(Value::String(text)) = &mut finding.new {
             *text = redactor.redact(text);
         }

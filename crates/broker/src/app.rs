@@ -27,6 +27,7 @@ mod list_changed_exec;
 mod listen;
 mod mcp;
 mod mcp_view;
+mod names;
 mod open;
 mod reload;
 mod settings;

@@ -3,20 +3,24 @@
 //! stderr is not read.
 
 use std::io::{self, IsTerminal as _, Write};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 mod queue;
 
 use arc_swap::ArcSwap;
+use broker_drift::Report;
+use broker_model::public_names::PublicNames;
 use broker_model::redact::Redactor;
 use broker_model::terminal::Text;
 use serde_json::{Value, json};
-use tracing::Level;
+use tracing::{Level, Metadata};
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
 
 use queue::Queue;
+
+use crate::core::DRIFT_LOG;
 
 /// The format of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -27,11 +31,15 @@ pub(crate) enum Format {
     Json,
 }
 
+/// Public names, which are rarely needed: only if drift is reported and a secret is the same as one.
+type Names = LazyLock<PublicNames, Box<dyn FnOnce() -> PublicNames + Send>>;
+
 /// The sink. Cheap to clone; all clones know the same secrets.
 #[derive(Clone, Debug)]
 pub(crate) struct LogOutput {
     format: Format,
     redactor: Arc<ArcSwap<Redactor>>,
+    names: Arc<ArcSwap<Option<Names>>>,
     queue: Arc<Queue>,
 }
 
@@ -41,6 +49,7 @@ impl LogOutput {
         Self {
             format,
             redactor: Arc::new(ArcSwap::from_pointee(Redactor::default())),
+            names: Arc::new(ArcSwap::from_pointee(None)),
             queue: Arc::new(Queue::new(format, notice)),
         }
     }
@@ -81,11 +90,26 @@ impl LogOutput {
         self.redactor.rcu(|known| (**known).clone().merge(redactor));
     }
 
+    /// Shows these names in reports and log lines about drift, even if a secret is the same.
+    pub(crate) fn show_names(&self, names: impl FnOnce() -> PublicNames + Send + 'static) {
+        let names: Names = LazyLock::new(Box::new(names));
+        self.names.store(Arc::new(Some(names)));
+    }
+
     /// Writes a report: the text for people, or the object as one line of JSON.
     pub(crate) fn report(&self, human: &Text, json: &Value) {
         let text = match self.format {
             Format::Human => self.human_text(human),
             Format::Json => self.json_text(&json.to_string()),
+        };
+        self.queue.push_report(&line(&text.trimmed()));
+    }
+
+    /// Writes a report of drift, which shows the public names.
+    pub(crate) fn drift_report(&self, human: &Text, report: &Report) {
+        let text = match self.format {
+            Format::Human => self.named_text(human),
+            Format::Json => self.named_json_text(&report.to_json().to_string()),
         };
         self.queue.push_report(&line(&text.trimmed()));
     }
@@ -100,6 +124,17 @@ impl LogOutput {
         Text::json_text(&self.masked(json))
     }
 
+    /// Makes the same line with the public names as they are.
+    pub(crate) fn named_json_text(&self, json: &str) -> Text {
+        Text::json_text(&self.masked_except_names(json))
+    }
+
+    /// Makes text for people as [`Self::human_text`] does, with the public names as they are.
+    pub(crate) fn named_text(&self, text: &Text) -> Text {
+        let masked = text.masked_by(|text| self.masked_except_names(text));
+        masked.without_commands()
+    }
+
     /// Text for people, with secrets masked and without commands of CI runners.
     pub(crate) fn human_text(&self, text: &Text) -> Text {
         text.redacted(&self.redactor.load()).without_commands()
@@ -112,12 +147,25 @@ impl LogOutput {
         stdout.flush()
     }
 
+    /// Masks secrets except in public names. The names are collected only if the text contains a secret.
+    fn masked_except_names(&self, text: &str) -> String {
+        let (redactor, names) = (self.redactor.load(), self.names.load());
+        match &**names {
+            Some(names) if redactor.redact(text) != text => redactor.redact_except(text, names),
+            _ => redactor.redact(text),
+        }
+    }
+
     fn masked(&self, text: &str) -> String {
         self.redactor.load().redact(text)
     }
 
-    fn write_event(&self, event: &str) {
-        let event = self.masked(event.trim_end_matches('\n'));
+    fn write_event(&self, event: &str, is_about_drift: bool) {
+        let event = event.trim_end_matches('\n');
+        let event = match is_about_drift {
+            true => self.masked_except_names(event),
+            false => self.masked(event),
+        };
         let text = match self.format {
             // One line for each event: foreign text must not be able to begin another line.
             Format::Human => Text::line(&event).without_commands(),
@@ -172,7 +220,14 @@ impl<'a> MakeWriter<'a> for LogOutput {
         Line {
             output: self,
             buffer: Vec::new(),
+            is_about_drift: false,
         }
+    }
+
+    fn make_writer_for(&'a self, event: &Metadata<'_>) -> Line<'a> {
+        let mut line = self.make_writer();
+        line.is_about_drift = event.target() == DRIFT_LOG;
+        line
     }
 }
 
@@ -181,6 +236,7 @@ impl<'a> MakeWriter<'a> for LogOutput {
 pub(crate) struct Line<'a> {
     output: &'a LogOutput,
     buffer: Vec<u8>,
+    is_about_drift: bool,
 }
 
 impl Write for Line<'_> {
@@ -198,7 +254,7 @@ impl Drop for Line<'_> {
     fn drop(&mut self) {
         if !self.buffer.is_empty() {
             self.output
-                .write_event(&String::from_utf8_lossy(&self.buffer));
+                .write_event(&String::from_utf8_lossy(&self.buffer), self.is_about_drift);
         }
     }
 }

@@ -90,6 +90,7 @@ const fn span_of_none(len: usize) -> Span {
 
 use broker_model::config::Config;
 use broker_model::item::ItemKind;
+use broker_model::lock::LockedSource;
 use broker_model::trust::WordList;
 
 pub use broker_embed::HAS_LOCAL_MODELS;
@@ -295,6 +296,13 @@ impl Catalog {
     /// The text of a span.
     pub fn text(&self, span: Span) -> &'static str {
         &self.blob[span.at as usize..span.at as usize + span.len as usize]
+    }
+
+    /// The lock of a source, by its index.
+    pub fn locked(&self, source: usize) -> Result<LockedSource, String> {
+        // The build verified the digests of the compiled lock.
+        LockedSource::from_compiled(self.text(self.sources[source].lock))
+            .map_err(|error| format!("the compiled lock cannot be read: {error}"))
     }
 
     /// Compares the names of tools with the versions of the list of sensitive words with which they were locked.

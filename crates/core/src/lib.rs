@@ -66,6 +66,7 @@ pub use listing::items::{ListedItem, ReadForm, ReadableUri};
 pub use listing::query_vector::QueryVector;
 pub use listing::search::{FoundTool, FoundTools};
 pub use listing::vendor::VendorLimits;
+pub use sources::drift_log::DRIFT_LOG;
 pub use sources::examine::{ExamResult, SourceExam, StartedSource, ToolComparison};
 pub use sources::health::{
     BuiltFrom, Health, InstanceHealth, SourceCounters, SourceHealth, WithdrawnTool,

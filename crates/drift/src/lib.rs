@@ -37,7 +37,7 @@ pub use rename::name_moves;
 pub use report::{
     Class, FailOn, Finding, FindingSeverity, REPORT_VERSION, Report, SourceDrift, ToolDrift,
 };
-pub use rules::{Rule, rules};
+pub use rules::{Rule, add_rule_ids, rules};
 pub use text_diff::{text_diff, unified};
 #[cfg(feature = "schema")]
 pub use wire::json_schema;

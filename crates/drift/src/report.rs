@@ -6,10 +6,12 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::access::AccessChange;
+use super::rules::add_rule_ids;
 
 use broker_model::exit::Exit;
 use broker_model::json::number_in;
 use broker_model::path::NodePath;
+use broker_model::public_names::PublicNames;
 use broker_model::redact::Redactor;
 use broker_model::text::shell_word;
 
@@ -241,8 +243,10 @@ impl FindingSeverity {
     }
 }
 
-fn mask(value: &mut Value, redactor: &Redactor) {
+/// Masks the texts of a value, except those that are one of the names as a whole.
+fn mask(value: &mut Value, redactor: &Redactor, names: Option<&PublicNames>) {
     match value {
+        Value::String(text) if names.is_some_and(|names| names.has(text)) => {}
         Value::String(text) => {
             // The digits of a secret show, those of another number stay a number.
             let shown = redactor.redact(number_in(text).unwrap_or(text));
@@ -250,10 +254,12 @@ fn mask(value: &mut Value, redactor: &Redactor) {
                 *text = shown;
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| mask(item, redactor)),
+        Value::Array(items) => items
+            .iter_mut()
+            .for_each(|item| mask(item, redactor, names)),
         Value::Object(members) => members
             .values_mut()
-            .for_each(|member| mask(member, redactor)),
+            .for_each(|member| mask(member, redactor, names)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
@@ -335,13 +341,16 @@ impl Report {
         }
     }
 
-    /// Masks secrets: a server may have put one into its texts.
-    pub fn mask(&mut self, redactor: &Redactor) {
+    /// Masks secrets: a server may have put one into its texts. These names stay, and so do the ids of rules.
+    pub fn mask(&mut self, redactor: &Redactor, mut names: PublicNames) {
+        add_rule_ids(&mut names);
         for finding in self.findings_mut() {
-            finding.message = redactor.redact(&finding.message);
-            let values = [&mut finding.old, &mut finding.new, &mut finding.witness];
-            for value in values.into_iter().flatten() {
-                mask(value, redactor);
+            finding.message = redactor.redact_except(&finding.message, &names);
+            for value in [&mut finding.old, &mut finding.new].into_iter().flatten() {
+                mask(value, redactor, Some(&names));
+            }
+            if let Some(witness) = &mut finding.witness {
+                mask(witness, redactor, None);
             }
         }
     }

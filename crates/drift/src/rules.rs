@@ -1,6 +1,8 @@
 //! The rules of drift: each with its stable id, its usual class and severity, and the reason. A changed
 //! schema gets a milder class if a proof or the lack of a witness shows it; the class here is the one without.
 
+use broker_model::public_names::PublicNames;
+
 use super::report::{Class, FindingSeverity};
 
 /// One rule.
@@ -36,6 +38,11 @@ impl Rule {
 /// Every rule that a report can name, in the order of its page.
 pub fn rules() -> &'static [Rule] {
     RULES
+}
+
+/// Adds the ids of the rules to the names that a report does not mask.
+pub fn add_rule_ids(names: &mut PublicNames) {
+    rules().iter().for_each(|rule| names.add(rule.id));
 }
 
 /// The rule of an id of this crate.

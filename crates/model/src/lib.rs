@@ -31,6 +31,7 @@ pub mod name_safety;
 pub mod null_members;
 pub mod path;
 pub mod path_words;
+pub mod public_names;
 pub mod redact;
 pub mod secret_text;
 pub mod sensitive_words;

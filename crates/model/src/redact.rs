@@ -1,8 +1,10 @@
 //! Secrets: values that are never printed, and a redactor that masks them in text of others.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
+use crate::public_names::{PublicNames, is_of_word};
 use crate::terminal::one_line;
 use crate::text::visible_json;
 
@@ -71,6 +73,18 @@ impl Redactor {
         Self::new(self.secrets.iter().chain(other.secrets.iter()).cloned())
     }
 
+    /// Masks the secrets in a text as [`Self::redact`] does, except where one is in a public name that is a word of the text
+    /// or a segment of a path or a pointer.
+    pub fn redact_except(&self, text: &str, names: &PublicNames) -> String {
+        let mut out = text.to_owned();
+        for form in self.forms.iter().map(Secret::expose) {
+            if out.contains(form) {
+                out = mask_unless_public(&out, form, names);
+            }
+        }
+        out
+    }
+
     /// `text` with every known secret masked: as it is, as JSON writes it, and as a terminal shows it. Other
     /// forms (base64, percent-encoding, a part of the secret) are not found.
     pub fn redact(&self, text: &str) -> String {
@@ -84,9 +98,48 @@ impl Redactor {
     }
 }
 
-/// A secret as it is, as JSON writes it, and as a terminal shows it; each once.
-fn forms(secret: &Secret) -> Vec<Secret> {
-    let value = secret.expose();
+/// Masks one form of a secret wherever it is not in a public name.
+fn mask_unless_public(text: &str, form: &str, names: &PublicNames) -> String {
+    let (mut out, mut at) = (String::with_capacity(text.len()), 0);
+    while let Some(found) = text[at..].find(form) {
+        let range = at + found..at + found + form.len();
+        out.push_str(&text[at..range.start]);
+        match is_public(text, &range, names) {
+            true => out.push_str(form),
+            false => out.push_str(MASK),
+        }
+        at = range.end;
+    }
+    out.push_str(&text[at..]);
+    out
+}
+
+/// Whether the part of the text is in one public name, or only in such names of a path or a pointer.
+fn is_public(text: &str, part: &Range<usize>, names: &PublicNames) -> bool {
+    names.around(text, part) || {
+        let is_of_path = |c: char| is_of_word(c) || c == '/';
+        let start = text[..part.start].trim_end_matches(is_of_path).len();
+        let end = text.len() - text[part.end..].trim_start_matches(is_of_path).len();
+        let mut at = start;
+        let mut touched = Vec::new();
+        for segment in text[start..end].split('/') {
+            let from = at;
+            at += segment.len() + 1;
+            if from < part.end && part.start < from + segment.len() {
+                touched.push(segment);
+            }
+        }
+        !touched.is_empty() && touched.into_iter().all(|segment| names.has(segment))
+    }
+}
+
+/// A secret in its forms.
+fn forms(secret: &Secret) -> impl Iterator<Item = Secret> {
+    shown_forms(secret.expose()).into_iter().map(Secret::new)
+}
+
+/// A text as it is, as JSON writes it, and as a terminal shows it; each once.
+pub(crate) fn shown_forms(value: &str) -> Vec<String> {
     let json = serde_json::Value::from(value).to_string();
     let json = &json[1..json.len() - 1];
     let mut forms = vec![
@@ -97,7 +150,7 @@ fn forms(secret: &Secret) -> Vec<Secret> {
     ];
     forms.sort();
     forms.dedup();
-    forms.into_iter().map(Secret::new).collect()
+    forms
 }
 
 /// Whether a variable, header or key of this name usually contains a secret.
@@ -147,6 +200,51 @@ mod tests {
             format!("{:?} {}", Secret::new("hunter2"), Secret::new("hunter2")),
             "•••• ••••"
         );
+    }
+
+    #[test]
+    fn public_names_are_shown_and_all_else_stays_masked() {
+        let mut names = PublicNames::default();
+        for name in [
+            "get_user",
+            "user",
+            "inputSchema",
+            "two words",
+            "input-property-added",
+        ] {
+            names.add(name);
+        }
+        let values = [
+            "get_user",
+            "user",
+            "words",
+            "property-added",
+            "user/get_user",
+            "other",
+        ];
+        let redactor = Redactor::new(values.map(Secret::new));
+        for (text, expected) in [
+            ("`get_user` is gone", "`get_user` is gone"),
+            ("/a/user/get_user: x.", "/a/user/get_user: x."),
+            (
+                "at /inputSchema/properties/user.",
+                "at /inputSchema/properties/user.",
+            ),
+            (
+                "error[input-property-added] it",
+                "error[input-property-added] it",
+            ),
+            ("the `two words` of it", "the `two words` of it"),
+            (r#"{"tool":"get_user"}"#, r#"{"tool":"get_user"}"#),
+            ("my_user or users", "my_•••• or ••••s"),
+            ("get_user.x and x-get_user.", "••••.x and x-••••."),
+            ("words get_user2", "•••• ••••2"),
+            ("/a/other/user", "/a/••••/user"),
+            ("the `other` one", "the `••••` one"),
+        ] {
+            assert_eq!(redactor.redact_except(text, &names), expected, "{text}");
+        }
+        assert_eq!(redactor.redact("`get_user`"), "`••••`");
     }
 
     #[test]

@@ -66,6 +66,12 @@ impl Text {
         Self(redactor.redact(&self.0))
     }
 
+    /// The text with secrets masked by this function.
+    #[must_use]
+    pub fn masked_by(&self, mask: impl FnOnce(&str) -> String) -> Self {
+        Self(mask(&self.0))
+    }
+
     /// The text without commands of CI runners, which read them from the log of a job: `::NAME` at the start of a line
     /// and `##[NAME`, `##vso[NAME` and the like anywhere. Their first character becomes a visible escape.
     #[must_use]

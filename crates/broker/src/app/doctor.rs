@@ -13,6 +13,7 @@ use broker_process::guard::Signals;
 use tokio::time::timeout;
 
 use super::failure::{Failure, unless_refused};
+use super::names;
 use super::settings::LoadedConfig;
 use super::tree;
 use crate::catalog::Catalog;
@@ -48,6 +49,7 @@ pub(super) async fn run(
     let exam = unless_refused(exam, diagnostics)?;
     let hidden = Redactor::new(secret::values_to_hide());
     output.mask(&exam.redactor().merge(&hidden));
+    output.show_names(names::of(catalog, &settings.config));
     let all = tokio::select! {
         all = examine(catalog, exam, output) => all,
         () = signals.stop() => return Ok(interrupted(output).await),
@@ -61,9 +63,10 @@ pub(super) async fn run(
         .map(|one| Diagnosis::of(one, &config, "mcp-broker doctor"))
         .collect();
     let text = match args.format {
-        Format::Human => output.human_text(&broker_doctor::human(&all)),
+        Format::Human => output.named_text(&broker_doctor::human(&all)),
         Format::Json => {
-            output.json_text(&broker_doctor::json(&all, Some(catalog.catalog_digest)).to_string())
+            let json = broker_doctor::json(&all, Some(catalog.catalog_digest));
+            output.named_json_text(&json.to_string())
         }
     };
     tree::print(&text)?;

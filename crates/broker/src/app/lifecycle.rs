@@ -221,7 +221,7 @@ async fn refusal<S: Surface>(
         why,
         more
     );
-    output.report(&human, &report.to_json());
+    output.drift_report(&human, &report);
     refused.set(Some(exit));
     if !S::EXPLAINS_REFUSAL {
         return exit;

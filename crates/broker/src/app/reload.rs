@@ -9,6 +9,7 @@ use broker_model::redact::Redactor;
 use broker_model::{Diagnostic, DiagnosticCode, text};
 
 use super::failure::{Failure, unless_refused};
+use super::names;
 use super::startup::{CatalogOrigin, Startup};
 use super::watch::{Content, Stamps, Watch};
 use super::{ServedCatalog, StaleSources, warn};
@@ -149,6 +150,8 @@ impl<'a, S: Surface> Reloader<'a, S> {
         // Before any source is started with these secrets.
         let mask = |redactor: &Redactor| startup.output.mask(redactor);
         let replaced = self.core.replace(builder, &mask).await;
+        let shown = names::of(read.catalog, &settings.config);
+        startup.output.show_names(shown);
         let replacement = replaced.map_err(|error| self.replace_failure(error))?;
         startup.catalog.set(read.catalog);
         self.surface.apply(for_surface);
@@ -161,7 +164,7 @@ impl<'a, S: Surface> Reloader<'a, S> {
             ReplaceError::Refused(outcome) => {
                 let report = outcome.report;
                 let output = self.startup.output;
-                output.report(&text!("{}", report.text()), &report.to_json());
+                output.drift_report(&text!("{}", report.text()), &report);
                 let message = "the sources do not match the new lock, or cannot be reached";
                 let problem = Diagnostic::error(DiagnosticCode::SourceFailed, message);
                 Failure::Diagnostics(vec![
@@ -188,7 +191,10 @@ impl<'a, S: Surface> Reloader<'a, S> {
             .prepare(&settings.config, environment, &settings.base);
         let prepared = unless_refused(prepared, problems)?;
         // Before any source is started with these secrets.
-        self.startup.output.mask(&prepared.redactor());
+        let startup = &self.startup;
+        startup.output.mask(&prepared.redactor());
+        let shown = names::of(startup.catalog.get(), &settings.config);
+        startup.output.show_names(shown);
         // Sources that changed may take long to start, and rights must end at once.
         self.surface.end_rights(&for_surface.callers);
         let reloaded = self.core.reload(prepared).await?;

@@ -19,6 +19,7 @@ use super::lifecycle::Running;
 use super::list_changed_exec;
 use super::mcp::McpVariables;
 use super::mcp_view::ViewVariables;
+use super::names;
 use super::reload::Reloader;
 use super::settings::LoadedConfig;
 use crate::catalog::Catalog;
@@ -184,6 +185,8 @@ impl<'a> Startup<'a> {
         listener: S::Listener,
         drain_timeout: Duration,
         signal_receivers: SignalReceivers,
+        let shown = names::of(self.catalog.get(), &settings.config);
+        self.output.show_names(shown);
     ) -> Result<Exit, Failure> {
         let (surface, output) = (Arc::new(surface), self.output);
         let served_config = match self.origin {

@@ -9,6 +9,9 @@ use crate::catalog::Catalog;
 use crate::listing::view::View;
 use crate::sources::drift_state::MAX_MESSAGE;
 
+/// The target of log lines about drift.
+pub const DRIFT_LOG: &str = module_path!();
+
 /// Logs which tools of a source were withdrawn and which were restored.
 pub(crate) fn withdrawals(catalog: &Catalog, source: usize, before: &View, now: &View) {
     let tools = catalog.sources[source].tools.iter();

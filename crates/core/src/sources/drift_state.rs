@@ -12,6 +12,7 @@ use broker_model::config::TextDrift;
 use broker_model::digest::Digest;
 use broker_model::lock::{LockedSource, strip_volatile};
 use broker_model::path::NodePath;
+use broker_model::public_names::PublicNames;
 use broker_model::redact::Redactor;
 use broker_model::snapshot::ListedTool;
 use broker_model::text::shown_line;
@@ -131,11 +132,13 @@ impl DriftState {
     ) -> Assessment {
         let now = self.sources[source].load();
         let check_settings = check_settings.unwrap_or(&now);
-        let (report, withdrawn, changed_texts) = match self.locked(source) {
+        let (report, withdrawn, changed_texts) = match self.catalog.locked(source) {
             Ok(locked) => {
                 let mut report =
                     broker_drift::classify(&locked, snapshot, &check_settings.exposure);
-                report.mask(&check_settings.redactor);
+                if !(report.tools.is_empty() && report.sources.is_empty()) {
+                    report.mask(&check_settings.redactor, PublicNames::of_source(&locked));
+                }
                 report.name_config(self.catalog.config_name);
                 // Includes hidden tools: a reload may expose them.
                 let withdrawn = self.withdrawn(source, &report, &locked, snapshot);
@@ -321,13 +324,6 @@ impl DriftState {
         names
             .filter(|name| !check_settings.exposure.exposes(name))
             .count()
-    }
-
-    fn locked(&self, source: usize) -> Result<LockedSource, String> {
-        let text = self.catalog.text(self.catalog.sources[source].lock);
-        // The build verified the digests of the compiled lock.
-        LockedSource::from_compiled(text)
-            .map_err(|error| format!("the compiled lock cannot be read: {error}"))
     }
 
     /// The report without tools that this config hides. A tool for pages only, which no caller sees, stays in it: a start

@@ -1,0 +1,21 @@
+//! The names that reports and log lines about drift show even if a secret is the same.
+
+use broker_model::config::Config;
+use broker_model::public_names::PublicNames;
+
+use crate::catalog::Catalog;
+
+/// The names of a catalog and a config, collected when they are needed.
+pub(super) fn of(
+    catalog: &'static Catalog,
+    config: &Config,
+) -> impl FnOnce() -> PublicNames + Send + use<> {
+    let mut names = PublicNames::of_config(config);
+    move || {
+        broker_drift::add_rule_ids(&mut names);
+        // The report says if one cannot be read.
+        let locked = (0..catalog.sources.len()).filter_map(|at| catalog.locked(at).ok());
+        locked.for_each(|source| names.extend(PublicNames::of_source(&source)));
+        names
+    }
+}
