@@ -6,6 +6,7 @@ mod differential;
 mod matrix;
 mod narrowing;
 mod oauth;
+mod openness;
 mod reference;
 mod refusals;
 mod returning_tools;

@@ -1,7 +1,7 @@
 //! The composition root: connects command line, config, secret, listener, core, surface and shutdown.
 //! It makes no decisions about tools or requests.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::OnceLock;
@@ -29,6 +29,7 @@ mod mcp;
 mod mcp_view;
 mod names;
 mod open;
+mod openness;
 mod reload;
 mod settings;
 mod startup;
@@ -251,6 +252,7 @@ fn startup<'a>(
         } else {
             ViewVariables::default()
         },
+        openness: OnceCell::new(),
         list_changed_exec: OnceLock::new(),
         environment: Environment::capture(),
         output,

@@ -1,5 +1,6 @@
 //! The start of a broker with a listener, which also needs an address and a secret.
 
+use std::cell::Cell;
 use std::path::Path;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use broker_model::redact::{Redactor, Secret};
 use broker_process::raise_file_limit;
 
 use super::failure::Failure;
+use super::openness::Openness;
 use super::startup::{CatalogOrigin, SignalReceivers, Startup};
 use super::{listen, warn};
 use crate::cli::{SERVE_WORDS, WORDS};
@@ -47,15 +49,20 @@ pub(super) async fn start(
         problems.extend(listen::not_local(address, &addresses));
     }
     let for_surface = startup.for_surface(&settings, &mut problems);
-    let is_authenticated = secret.is_some() || for_surface.callers.has_identities;
-    let access = settings.config.access.as_ref();
-    let has_open_rights = access.is_some_and(|access| !access.anonymous.is_empty());
-    if startup.origin == CatalogOrigin::Compiled
-        && (!is_authenticated || has_open_rights)
-        && !cli.allow_unauthenticated
-    {
-        problems.extend(listen::open_bind(address, &addresses));
-    }
+    startup.openness.get_or_init(|| Openness {
+        address: address.to_owned(),
+        addresses: addresses.clone(),
+        has_secret: secret.is_some(),
+        is_allowed: cli.allow_unauthenticated,
+        had_identities: Cell::new(false),
+    });
+    startup.check_openness(
+        startup.catalog.get(),
+        &settings,
+        &for_surface,
+        &mut problems,
+    );
+    startup.note_callers(&for_surface.callers);
     startup.output.mask(&Redactor::new(secret.clone()));
     let core = startup.core(&settings, problems)?;
 

@@ -140,6 +140,7 @@ impl<'a, S: Surface> Reloader<'a, S> {
         settings.warnings.iter().for_each(warn);
         let mut problems = Vec::new();
         let for_surface = startup.for_surface(&settings, &mut problems);
+        startup.check_openness(read.catalog, &settings, &for_surface, &mut problems);
         unless_refused(Ok(()), problems)?;
         let partial = PartialStart {
             stale: read.stale,
@@ -149,11 +150,12 @@ impl<'a, S: Surface> Reloader<'a, S> {
         self.surface.end_rights(&for_surface.callers);
         // Before any source is started with these secrets.
         let mask = |redactor: &Redactor| startup.output.mask(redactor);
-        let replaced = self.core.replace(builder, &mask).await;
         let shown = names::of(read.catalog, &settings.config);
         startup.output.show_names(shown);
+        let replaced = self.core.replace(builder, &mask).await;
         let replacement = replaced.map_err(|error| self.replace_failure(error))?;
         startup.catalog.set(read.catalog);
+        startup.note_callers(&for_surface.callers);
         self.surface.apply(for_surface);
         Ok(replacement)
     }
@@ -184,20 +186,23 @@ impl<'a, S: Surface> Reloader<'a, S> {
         let settings = self.startup.settings()?;
         settings.warnings.iter().for_each(warn);
         let mut problems = Vec::new();
-        let for_surface = self.startup.for_surface(&settings, &mut problems);
+        let startup = &self.startup;
+        let for_surface = startup.for_surface(&settings, &mut problems);
+        let catalog = startup.catalog.get();
+        startup.check_openness(catalog, &settings, &for_surface, &mut problems);
         let environment = &self.startup.environment;
         let prepared = self
             .core
             .prepare(&settings.config, environment, &settings.base);
         let prepared = unless_refused(prepared, problems)?;
         // Before any source is started with these secrets.
-        let startup = &self.startup;
         startup.output.mask(&prepared.redactor());
-        let shown = names::of(startup.catalog.get(), &settings.config);
+        let shown = names::of(catalog, &settings.config);
         startup.output.show_names(shown);
         // Sources that changed may take long to start, and rights must end at once.
         self.surface.end_rights(&for_surface.callers);
         let reloaded = self.core.reload(prepared).await?;
+        startup.note_callers(&for_surface.callers);
         self.surface.apply(for_surface);
         Ok(reloaded)
     }

@@ -1,7 +1,7 @@
 //! The common part of both kinds of start: creates the core from the settings, then serves, reloads and
 //! stops, the same for every surface.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -20,6 +20,7 @@ use super::list_changed_exec;
 use super::mcp::McpVariables;
 use super::mcp_view::ViewVariables;
 use super::names;
+use super::openness::Openness;
 use super::reload::Reloader;
 use super::settings::LoadedConfig;
 use crate::catalog::Catalog;
@@ -54,6 +55,8 @@ pub(super) struct Startup<'a> {
     /// The variables for MCP clients.
     pub(super) mcp: McpVariables,
     pub(super) view: ViewVariables,
+    /// Over HTTP, who may call without a credential.
+    pub(super) openness: OnceCell<Openness>,
     /// The command for changed lists, which only the first config of a start sets.
     pub(super) list_changed_exec: OnceLock<Option<Arc<ListChangedExec>>>,
     pub(super) environment: Environment,
@@ -121,6 +124,39 @@ impl<'a> Startup<'a> {
         }
     }
 
+    /// Adds the problems of callers without a credential, who exist over HTTP alone.
+    pub(super) fn check_openness(
+        &self,
+        catalog: &Catalog,
+        settings: &LoadedConfig,
+        for_surface: &surface::SurfaceSettings,
+        problems: &mut Vec<Diagnostic>,
+    ) {
+        if let Some(openness) = self.openness.get() {
+            let callers = &for_surface.callers;
+            let catalog = (catalog, self.origin);
+            let found = openness.problems(catalog, &settings.config, callers);
+            let found = Failure::Diagnostics(found);
+            let found = match self.origin {
+                CatalogOrigin::Compiled => found,
+                CatalogOrigin::Lock => found.without_build(),
+            };
+            if let Failure::Diagnostics(found) = found {
+                problems.extend(found);
+            }
+        }
+    }
+
+    /// Notes the callers of a config that is in force now.
+    pub(super) fn note_callers(&self, callers: &CallerSettings) {
+        if let Some(openness) = self.openness.get() {
+            let had_identities = openness.had_identities.get();
+            openness
+                .had_identities
+                .set(had_identities || callers.has_identities);
+        }
+    }
+
     /// The command that runs after the list of a session has changed: the same after each reload.
     fn list_changed_exec(
         &self,
@@ -150,6 +186,8 @@ impl<'a> Startup<'a> {
         let core = builder.build();
         let core = unless_refused(core, problems)?;
         self.output.mask(&core.redactor());
+        let shown = names::of(self.catalog.get(), &settings.config);
+        self.output.show_names(shown);
         Ok(core)
     }
 
@@ -185,8 +223,6 @@ impl<'a> Startup<'a> {
         listener: S::Listener,
         drain_timeout: Duration,
         signal_receivers: SignalReceivers,
-        let shown = names::of(self.catalog.get(), &settings.config);
-        self.output.show_names(shown);
     ) -> Result<Exit, Failure> {
         let (surface, output) = (Arc::new(surface), self.output);
         let served_config = match self.origin {
