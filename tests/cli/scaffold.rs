@@ -125,6 +125,92 @@ fn new_crate_locks_builds_and_serves() {
     fs::remove_file(&program).expect("it was built");
 }
 
+/// Moves config and lock to names with this ending, or back. Their times stay.
+fn set_aside(own: &Path, from: &str, to: &str) {
+    for name in ["config.json", "config.lock.json"] {
+        let path = |ending: &str| own.join(format!("{name}{ending}"));
+        fs::rename(path(from), path(to)).expect("a rename within one folder");
+    }
+}
+
+#[test]
+fn broker_says_that_a_restored_config_and_lock_are_not_compiled_in() {
+    let folder = tempfile::TempDir::new().expect("a temporary folder");
+    let own = new_crate("restored-broker-of-a-test", folder.path());
+    let configure = |filter: Value| {
+        let toolbox = json!({"command": "toolbox-mcp", "tool_filter": filter});
+        let config = json!({"mcpServers": {"util": toolbox}});
+        fs::write(own.join("config.json"), config.to_string()).expect("written");
+        lock(&own);
+    };
+    configure(json!(["hash_text"]));
+    set_aside(&own, "", ".old");
+    configure(json!(["hash_text", "time_now"]));
+    built(&own);
+    let program = binary("restored-broker-of-a-test");
+    let digest = |file: &str| -> String {
+        let text = fs::read_to_string(own.join(file)).expect("a lock");
+        let lock: Value = serde_json::from_str(&text).expect("JSON");
+        lock["root_digest"].as_str().expect("a digest").to_owned()
+    };
+    let [old, new] = [digest("config.lock.json.old"), digest("config.lock.json")];
+    let verify = || {
+        let file = program.to_str().expect("UTF-8");
+        broker_gen(
+            &[
+                "verify",
+                "--config",
+                "config.json",
+                "--offline",
+                "--binary",
+                file,
+            ],
+            &own,
+        )
+    };
+    let log = |args: &[&str]| {
+        let start = Run::new(&program).args(args).folder(&own);
+        let (_, stderr) = Broker::start_ready(start).terminate();
+        stderr
+    };
+    assert_eq!(verify().code, Some(0), "{}", verify().stderr);
+    let said = log(&["127.0.0.1:0"]);
+    assert!(!said.contains("lock_mismatch"), "{said}");
+
+    set_aside(&own, "", ".new");
+    set_aside(&own, ".old", "");
+    built(&own);
+    // Cargo may have built again; then the broker has the restored files.
+    let version = Run::new(&program).args(["--version"]).output().stdout;
+    if version.contains(&new) {
+        let output = verify();
+        assert_eq!(output.code, Some(5), "{}", output.stderr);
+        assert!(
+            output.stderr.contains("generated_stale"),
+            "{}",
+            output.stderr
+        );
+        let said = log(&["127.0.0.1:0"]);
+        for part in [
+            "lock_mismatch",
+            &old,
+            &new,
+            "touch config.json config.lock.json",
+        ] {
+            assert!(said.contains(part), "{part}: {said}");
+        }
+        // The command of the message.
+        let touch = Run::new(Path::new("/bin/touch")).folder(&own);
+        let touched = touch.args(["config.json", "config.lock.json"]).output();
+        assert_eq!(touched.code, Some(0), "{}", touched.stderr);
+        built(&own);
+    }
+    assert_eq!(verify().code, Some(0), "{}", verify().stderr);
+    let said = log(&["127.0.0.1:0"]);
+    assert!(!said.contains("lock_mismatch"), "{said}");
+    fs::remove_file(&program).expect("it was built");
+}
+
 /// Adds a typed call of a tool to the files of `new`.
 const CALLER: &str = r#"
 //! Posts a letter by its type.

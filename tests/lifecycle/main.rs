@@ -9,6 +9,7 @@ mod instances;
 mod orphans;
 mod readiness;
 mod reload;
+mod restored;
 mod serve;
 mod shutdown;
 mod status;

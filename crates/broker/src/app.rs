@@ -16,6 +16,7 @@ use broker_process::guard::{self, Input, ProcessRole};
 use clap::Parser as _;
 use tokio::runtime;
 
+mod beside;
 mod callers;
 mod connect;
 mod doctor;

@@ -185,6 +185,7 @@ impl<'a, S: Surface> Reloader<'a, S> {
     async fn reload_config(&self) -> Result<ReloadSummary, Failure> {
         let settings = self.startup.settings()?;
         settings.warnings.iter().for_each(warn);
+        self.startup.warn_of_mismatch();
         let mut problems = Vec::new();
         let startup = &self.startup;
         let for_surface = startup.for_surface(&settings, &mut problems);

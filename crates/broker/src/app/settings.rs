@@ -38,6 +38,25 @@ impl LoadedConfig {
                 warnings,
             });
         };
+        let Self {
+            mut config,
+            base,
+            warnings,
+        } = Self::read(file)?;
+        catalog.use_word_lists(&mut config);
+        // Usually the file is the one that the build read; then there is nothing to compare.
+        if config.compiled_text() != catalog.config {
+            fits(catalog, &compiled()?.config, &config)?;
+        }
+        Ok(Self {
+            base,
+            config,
+            warnings,
+        })
+    }
+
+    /// Reads a config without a comparison.
+    pub(super) fn read(file: &Path) -> Result<Self, Failure> {
         let name = file.display().to_string();
         let bytes = broker_files::read(file, MAX_BYTES).map_err(|error| {
             let code = match error {
@@ -50,24 +69,16 @@ impl LoadedConfig {
         let exists = |program: &str| broker_files::exists(program, file);
         let parsed = Config::parse_file(&name, &bytes, &exists).map_err(Failure::Diagnostics)?;
         let base = parsed.config.base(file);
-        let Parsed {
-            mut config,
-            warnings,
-        } = parsed.without_own_broker(Machine {
+        let Parsed { config, warnings } = parsed.without_own_broker(Machine {
             base: &std::path::absolute(&base).unwrap_or_else(|_| base.clone()),
             program: &broker_files::program_name,
             is_config: &|other| broker_files::is_same_file(other, file),
             exists: &|other| other.exists(),
             variable: &|name| std::env::var(name).ok(),
         });
-        catalog.use_word_lists(&mut config);
-        // Usually the file is the one that the build read; then there is nothing to compare.
-        if config.compiled_text() != catalog.config {
-            fits(catalog, &compiled()?.config, &config)?;
-        }
         Ok(Self {
-            base,
             config,
+            base,
             warnings,
         })
     }

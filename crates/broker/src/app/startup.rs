@@ -12,7 +12,7 @@ use broker_model::config::{StartDefaults, StartDrift, Unreachable};
 use broker_model::exit::Exit;
 use broker_process::guard::{ReloadSignals, Signals};
 
-use super::ReadCatalog;
+use super::beside;
 use super::callers;
 use super::failure::{Failure, unless_refused};
 use super::lifecycle::Running;
@@ -23,6 +23,7 @@ use super::names;
 use super::openness::Openness;
 use super::reload::Reloader;
 use super::settings::LoadedConfig;
+use super::{ReadCatalog, warn};
 use crate::catalog::Catalog;
 use crate::cli::Cli;
 use crate::core::{Core, CoreBuilder, PartialStart, StartMode};
@@ -70,8 +71,10 @@ pub(super) struct SignalReceivers {
 }
 
 impl<'a> Startup<'a> {
-    /// Logs the catalog and the origin of one that was not compiled in.
+    /// Logs the catalog and the origin of one that was not compiled in, and whether another config or lock is beside one that
+    /// was.
     pub(super) fn announce(&self) {
+        self.warn_of_mismatch();
         if self.origin == CatalogOrigin::Lock {
             let config = self.cli.config.as_deref().unwrap_or(Path::new(""));
             tracing::info!(
@@ -79,6 +82,14 @@ impl<'a> Startup<'a> {
                 config = %config.display(),
                 "reads the lock at start: a process that can write the file decides which tools are served"
             );
+        }
+    }
+
+    /// Warns if config and lock on this machine are not the compiled-in ones.
+    pub(super) fn warn_of_mismatch(&self) {
+        if self.origin == CatalogOrigin::Compiled {
+            let found = beside::mismatch(self.catalog.get(), self.cli.config.as_deref());
+            found.iter().for_each(warn);
         }
     }
 
