@@ -264,6 +264,48 @@ fn connect_follows_a_symbolic_link_to_its_target() {
 }
 
 #[test]
+fn connect_of_a_project_follows_no_symbolic_link_out_of_it() {
+    let (home, other) = (Home::new(), Home::new());
+    let target = other.write("mcp.json", "{}\n");
+    fs::create_dir(home.path(".cursor")).expect("a folder can be made");
+    symlink(&target, home.path(".cursor/mcp.json")).expect("a link can be made");
+    symlink(other.0.path(), home.path(".vscode")).expect("a link can be made");
+    fs::create_dir(home.path("own")).expect("a folder can be made");
+    symlink(home.path("own"), home.path(".gemini")).expect("a link can be made");
+    let project = |client| home.connect(&[client, "--scope", "project", "--write"]);
+    // A link to the file, to the folder of a file, and to the folder of a file that does not exist.
+    for client in ["cursor", "vscode"] {
+        let output = project(client);
+        assert_eq!(output.code, Some(2), "{client}: {}", output.stderr);
+        contains(&output.stderr, &["leads out of the project"]);
+    }
+    fs::remove_file(&target).expect("it is ours");
+    assert_eq!(project("vscode").code, Some(2));
+    assert_eq!(other.names(), [""; 0]);
+    // A link within the project, and a file that the user names.
+    assert_eq!(project("gemini").code, Some(0));
+    assert!(text(&home.path("own/settings.json")).contains("broker"));
+    other.write("mcp.json", "{}\n");
+    home.connected(&["cursor", "--file", ".cursor/mcp.json", "--write"]);
+    assert!(text(&target).contains("broker"));
+}
+
+#[test]
+fn backup_of_a_file_with_a_secret_has_the_mode_of_the_new_file() {
+    let home = Home::new();
+    let path = home.write("mcp.json", "{\"mcpServers\": {}}\n");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("it is ours");
+    let args = ["cursor", "--file", "mcp.json", "--http", URL, "--write"];
+    home.connected(&args);
+    let backup = home.path("mcp.json.bak");
+    assert_eq!((mode(&path), mode(&backup)), (0o644, 0o644));
+    home.connected(&[&args[..], &["--secret", "--with-secret"]].concat());
+    let second = home.path("mcp.json.bak.1");
+    assert_eq!((mode(&path), mode(&second)), (0o600, 0o600));
+    assert!(text(&path).contains(SECRET));
+}
+
+#[test]
 fn connect_leaves_a_file_that_it_cannot_change_untouched() {
     let home = Home::new();
     for (client, content, part) in [

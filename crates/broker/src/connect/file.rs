@@ -24,6 +24,26 @@ pub(super) struct ClientFile {
 }
 
 impl ClientFile {
+    /// Reads a file of a project: no symbolic link, of the file or of a folder above it, may lead out of the project's folder.
+    /// Who writes into the project, for example by a commit, must not choose which other file is changed.
+    pub(super) fn open_within(folder: &Path, path: &Path) -> Result<Self, ConnectError> {
+        let shown = path.display();
+        let unreadable =
+            |error: io::Error| ConnectError::Usage(format!("cannot read `{shown}`: {error}"));
+        let root = fs::canonicalize(folder).map_err(unreadable)?;
+        // The nearest part that exists decides where a missing file would be made.
+        let existing = path
+            .ancestors()
+            .find(|one| fs::symlink_metadata(one).is_ok());
+        match existing.map(fs::canonicalize) {
+            Some(Ok(target)) if !target.starts_with(&root) => usage(format!(
+                "`{shown}` leads out of the project by a symbolic link, to `{}`; name that file with `--file` if it is meant",
+                target.display()
+            )),
+            _ => Self::open(path),
+        }
+    }
+
     /// Reads a file; a missing one has an empty text.
     pub(super) fn open(path: &Path) -> Result<Self, ConnectError> {
         let shown = path.display();
@@ -67,8 +87,11 @@ impl ClientFile {
         text: &str,
         is_private: bool,
     ) -> Result<Option<PathBuf>, ConnectError> {
+        let mode = self.found.as_ref().map_or(NEW_MODE, |(_, mode)| *mode);
+        let mode = if is_private { mode & 0o600 } else { mode };
         let backup = match &self.found {
-            Some((old, mode)) => Some(self.back_up(old, *mode)?),
+            // The old content may have the secret as well.
+            Some((old, _)) => Some(self.back_up(old, mode)?),
             None => {
                 if let Some(folder) = self.path.parent() {
                     fs::create_dir_all(folder)
@@ -77,8 +100,6 @@ impl ClientFile {
                 None
             }
         };
-        let mode = self.found.as_ref().map_or(NEW_MODE, |(_, mode)| *mode);
-        let mode = if is_private { mode & 0o600 } else { mode };
         let draft = beside(&self.path, &format!(".connect-{}", std::process::id()));
         let written = write_new(&draft, text, mode).and_then(|()| {
             // The client may have written its file meanwhile.
@@ -126,7 +147,10 @@ impl ClientFile {
             match write_new(&backup, old, mode) {
                 Ok(()) => return Ok(backup),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                    if broker_files::holds(&backup, old.as_bytes()) {
+                    if is_file(&backup) && broker_files::holds(&backup, old.as_bytes()) {
+                        fs::set_permissions(&backup, Permissions::from_mode(mode)).map_err(
+                            |error| ConnectError::write("change the mode of", &backup, &error),
+                        )?;
                         return Ok(backup);
                     }
                 }
@@ -141,6 +165,11 @@ impl ClientFile {
             MAX_BACKUPS - 1
         ))
     }
+}
+
+/// Whether a path is a regular file, and no link to one.
+fn is_file(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file())
 }
 
 /// The path with an ending added to its name.
@@ -211,6 +240,14 @@ mod tests {
             names(folder.path()),
             ["f", "f.bak", "f.bak.1", "f.bak.2", "f.bak.3"]
         );
+        // The backup with the same content exists already: it gets the mode of the new file.
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&folder.path().join("f.bak.3")), 0o640);
+        fs::write(&path, "two").unwrap();
+        let file = ClientFile::open(&path).unwrap();
+        let backup = file.replace("another secret", true).unwrap().unwrap();
+        assert_eq!(fs::read_to_string(&backup).unwrap(), "two");
+        assert_eq!(mode(&backup), 0o600);
     }
 
     #[test]

@@ -54,7 +54,10 @@ pub(crate) fn run(args: &ConnectArgs) -> Result<Answer, ConnectError> {
         });
     }
     let path = file?;
-    let file = ClientFile::open(&path)?;
+    let file = match (args.scope, &args.file) {
+        (Some(Scope::Project), None) => ClientFile::open_within(&working_folder()?, &path)?,
+        _ => ClientFile::open(&path)?,
+    };
     let note = write(args, name, &entry, &path, &file)?;
     Ok(Answer { entry: None, note })
 }
@@ -132,15 +135,17 @@ fn place_of(args: &ConnectArgs) -> Result<PathBuf, ConnectError> {
     } else {
         System::Linux
     };
-    let folder = env::current_dir().map_err(|error| {
-        ConnectError::Usage(format!("the working folder cannot be read: {error}"))
-    })?;
     let places = Places {
         system,
         variable: &|name| env::var_os(name).map(PathBuf::from),
-        folder,
+        folder: working_folder()?,
     };
     args.client.file(args.scope.unwrap_or(Scope::User), &places)
+}
+
+fn working_folder() -> Result<PathBuf, ConnectError> {
+    env::current_dir()
+        .map_err(|error| ConnectError::Usage(format!("the working folder cannot be read: {error}")))
 }
 
 /// The entry in a complete document, for standard output.
