@@ -27,7 +27,7 @@ pub struct CoreBuilder<'a> {
     pub(crate) base: &'a Path,
     pub(crate) mode: StartMode,
     pub(crate) start_defaults: StartDefaults,
-    pub(crate) embedder: Option<Embedder>,
+    pub(crate) embedder: Option<(Embedder, &'static str)>,
     pub(crate) failure: Option<Box<CoreError>>,
     pub(crate) partial: PartialStart,
     /// The parts of a running broker whose catalog this one replaces.
@@ -85,9 +85,9 @@ impl<'a> CoreBuilder<'a> {
     }
 
     /// The source of the vectors of queries: the embedder for which the catalog was built, or [`Embedder::Bm25`]. Default:
-    /// the former.
+    /// the former. The text names the setting that chose it, for an error.
     #[must_use]
-    pub const fn embedder(mut self, embedder: Option<Embedder>) -> Self {
+    pub const fn embedder(mut self, embedder: Option<(Embedder, &'static str)>) -> Self {
         self.embedder = embedder;
         self
     }

@@ -373,6 +373,14 @@ fn variable_chooses_the_built_embedder_or_words_alone() {
         &["embedder_mismatch", "`HF`", "built for `OPENAI`"],
     );
 
+    let refused = bench
+        .serve(&["127.0.0.1:0"])
+        .env("MCPPROXY_EMBEDDER", "HF")
+        .output();
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    let named = ["embedder_mismatch", "MCPPROXY_EMBEDDER is `HF`"];
+    contains(&refused.stderr, &named);
+
     // The variable alone sends nothing.
     let plain = with_search(&json!({}));
     plain.lock();
@@ -384,6 +392,25 @@ fn variable_chooses_the_built_embedder_or_words_alone() {
     assert_eq!(refused.code, Some(2), "{}", refused.stderr);
     contains(&refused.stderr, &["embedder_mismatch", "built for `BM25`"]);
     assert_eq!(endpoint.texts().len(), sent + 1);
+}
+
+#[test]
+fn variable_of_the_other_proxy_without_a_config_leaves_the_search_to_words() {
+    let endpoint = Endpoint::start();
+    let plain = with_search(&json!({}));
+    plain.lock();
+    for name in ["OPENAI", "HF"] {
+        let broker = plain.start(&endpoint, &[("MCPPROXY_EMBEDDER", name)]);
+        let found = retrieve(&broker, "structured");
+        assert_eq!(
+            (found.get("degraded"), &found["tools"][0]["path"]),
+            (None, &json!("/a/structured"))
+        );
+        let said = format!("`MCPPROXY_EMBEDDER` is `{name}`");
+        let add = format!("\"search\": {{\"embedder\": \"{name}\"}}");
+        contains(&broker.stderr(), &[&said, &add, "`broker-gen lock`"]);
+    }
+    assert_eq!(endpoint.texts().len(), 0);
 }
 
 #[test]

@@ -11,6 +11,8 @@ const MODE: &str = "MCP_MODE";
 const ROUTING: &str = "ROUTING_TYPE";
 const TOP_K_NAME: &str = "TOP_K";
 const EMBEDDER: &str = "EMBEDDER";
+/// The names of that variable.
+const EMBEDDER_NAMES: [&str; 2] = ["MCP_BROKER_EMBEDDER", "MCPPROXY_EMBEDDER"];
 const HF_MODEL: &str = "HF_MODEL";
 /// The beginnings of the names of variables; the first one that is set counts.
 const PREFIXES: [&str; 2] = ["MCP_BROKER_", "MCPPROXY_"];
@@ -21,8 +23,8 @@ pub(super) struct ViewVariables {
     mode: Option<McpMode>,
     routing: Option<Routing>,
     top_k: Option<usize>,
-    /// The embedder that makes the vectors of queries.
-    pub(super) embedder: Option<Embedder>,
+    /// The embedder that makes the vectors of queries, and the variable that names it.
+    embedder: Option<(Embedder, &'static str)>,
 }
 
 impl ViewVariables {
@@ -47,10 +49,25 @@ impl ViewVariables {
             mode: mode.or(implied),
             routing,
             top_k: value(&lookup, TOP_K_NAME, &numbers, number)?,
-            embedder: value(&lookup, EMBEDDER, "`BM25`, `HF` or `OPENAI`", |text| {
+            embedder: named_value(&lookup, EMBEDDER, "`BM25`, `HF` or `OPENAI`", |text| {
                 Embedder::from_name(text)
-            })?,
+            })?
+            .map(|(embedder, at)| (embedder, EMBEDDER_NAMES[at])),
         })
+    }
+
+    /// The embedder of queries beside a catalog that was built for `built`. A variable of the other proxy, where it needs no
+    /// config, leaves a catalog without vectors as it is, with a warning that says what to add.
+    pub(super) fn embedder(self, built: Embedder) -> Option<(Embedder, &'static str)> {
+        let (chosen, variable) = self.embedder?;
+        if variable != EMBEDDER_NAMES[1] || built != Embedder::Bm25 || chosen == built {
+            return self.embedder;
+        }
+        let name = chosen.as_str();
+        tracing::warn!(
+            "`{variable}` is `{name}`, and the config names no embedder: searches use words; for vectors add `\"search\": {{\"embedder\": \"{name}\"}}` to the config, run `broker-gen lock` and build again"
+        );
+        None
     }
 
     /// The view of a start.
@@ -82,6 +99,17 @@ fn value<T>(
     expected: &str,
     read: impl Fn(&str) -> Option<T>,
 ) -> Result<Option<T>, Failure> {
+    let found = named_value(lookup, name, expected, read)?;
+    Ok(found.map(|(value, _)| value))
+}
+
+/// Reads such a value with the index of the beginning of its name.
+fn named_value<T>(
+    lookup: &impl Fn(&str) -> Option<String>,
+    name: &str,
+    expected: &str,
+    read: impl Fn(&str) -> Option<T>,
+) -> Result<Option<(T, usize)>, Failure> {
     let set = PREFIXES.map(|prefix| {
         let name = format!("{prefix}{name}");
         lookup(&name)
@@ -93,11 +121,13 @@ fn value<T>(
     {
         tracing::warn!("`{own}` and `{other}` differ; `{own}` counts");
     }
-    let Some((name, text)) = set.into_iter().flatten().next() else {
+    let mut set = set.into_iter().zip(0..);
+    let Some((name, text, at)) = set.find_map(|(one, at)| one.map(|(name, text)| (name, text, at)))
+    else {
         return Ok(None);
     };
     match read(&text) {
-        Some(value) => Ok(Some(value)),
+        Some(value) => Ok(Some((value, at))),
         None => Err(Failure::Variable(format!("`{name}` must be {expected}"))),
     }
 }

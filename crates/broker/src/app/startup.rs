@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use broker_mcp::Environment;
 use broker_model::Diagnostic;
-use broker_model::config::{StartDefaults, StartDrift, Unreachable};
+use broker_model::config::{Embedder, StartDefaults, StartDrift, Unreachable};
 use broker_model::exit::Exit;
 use broker_process::guard::{ReloadSignals, Signals};
 
@@ -209,6 +209,8 @@ impl<'a> Startup<'a> {
         settings: &'b LoadedConfig,
         partial: PartialStart,
     ) -> CoreBuilder<'b> {
+        let built = catalog.search.embedder.map(|table| table.embedder);
+        let built = built.unwrap_or(Embedder::Bm25);
         let mode = match self.cli.options.ignore_broken_tool {
             true => StartMode::Tolerant,
             false => StartMode::Plain,
@@ -223,7 +225,7 @@ impl<'a> Startup<'a> {
                 self.origin,
                 settings.config.audits_required > 0,
             ))
-            .embedder(self.view.embedder)
+            .embedder(self.view.embedder(built))
     }
 
     /// Serves until the end of the broker. Calls in flight get `drain_timeout` to end.

@@ -105,17 +105,17 @@ impl QueryVectors {
     /// Opens the models for which the catalog was built, unless `chosen` is `BM25`.
     pub(crate) fn open(
         catalog: &Catalog,
-        chosen: Option<Embedder>,
+        chosen: Option<(Embedder, &str)>,
         config: &Config,
         base: &Path,
         environment: &Environment,
     ) -> Result<Option<Self>, Box<Diagnostic>> {
         let compiled = catalog.search.embedder;
         let built = compiled.map_or(Embedder::Bm25, |table| table.embedder);
-        let chosen = chosen.unwrap_or(built);
+        let (chosen, setting) = chosen.unwrap_or((built, ""));
         if chosen != built && chosen != Embedder::Bm25 {
             let message = format!(
-                "MCP_BROKER_EMBEDDER is `{}`, and the catalog was built for `{}`",
+                "{setting} is `{}`, and the catalog was built for `{}`",
                 chosen.as_str(),
                 built.as_str()
             );
