@@ -2,6 +2,7 @@
 //! `docs/faults.md` lists the faults with their tests and figures.
 
 mod announcements;
+mod attacks;
 mod callers;
 mod callers_chaos;
 mod exits;

@@ -23,9 +23,11 @@ mod mcp_direct;
 pub mod mcp_http;
 mod official;
 mod program;
+mod proxy;
 mod refusal;
 mod resources;
 mod tally;
+mod tap;
 mod terminal;
 mod tls;
 mod turn;
@@ -51,9 +53,11 @@ pub use program::{
     Daemon, Output, Run, binary, children_of, copy_program, guarded_by, is_alive, wait_until,
     wait_within,
 };
+pub use proxy::Proxy;
 pub use refusal::{named, refusal};
 pub use resources::{ResourceUsage, processor_time, thread_names};
 pub use tally::{CallOutcome, Tally, nonce};
+pub use tap::{Tap, statuses};
 pub use terminal::on_terminal;
 pub use tls::{TlsFront, certificate};
 pub use turn::changed_meanwhile;
