@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::workspace;
 
 /// Licences that may be linked, as SPDX identifiers.
-const LICENCES: [&str; 11] = [
+pub(super) const LICENCES: [&str; 11] = [
     "Apache-2.0",
     "Apache-2.0 WITH LLVM-exception",
     "BSD-2-Clause",
@@ -25,7 +25,7 @@ const LICENCES: [&str; 11] = [
 ];
 
 /// Crates that may have several versions in the tree, each with the reason.
-const TWICE: [(&str, &str); 7] = [
+pub(super) const TWICE: [(&str, &str); 7] = [
     ("base64", "0.22 for jsonwebtoken, 0.23 for hyper-util"),
     (
         "getrandom",

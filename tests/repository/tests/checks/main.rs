@@ -3,6 +3,7 @@
 use std::path::Path;
 
 mod admission;
+mod advisories;
 mod dependencies;
 mod docs;
 mod faults_page;
