@@ -5,7 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use broker_model::access::reviewed_annotations;
-use broker_model::config::{Config, Node, Source, ToolOverride, min_output_chars};
+use broker_model::config::{
+    Config, Node, Source, ToolOverride, is_too_small_output, min_output_chars,
+};
 use broker_model::json::escape_token;
 use broker_model::lock::{LockedSource, LockedTool};
 use broker_model::suggest;
@@ -305,7 +307,7 @@ impl<'a> Planner<'a> {
         let least = min_output_chars(path.as_str());
         let Some(limit) = said
             .and_then(|said| said.max_output_chars)
-            .filter(|limit| *limit < least)
+            .filter(|limit| is_too_small_output(path.as_str(), *limit))
         else {
             return;
         };

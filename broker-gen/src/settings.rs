@@ -1,8 +1,6 @@
 //! The config fields that a lock of version 2 repeats: added to a new lock, and compared with the config if the
 //! lock is stale.
 
-use std::path::{Path, PathBuf};
-
 use broker_model::config::{Backend, Config, Source};
 #[cfg(feature = "cli")]
 use broker_model::lock::{EndpointSettings, Lock};
@@ -29,7 +27,7 @@ pub(crate) fn describe(lock: &mut Lock, config: &Config) {
 /// Adds the members of version 2 to one source of a new lock.
 #[cfg(feature = "cli")]
 pub(crate) fn describe_source(source: &mut LockedSource, config: &Config) {
-    source.describe(config, &folder_of(config), |source, tool| {
+    source.describe(config, |source, tool| {
         summary::summary(source.overrides.get(&tool.upstream_name), tool)
     });
 }
@@ -37,12 +35,12 @@ pub(crate) fn describe_source(source: &mut LockedSource, config: &Config) {
 /// The way in which a source of a config is reached, in the form of a lock.
 #[cfg(feature = "cli")]
 pub(crate) fn endpoint_of(config: &Config, source: &Source) -> EndpointSettings {
-    SourceSettings::of(config, source, &folder_of(config)).endpoint
+    SourceSettings::of(config, source).endpoint
 }
 
 /// The changes of a source's config since it was locked, each in one sentence.
 fn changes_since(config: &Config, source: &Source, locked: &LockedSource) -> Vec<String> {
-    let now = SourceSettings::of(config, source, &folder_of(config));
+    let now = SourceSettings::of(config, source);
     let Some(before) = &locked.settings else {
         return Vec::new();
     };
@@ -125,16 +123,4 @@ fn package_change(source: &Source, locked: &LockedSource) -> Option<String> {
     Some(format!(
         "the lock has the {package}, and the command names {named}"
     ))
-}
-
-/// The absolute path of the config's folder. It is not resolved: only texts are compared with it.
-fn folder_of(config: &Config) -> String {
-    let folder = Path::new(&config.file).parent().unwrap_or(Path::new(""));
-    let folder = if folder.as_os_str().is_empty() {
-        Path::new(".")
-    } else {
-        folder
-    };
-    let absolute = std::path::absolute(folder).unwrap_or_else(|_| PathBuf::from(folder));
-    absolute.to_string_lossy().into_owned()
 }

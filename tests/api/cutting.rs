@@ -48,6 +48,23 @@ fn reply_over_its_limit_is_cut_and_marked() {
 }
 
 #[test]
+fn small_limit_counts_the_result_alone() {
+    let (_chaos, broker) = started(
+        &json!({"echo": {"max_output_chars": 120}}),
+        &json!({"plain": true}),
+    );
+    let reply = broker.call("/a/echo", json!({"text": "é".repeat(500)}));
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    let reply = reply.json();
+    let result = reply["result"].to_string();
+    let chars = result.chars().count();
+    assert!((60..=120).contains(&chars), "{chars}: {result}");
+    assert_eq!(reply["truncated"]["limit"], 120);
+    let short = broker.call("/a/echo", json!({"text": "x"})).json();
+    assert_eq!(short.get("truncated"), None, "{short}");
+}
+
+#[test]
 fn cut_of_15_mib_takes_at_most_four_times_its_size() {
     const SIZE: u64 = 15 << 20;
     let (_chaos, broker) = started(

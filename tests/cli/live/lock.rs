@@ -11,6 +11,27 @@ use serde_json::{Value, json};
 use super::bench::{names, tool};
 
 #[test]
+fn lock_of_absolute_paths_does_not_depend_on_the_folder() {
+    let (first, second) = (Bench::new(), Bench::new());
+    let script = first.path("a.json").to_string_lossy().into_owned();
+    let journal = format!("--journal={}", first.path("a.log").to_string_lossy());
+    let command = ["chaos-mcp", "--script", &script, &journal];
+    for bench in [&first, &second] {
+        bench.configure([("a", json!({"command": command}))]);
+    }
+    first.script("a", &json!({"tools": [tool("x")]}));
+    first.lock();
+    second.lock();
+    assert_eq!(first.lock_text(), second.lock_text());
+    let text = first.lock_text();
+    assert!(
+        !text.contains(&*first.path("").to_string_lossy()),
+        "the lock contains the folder"
+    );
+    assert_eq!(second.verb(&["verify"]).code, Some(0));
+}
+
+#[test]
 fn lock_of_equal_states_has_equal_bytes() {
     let (first, second) = (Bench::new(), Bench::new());
     first.configure([

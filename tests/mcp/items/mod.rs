@@ -1,6 +1,7 @@
 //! Prompts, templates and resources: what is locked, what is live, who may read what, and what reaches the server.
 
 mod apps;
+mod discovery;
 mod drift;
 mod live;
 mod locked;

@@ -310,12 +310,12 @@ pub(crate) fn tools(
         }
         let own = source.overrides.get(tool.name);
         let limit = source.output_limit(tool.name);
-        let least = config::min_output_chars(catalog.entry(tool.entry).path);
+        let path = catalog.entry(tool.entry).path;
         ToolSettings {
             timeout: own.and_then(|own| own.timeout).unwrap_or(source.timeout),
             max_timeout: source.max_timeout_of(own),
-            limit: limit.map(|limit| limit.max(least)),
-            default_limit: config.limits.result_chars.max(least),
+            limit: limit.map(|limit| config::output_limit_of(path, limit)),
+            default_limit: config::output_limit_of(path, config.limits.result_chars),
             coerces: tool.kind() == ItemKind::Tool && source.coerces(tool.name, config.coerce),
             form: own.map(|own| own.render_mode).unwrap_or_default(),
             retry: source.retry_idempotent && tool.idempotent,
@@ -338,7 +338,7 @@ fn problems_of_limits(
         let least = config::min_output_chars(path);
         let message = format!("`max_output_chars` {limit} leaves no room for a reply of `{path}`");
         let pointer = format!("{}/tool_overrides", source.pointer);
-        (limit < least).then(|| {
+        config::is_too_small_output(path, limit).then(|| {
             Diagnostic::error(DiagnosticCode::ConfigRange, message)
                 .at(pointer)
                 .help(format!("Set at least {least}."))

@@ -1,5 +1,4 @@
-//! The parts of a command that a lock does not contain: literal secrets, user parts of URLs, and absolute paths
-//! outside the config's folder.
+//! The parts of a command that a lock does not contain: literal secrets, user parts of URLs, and absolute paths.
 //!
 //! Only the text of the config decides, never a value of a variable, so that every machine finds the same
 //! parts. A `${NAME}` is not a literal; its default is one.
@@ -21,7 +20,6 @@ mod urls;
 mod values;
 
 pub use literal::{LiteralSecret, literal_secrets_in, literal_secrets_in_url};
-pub(crate) use paths::Folder;
 pub(crate) use urls::without_secret_values;
 pub(super) use urls::{replace_secret_values, secret_parameter};
 pub use values::{is_secret_key, is_secret_value, secrets_in_text};
@@ -117,8 +115,8 @@ impl<'a> Words<'a> {
     }
 
     /// The hidden parts of each word, in order and disjoint. `known` are secrets of the config.
-    pub(crate) fn hidden(&self, known: &[&str], folder: Option<&Folder>) -> Vec<Vec<Hidden>> {
-        let search = Search { known, folder };
+    pub(crate) fn hidden(&self, known: &[&str], hides_paths: bool) -> Vec<Vec<Hidden>> {
+        let search = Search { known, hides_paths };
         let mut option = None;
         let words = self.texts.iter().enumerate();
         words
@@ -192,7 +190,7 @@ impl ProcessEndpoint {
     /// values of `env`.
     pub fn literal_secret_arguments(&self) -> Vec<&str> {
         let words = Words::of(&self.command);
-        let hidden = words.hidden(&[], None);
+        let hidden = words.hidden(&[], false);
         let of_word = words.texts.iter().zip(&hidden);
         of_word
             .flat_map(|(word, hidden)| {
@@ -210,7 +208,7 @@ pub(crate) fn hidden_in_url(url: &str) -> Vec<Hidden> {
 
 /// The index of the word and the kind of each literal secret in the command.
 fn secrets_of(process: &ProcessEndpoint) -> Vec<(usize, SecretKind)> {
-    let hidden = Words::of(&process.command).hidden(&[], None);
+    let hidden = Words::of(&process.command).hidden(&[], false);
     let of_word = hidden.into_iter().enumerate();
     of_word
         .flat_map(|(index, hidden)| {
@@ -233,7 +231,7 @@ enum Form {
 
 struct Search<'a> {
     known: &'a [&'a str],
-    folder: Option<&'a Folder>,
+    hides_paths: bool,
 }
 
 impl Search<'_> {
@@ -252,10 +250,8 @@ impl Search<'_> {
         if form == Form::Script || may_be_script {
             found.extend(self.script(word));
         }
-        if let Some(folder) = self.folder
-            && form != Form::Script
-        {
-            let paths = paths::outside(word, folder, form == Form::ShellWord).into_iter();
+        if self.hides_paths && form != Form::Script {
+            let paths = paths::absolute(word, form == Form::ShellWord).into_iter();
             found.extend(paths.map(|range| Hidden {
                 range,
                 secret: None,

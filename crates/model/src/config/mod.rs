@@ -391,9 +391,27 @@ pub enum RenderMode {
     Structured,
 }
 
-/// The minimum `max_output_chars` for the tool at `path`: the JSON around the result must fit as well.
+/// From this `max_output_chars` on the limit counts the whole reply. A smaller one counts the result alone, without the
+/// path and the list of cuts.
+pub const MIN_WHOLE_REPLY_CHARS: usize = 500;
+
+/// The minimum `max_output_chars` for the tool at `path` if it counts the whole reply: the JSON around the result must fit
+/// as well.
 pub fn min_output_chars(path: &str) -> usize {
     path.chars().count() + 450
+}
+
+/// The limit that holds for the tool at `path`, whose config has `limit`.
+pub fn output_limit_of(path: &str, limit: usize) -> usize {
+    match limit < MIN_WHOLE_REPLY_CHARS {
+        true => limit,
+        false => limit.max(min_output_chars(path)),
+    }
+}
+
+/// Whether `limit` leaves no room for a reply of the tool at `path`.
+pub fn is_too_small_output(path: &str, limit: usize) -> bool {
+    output_limit_of(path, limit) != limit
 }
 
 /// Bounds that protect the broker's memory.

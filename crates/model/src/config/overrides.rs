@@ -17,7 +17,7 @@ use crate::path::NodePath;
 use crate::text::shown_line;
 
 /// The values of a limit of results.
-pub(super) const MAX_OUTPUT_CHARS: RangeInclusive<u64> = 500..=10_000_000;
+pub(super) const MAX_OUTPUT_CHARS: RangeInclusive<u64> = 100..=10_000_000;
 const RENDER_MODES: [(&str, RenderMode); 3] = [
     ("json", RenderMode::Json),
     ("text", RenderMode::Text),

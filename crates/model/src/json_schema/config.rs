@@ -256,7 +256,7 @@ struct Source {
     /// `as_is` serves tools although a schema of theirs is not valid.
     schema: Option<SchemaPolicy>,
     /// Maximum characters of a reply of its tools; a longer result is cut. Default: `limits.result_chars` for models.
-    #[schemars(range(min = 500, max = 10_000_000))]
+    #[schemars(range(min = 100, max = 10_000_000))]
     max_output_chars: Option<u64>,
     /// Whether arguments that do not match the schema of a tool are converted. Default: the top level's.
     coerce: Option<bool>,
@@ -334,7 +334,7 @@ struct ToolOverride {
     /// Replaces the tool's description.
     description: Option<String>,
     /// Maximum characters of a reply; a longer result is cut. Default: that of `"*"`, else the source's.
-    #[schemars(range(min = 500, max = 10_000_000))]
+    #[schemars(range(min = 100, max = 10_000_000))]
     max_output_chars: Option<u64>,
     /// Maximum seconds of a call; start again when the server reports progress.
     #[schemars(range(min = 0.1, max = 86400))]

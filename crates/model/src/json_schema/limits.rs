@@ -16,7 +16,7 @@ pub(super) struct Limits {
     #[schemars(range(min = 1024, max = 1_073_741_824))]
     listing_bytes: Option<u64>,
     /// Characters of a result for a model, if the config sets none for its tool. Default: 100000.
-    #[schemars(range(min = 500, max = 10_000_000))]
+    #[schemars(range(min = 100, max = 10_000_000))]
     result_chars: Option<u64>,
     /// Bytes of memory for bodies, arguments and results of all callers together. Default: 536870912.
     #[schemars(range(min = 16_777_216, max = 1_099_511_627_776_u64))]

@@ -37,7 +37,7 @@
 //! A text that may be secret is replaced by the object `{"digest": …}`, the digest of the text before
 //! variables are expanded, in the domain `mcp-broker:config_text:1`. This covers a word of `command` with a
 //! literal secret (`--token=x`, `API_KEY=x`, `Authorization: x`, a literal value of the config's `env`), the word
-//! after an option with a secret-looking name, and an absolute path outside the config's folder; in a URL of a
+//! after an option with a secret-looking name, and an absolute path; in a URL of a
 //! command, the user part and values of the query with a secret-looking name. The member `url` has nothing in
 //! place of such values, so that another value leaves the lock as it is. If only a part of a word is replaced, the word
 //! is the list of its parts: `["https://", {"digest": …}, "@host/x"]`. A `${NAME}` is not a secret and stays as

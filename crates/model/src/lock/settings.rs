@@ -7,7 +7,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::config::confidential::{Folder, Hidden, Words, hidden_in_url, without_secret_values};
+use crate::config::confidential::{Hidden, Words, hidden_in_url, without_secret_values};
 use crate::config::{Backend, Config, Endpoint, HttpEndpoint, ProcessEndpoint, Source};
 use crate::digest::Digest;
 use crate::text::shown_line;
@@ -87,7 +87,7 @@ pub enum Word {
 pub enum Part {
     /// As in the config.
     Text(String),
-    /// A literal secret, the user part of a URL, or an absolute path outside the config's folder.
+    /// A literal secret, the user part of a URL, or an absolute path.
     Hidden(HiddenText),
 }
 
@@ -101,15 +101,15 @@ pub struct HiddenText {
 }
 
 impl SourceSettings {
-    /// The fields of a source. `folder` is the absolute path of the config's folder.
-    pub fn of(config: &Config, source: &Source, folder: &str) -> Self {
+    /// The fields of a source.
+    pub fn of(config: &Config, source: &Source) -> Self {
         let filter: BTreeSet<&String> = source.exposure.filter().patterns().iter().collect();
         let default = TrustLevel::default_of(source.backend());
         Self {
             trust: source.trust.filter(|level| *level != default),
             endpoint: match &source.endpoint {
                 Endpoint::Process(process) => {
-                    EndpointSettings::Process(Command::of(config, process, folder))
+                    EndpointSettings::Process(Command::of(config, process))
                 }
                 Endpoint::Http(http) => EndpointSettings::Http(HttpSettings::of(http)),
             },
@@ -171,9 +171,9 @@ impl HttpSettings {
 }
 
 impl Command {
-    fn of(config: &Config, process: &ProcessEndpoint, folder: &str) -> Self {
+    fn of(config: &Config, process: &ProcessEndpoint) -> Self {
         let words = Words::of(&process.command);
-        let hidden = words.hidden(&config.literal_secrets(), Some(&Folder::new(folder)));
+        let hidden = words.hidden(&config.literal_secrets(), true);
         let of_word = words.texts.iter().zip(hidden);
         let list = of_word
             .map(|(text, hidden)| Word::of(text, &hidden))
@@ -230,8 +230,8 @@ impl Word {
         }
     }
 
-    /// Whether both are the same text of a config. A text is equal to its digest: whether a path is shown
-    /// depends on the config's folder.
+    /// Whether both are the same text of a config. A text is equal to its digest: locks of older versions show
+    /// absolute paths in the config's folder.
     pub fn is_same_text(&self, other: &Self) -> bool {
         let digest = |word: &Self| match word {
             Self::One(Part::Text(text)) => Some(digest_of(text)),

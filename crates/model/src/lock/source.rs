@@ -71,18 +71,16 @@ impl LockedSource {
     }
 
     /// Adds the members of version 2: the config fields in plain text, summary and search
-    /// hints of each tool. `folder` is
-    /// the absolute path of the config's folder.
+    /// hints of each tool.
     pub fn describe(
         &mut self,
         config: &Config,
-        folder: &str,
         summary: impl Fn(&config::Source, &LockedTool) -> String,
     ) {
         let Some(source) = config.source(&self.path) else {
             return;
         };
-        self.settings = Some(SourceSettings::of(config, source, folder));
+        self.settings = Some(SourceSettings::of(config, source));
         for tool in &mut self.exposed {
             tool.summary = Some(summary(source, tool));
             let own = source.overrides.get(&tool.upstream_name);

@@ -341,7 +341,7 @@ fn locked_with(members: Value) -> Lock {
     let tools = ["get", "delete"].map(|name| json!({"name": name, "inputSchema": {}}));
     let source = config.sources().next().unwrap();
     let mut locked = LockedSource::from_snapshot(source, &snapshot(tools.to_vec()));
-    locked.describe(&config, "/folder", |_, _| "s".to_owned());
+    locked.describe(&config, |_, _| "s".to_owned());
     let mut lock = Lock {
         version: LOCK_VERSION,
         config_digest: config.digest(),

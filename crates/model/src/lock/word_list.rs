@@ -79,7 +79,7 @@ mod tests {
         snapshot.tools = tools.iter().map(tool).collect();
         let locked = |source| {
             let mut locked = LockedSource::from_snapshot(source, &snapshot);
-            locked.describe(&config, "/f", |_, _| String::new());
+            locked.describe(&config, |_, _| String::new());
             locked
         };
         let mut lock = Lock {

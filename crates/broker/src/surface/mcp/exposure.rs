@@ -122,8 +122,17 @@ pub(super) fn unknown_cursor() -> RpcError {
 
 /// Prompts and resources are declared if the caller has any.
 fn legacy_capabilities(client: &Client) -> Value {
+    let changes = client.list_changes(&client.identity);
+    with_items(client, capabilities(changes.is_some()))
+}
+
+fn modern_capabilities(client: &Client) -> Value {
+    with_items(client, capabilities(client.view.mode == McpMode::Direct))
+}
+
+/// Declares prompts and resources if the caller has any.
+fn with_items(client: &Client, mut all: Value) -> Value {
     let (core, identity) = (&client.core, &client.identity);
-    let mut all = capabilities(client.list_changes(identity).is_some());
     let (has_prompts, has_resources) = (core.has_prompts(identity), core.has_resources(identity));
     if has_prompts {
         all["prompts"] = json!({});
@@ -134,19 +143,6 @@ fn legacy_capabilities(client: &Client) -> Value {
     if has_prompts || has_resources {
         all["completions"] = json!({});
     }
-    all
-}
-
-/// Prompts and resources are always declared: clients of the modern era ask for the lists to find out whether there are
-/// any.
-fn modern_capabilities(client: &Client) -> Value {
-    let (core, identity) = (&client.core, &client.identity);
-    let mut all = capabilities(client.view.mode == McpMode::Direct);
-    if core.has_prompts(identity) || core.has_resources(identity) {
-        all["completions"] = json!({});
-    }
-    all["prompts"] = json!({});
-    all["resources"] = json!({});
     all
 }
 

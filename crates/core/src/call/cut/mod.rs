@@ -6,6 +6,7 @@
 //! parsed into a tree: it is walked again with smaller bounds until it fits, so memory stays a small multiple of the
 //! result.
 
+use broker_model::config::MIN_WHOLE_REPLY_CHARS;
 use serde::Serialize;
 
 #[doc(hidden)]
@@ -48,13 +49,16 @@ fn is_zero(count: &usize) -> bool {
 /// The result, cut so that a reply has at most `limit` characters (Unicode scalar values) apart from the data of images,
 /// audio and resources. `None` if it already fits. `around` is the number of characters around the result in a reply, without the member
 /// `truncated`, and `note` that of a note in a reply that was cut; the limit leaves room for them
-/// (`min_output_chars`).
+/// (`min_output_chars`). A limit below [`MIN_WHOLE_REPLY_CHARS`] counts the result alone.
 pub(super) fn cut(
     result: &[u8],
     around: usize,
     note: usize,
     limit: usize,
 ) -> Option<(Vec<u8>, Cut)> {
+    // A small limit counts the result alone.
+    let counts_whole = limit >= MIN_WHOLE_REPLY_CHARS;
+    let (around, note) = if counts_whole { (around, note) } else { (0, 0) };
     if !is_over(result, around, limit) {
         return None;
     }
@@ -64,6 +68,7 @@ pub(super) fn cut(
         around: around + note,
         original_chars: around + original.chars,
         limit,
+        counts_whole,
         left_out,
     };
     for documents in [Documents::of(&result), Documents::default()] {
@@ -141,6 +146,8 @@ struct Reply {
     around: usize,
     original_chars: usize,
     limit: usize,
+    /// Whether the limit counts what is beside the result too.
+    counts_whole: bool,
     /// The member that was left out before everything else.
     left_out: Option<CutDetail>,
 }
@@ -157,6 +164,9 @@ impl Reply {
 
     /// Characters of everything but the result, the member `truncated` included.
     fn chars_beside(&self, cuts: &[CutDetail], unnamed: usize) -> usize {
+        if !self.counts_whole {
+            return 0;
+        }
         let truncated = self.cut(cuts.to_vec(), unnamed);
         let json = serde_json::to_string(&truncated).expect("strings and numbers always serialize");
         self.around + ",\"truncated\":".len() + json.chars().count()

@@ -23,7 +23,7 @@ pub fn literal_secrets_in(words: &[&str]) -> Vec<LiteralSecret> {
         shell: false,
         script: None,
     };
-    let of_word = words.hidden(&[], None).into_iter().enumerate();
+    let of_word = words.hidden(&[], false).into_iter().enumerate();
     of_word
         .flat_map(|(word, hidden)| {
             let secrets = hidden.into_iter().filter_map(LiteralSecret::of);

@@ -1,39 +1,13 @@
-//! Absolute paths in words, and whether they are in the config's folder. Only the texts are compared.
+//! Absolute paths in words.
 
 use std::ops::Range;
 
 use super::find_outside;
 
-/// The absolute path of the config's folder.
-#[derive(Clone, Debug)]
-pub(crate) struct Folder(String);
-
-impl Folder {
-    /// A folder by its absolute path.
-    pub(crate) fn new(path: &str) -> Self {
-        Self(path.trim_end_matches('/').to_owned())
-    }
-
-    /// Whether the path is the folder or in it.
-    fn has(&self, path: &str) -> bool {
-        let below = path.strip_prefix(self.0.as_str());
-        below.is_some_and(|below| {
-            (below.is_empty() || below.starts_with('/'))
-                && !below.split('/').any(|part| part == "..")
-        })
-    }
-}
-
-/// The places of absolute paths in a word that are not in the folder. A path at the start of a word that is
-/// passed to a program is the whole word.
-pub(super) fn outside(word: &str, folder: &Folder, shell: bool) -> Vec<Range<usize>> {
+/// The places of absolute paths in a word. A path at the start of a word that is passed to a program is the whole word.
+pub(super) fn absolute(word: &str, shell: bool) -> Vec<Range<usize>> {
     if !shell && is_absolute(word) {
-        let whole = 0..word.len();
-        return if folder.has(word) {
-            Vec::new()
-        } else {
-            vec![whole]
-        };
+        return vec![0..word.len()];
     }
     let mut found = Vec::new();
     let mut at = 0;
@@ -44,9 +18,7 @@ pub(super) fn outside(word: &str, folder: &Folder, shell: bool) -> Vec<Range<usi
         };
         let length = find_outside(&word[at..], |c| ends(c, quote, shell));
         let end = length.map_or(word.len(), |length| at + length);
-        if !folder.has(&word[at..end]) {
-            found.push(at..end);
-        }
+        found.push(at..end);
         at = end.max(at + 1);
     }
     found

@@ -179,7 +179,7 @@ fn with_literals(secret: &str) -> Value {
 /// The URL in the lock, and what a `Debug` of the lock's fields and of the source shows.
 fn lock_url(config: &Config) -> (Value, String) {
     let source = config.sources().next().unwrap();
-    let settings = crate::lock::SourceSettings::of(config, source, "/x");
+    let settings = crate::lock::SourceSettings::of(config, source);
     let crate::lock::EndpointSettings::Http(http) = &settings.endpoint else {
         panic!("a source with a URL");
     };
