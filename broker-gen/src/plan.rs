@@ -5,9 +5,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use broker_model::access::reviewed_annotations;
+use broker_model::apps;
 use broker_model::config::{
     Config, Node, Source, ToolOverride, is_too_small_output, min_output_chars,
 };
+use broker_model::item::ItemKind;
 use broker_model::json::escape_token;
 use broker_model::lock::{LockedSource, LockedTool};
 use broker_model::suggest;
@@ -72,6 +74,11 @@ impl ToolEntry<'_> {
     pub fn annotations(&self) -> Option<Value> {
         let config = self.said.and_then(|said| said.annotations.as_ref());
         reviewed_annotations(self.tool.raw.get("annotations"), config)
+    }
+
+    /// Whether the reviewed tool is for pages of its server only, so that it exists for no caller.
+    pub fn is_for_pages_only(&self) -> bool {
+        self.tool.kind() == ItemKind::Tool && apps::is_for_pages_only(&self.tool.raw)
     }
 }
 

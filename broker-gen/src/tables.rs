@@ -16,7 +16,7 @@ use broker_model::item::ItemKind;
 use broker_model::lock::Lock;
 use broker_model::path_words::words_of_path;
 use broker_model::trust::WordList;
-use broker_model::{NodePath, apps, header_params};
+use broker_model::{NodePath, header_params};
 use broker_search::StaticTable;
 use serde_json::{Value, json};
 
@@ -388,7 +388,7 @@ impl Writer<'_, '_> {
             listed,
             header_params: header_params::of_tool(&tool.tool.raw).unwrap_or_default(),
             idempotent: is_idempotent(tool),
-            for_pages_only: is_for_pages_only(tool),
+            for_pages_only: tool.is_for_pages_only(),
             unvalidated: tool.tool.unvalidated,
             allow: u64::MAX,
             narrowed: Vec::new(),
@@ -481,11 +481,6 @@ fn args_schema(tool: &ToolEntry<'_>) -> String {
 pub(crate) fn description<'t>(tool: &ToolEntry<'t>) -> Option<&'t str> {
     let said = tool.said.and_then(|said| said.description.as_deref());
     said.or_else(|| tool.tool.raw.get("description").and_then(Value::as_str))
-}
-
-/// Whether the reviewed tool is for pages of its server only.
-fn is_for_pages_only(tool: &ToolEntry<'_>) -> bool {
-    tool.tool.kind() == ItemKind::Tool && apps::is_for_pages_only(&tool.tool.raw)
 }
 
 /// Whether the reviewed annotations say that a second call has no further effect.

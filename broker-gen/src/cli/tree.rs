@@ -18,6 +18,9 @@ use crate::tables::{listing, summary};
 
 /// Maximum length of a summary in a line.
 const SUMMARY: usize = 120;
+/// The text in place of the summary of a tool that exists for no caller.
+const FOR_PAGES_ONLY: &str =
+    "(no caller sees it: `_meta.ui.visibility` names pages of the server only)";
 
 #[derive(Debug, Args)]
 pub(super) struct TreeArgs {
@@ -107,7 +110,10 @@ fn walk(
             } else {
                 format!(" (`{}`)", shown_line(name, 100))
             };
-            let summary = shown_line(&summary::tool_summary(tool), SUMMARY);
+            let summary = match tool.is_for_pages_only() {
+                true => FOR_PAGES_ONLY.to_owned(),
+                false => shown_line(&summary::tool_summary(tool), SUMMARY),
+            };
             lines.push((format!("{indent}{leaf}{origin}"), summary));
         }
         Entry::Node { node, children } => {

@@ -106,7 +106,7 @@ fn types_within(plan: &Plan<'_>, bytes: usize) -> Types {
     let mut room = CodeBudget(bytes);
     for (path, entry) in &plan.entries {
         let Entry::Tool(tool) = entry else { continue };
-        if !plan.sources[tool.source].0.types {
+        if !plan.sources[tool.source].0.types || tool.is_for_pages_only() {
             continue;
         }
         let raw = &tool.tool.raw;

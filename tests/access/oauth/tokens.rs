@@ -1,5 +1,8 @@
 //! Tokens of the issuer: whose tools they call, and which are refused.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
 use harness::figure::Watch;
 use harness::{refusal, wait_until};
 use serde_json::{Value, json};
@@ -23,6 +26,45 @@ fn token_of_a_client_calls_the_tools_of_its_groups_only() {
     // The groups of this client are none of the broker's.
     let guest = bearer(&stage, &issuer.token("guest"));
     refusal(&call(&guest), 404, "path_not_found");
+}
+
+#[test]
+fn new_token_waits_for_no_arguments_of_another_caller() {
+    let _machine = harness::whole_machine();
+    let issuer = Issuer::start();
+    let (stage, admin) = stage(&issuer.entry(&json!({})));
+    assert_eq!(
+        status(&stage, &issuer.token("ci")),
+        200,
+        "the keys are there"
+    );
+    let tokens: Vec<_> = (0..5).map(|_| issuer.token("ci")).collect();
+    let items: Vec<_> = (0..20_000).map(|number| json!({"": number})).collect();
+    let costly = json!({"path": "/b/echo", "args": {"text": "x", "more": items}}).to_string();
+    let ask = || {
+        let headers = [("Content-Type", "application/json")];
+        admin
+            .request("POST", "/meta_call", &headers, &costly)
+            .status
+    };
+    let is_over = AtomicBool::new(false);
+    let statuses: Vec<_> = thread::scope(|scope| {
+        for _ in 0..100 {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    ask();
+                }
+            });
+        }
+        let asked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            wait_until("the queue for long work is full", || ask() == 429);
+            let asked = tokens.iter().map(|token| status(&stage, token));
+            asked.collect()
+        }));
+        is_over.store(true, Ordering::Relaxed);
+        asked.expect("they are asked")
+    });
+    assert_eq!(statuses, [200; 5]);
 }
 
 #[test]

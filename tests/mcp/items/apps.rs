@@ -61,6 +61,11 @@ fn tool_for_pages_only_is_in_no_list_and_cannot_be_called() {
         let described = broker.post("/meta_desc", &json!({"path": path}));
         refusal(&described, 404, "path_not_found");
     }
+    let shown = items.0.verb(&["tree"]).stdout;
+    let lines = shown
+        .lines()
+        .filter(|line| line.contains("no caller sees it"));
+    assert_eq!(lines.count(), hidden.len(), "{shown}");
     for shown in ["/a/both", "/a/either", "/a/noop"] {
         assert!(entries.contains(&shown.to_owned()), "{shown}: {entries:?}");
         broker.result(shown, json!({}));
