@@ -122,7 +122,8 @@ fn openable(wanted: usize) -> usize {
 #[test]
 fn half_open_connections_leave_room_for_callers() {
     let _machine = harness::whole_machine();
-    let stage = FaultFixture::new(&json!({}));
+    // About 1000 places, which are far fewer than the connections.
+    let stage = FaultFixture::begin(&json!({}), |_| {}, with_files(1450));
     let address = stage.broker.address();
     let wanted = openable(scaled("MCP_BROKER_HALF_OPEN", 3000));
     let mut kept = KeepAlive::open(address);

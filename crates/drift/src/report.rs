@@ -7,7 +7,6 @@ use serde_json::Value;
 
 use super::access::AccessChange;
 use super::rules::add_rule_ids;
-
 use broker_model::exit::Exit;
 use broker_model::json::number_in;
 use broker_model::path::NodePath;

@@ -9,7 +9,7 @@ use super::rules;
 const ERAS: [&str; 2] = ["legacy", "modern"];
 
 fn short_timeout(config: &mut Value) {
-    config["tree"][0]["source"]["tool_overrides"] = json!({"echo": {"timeout": 1}});
+    config["tree"][0]["source"]["tool_overrides"] = json!({"echo": {"timeout": 5}});
 }
 
 /// The error of a refusal, its `maybe_executed`, and its details.
@@ -54,7 +54,7 @@ fn call_of_a_server_over_http_with_a_fault_has_its_code() {
                 504,
                 "call_timeout",
                 true,
-                json!({"timeout_seconds": 1.0}),
+                json!({"timeout_seconds": 5.0}),
             ),
             (
                 json!("reset"),
