@@ -119,7 +119,7 @@ async fn call_that_waits_for_its_turn_is_not_sent_after_its_time() {
     );
     assert!(timed_out, "{late:?}");
     assert!(
-        matches!(refused, Err(CallFailure::Overloaded { limit: 3 })),
+        matches!(refused, Err(CallFailure::Overloaded(_))),
         "{refused:?}"
     );
     let executed = ["late", "queued", "refused"].map(|text| fixture.executions(text));
