@@ -84,8 +84,36 @@ fn started(run: Run) -> (Broker, String) {
 fn config_that_lets_callers_without_a_credential_in_is_wider() {
     let key = Key::new("ada", &["reader"]);
     let open = |config: &mut Value| config["access"] = rules(&["reader"]);
-    let mut of_secret = Compiled::new(open);
+    let mut of_secret = Compiled::new(|_| {});
+    let run = of_secret
+        .run("127.0.0.1:0", &[])
+        .env("MCP_BROKER_SECRET", SECRET);
+    let (broker, address) = started(run);
+    of_secret.write(open);
+    let said = reloaded(&broker);
+    contains(&said, &["error[lock_widen]", "not reloaded"]);
+    assert_eq!(status(&address), 401, "{said}");
+    of_secret.write(|config| config["access"] = rules(&[]));
+    let said = reloaded(&broker);
+    assert!(!said.contains("not reloaded"), "{said}");
+    assert_eq!(status(&address), 401);
+    drop(broker);
+
+    // Identities that were in force count, though the new config has none.
     let mut with_keys = Compiled::new(|config| {
+        config["access"] = rules(&[]);
+        config["identities"] = json!({"keys": [key.entry]});
+    });
+    let (broker, address) = started(with_keys.run("127.0.0.1:0", &[]));
+    with_keys.write(open);
+    let said = reloaded(&broker);
+    contains(&said, &["error[lock_widen]", "not reloaded"]);
+    assert_eq!(status(&address), 401, "{said}");
+    assert_eq!(key.at(&address).tree("/", 1).status, 200);
+    drop(broker);
+
+    of_secret.write(open);
+    with_keys.write(|config| {
         open(config);
         config["identities"] = json!({"keys": [key.entry]});
     });
@@ -102,34 +130,6 @@ fn config_that_lets_callers_without_a_credential_in_is_wider() {
     // Without a credential, every caller could call every tool before.
     let broker = Broker::start_ready(of_secret.run("127.0.0.1:0", &[]));
     assert_eq!(status(broker.address()), 200);
-    drop(broker);
-
-    of_secret.write(|_| {});
-    let run = of_secret
-        .run("127.0.0.1:0", &[])
-        .env("MCP_BROKER_SECRET", SECRET);
-    let (broker, address) = started(run);
-    of_secret.write(open);
-    let said = reloaded(&broker);
-    contains(&said, &["error[lock_widen]", "not reloaded"]);
-    assert_eq!(status(&address), 401, "{said}");
-    of_secret.write(|config| config["access"] = rules(&[]));
-    let said = reloaded(&broker);
-    assert!(!said.contains("not reloaded"), "{said}");
-    assert_eq!(status(&address), 401);
-    drop(broker);
-
-    // Identities that were in force count, though the new config has none.
-    with_keys.write(|config| {
-        config["access"] = rules(&[]);
-        config["identities"] = json!({"keys": [key.entry]});
-    });
-    let (broker, address) = started(with_keys.run("127.0.0.1:0", &[]));
-    with_keys.write(open);
-    let said = reloaded(&broker);
-    contains(&said, &["error[lock_widen]", "not reloaded"]);
-    assert_eq!(status(&address), 401, "{said}");
-    assert_eq!(key.at(&address).tree("/", 1).status, 200);
 }
 
 #[test]

@@ -244,6 +244,7 @@ impl FindingSeverity {
 
 /// Masks the texts of a value, except those that are one of the names as a whole.
 fn mask(value: &mut Value, redactor: &Redactor, names: Option<&PublicNames>) {
+    let masked = |one: &mut Value| mask(one, redactor, names);
     match value {
         Value::String(text) if names.is_some_and(|names| names.has(text)) => {}
         Value::String(text) => {
@@ -253,12 +254,8 @@ fn mask(value: &mut Value, redactor: &Redactor, names: Option<&PublicNames>) {
                 *text = shown;
             }
         }
-        Value::Array(items) => items
-            .iter_mut()
-            .for_each(|item| mask(item, redactor, names)),
-        Value::Object(members) => members
-            .values_mut()
-            .for_each(|member| mask(member, redactor, names)),
+        Value::Array(items) => items.iter_mut().for_each(masked),
+        Value::Object(members) => members.values_mut().for_each(masked),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
@@ -348,9 +345,8 @@ impl Report {
             for value in [&mut finding.old, &mut finding.new].into_iter().flatten() {
                 mask(value, redactor, Some(&names));
             }
-            if let Some(witness) = &mut finding.witness {
-                mask(witness, redactor, None);
-            }
+            let witness = finding.witness.iter_mut();
+            witness.for_each(|witness| mask(witness, redactor, None));
         }
     }
 

@@ -79,12 +79,13 @@ fn names_of_the_lock_are_shown_by_check_even_if_they_equal_secrets() {
         let output = bench.verb_with(&["check", "--format", form], &variables());
         assert_eq!(output.code, Some(3), "{}", output.stderr);
         shows_names(&output.stdout);
-        contains(&output.stdout, &["declared property ", "text"]);
+        let text = output.stdout.replace("&#96;", "`");
+        contains(&text, &["the declared property `text` was removed"]);
     }
     let output = bench.verb_with(&["check", "--format", "json"], &variables());
     let report: Value = serde_json::from_str(&output.stdout).expect("it is JSON");
-    let slow = report["tools"].as_array().expect("a list").iter();
-    let slow = slow.clone().find(|tool| tool["tool"] == "slow");
+    let mut tools = report["tools"].as_array().expect("a list").iter();
+    let slow = tools.find(|tool| tool["tool"] == "slow");
     assert_eq!(slow.expect("it differs")["findings"][0]["new"], MASKED);
     assert!(report.to_string().contains("/inputSchema/properties/text"));
 }
