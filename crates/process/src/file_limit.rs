@@ -28,5 +28,5 @@ pub fn raise_file_limit(wanted: u64) {
 
 /// The limit for children, if it differs from that of the program.
 pub(super) fn of_children() -> Option<Rlimit> {
-    ORIGINAL.get().cloned()
+    ORIGINAL.get().copied()
 }

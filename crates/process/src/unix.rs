@@ -43,9 +43,8 @@ fn release_signals(command: &mut std::process::Command) {
 )]
 fn limit_files(command: &mut std::process::Command, limit: Rlimit) {
     use std::os::unix::process::CommandExt as _;
-    let hook = move || Ok(setrlimit(Resource::Nofile, limit.clone())?);
-    // SAFETY: between fork and exec the hook makes one system call and nothing else; a clone of the limit, two numbers,
-    // allocates no memory.
+    let hook = move || Ok(setrlimit(Resource::Nofile, limit)?);
+    // SAFETY: between fork and exec the hook makes one system call and nothing else.
     unsafe {
         command.pre_exec(hook);
     }

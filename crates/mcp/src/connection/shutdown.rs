@@ -10,7 +10,7 @@ use serde::de::IgnoredAny;
 use tokio::time::timeout;
 
 use super::Command;
-use super::table::{Reply, Request};
+use super::table::Reply;
 use super::task::{ConnectionTask, answer};
 use crate::failure::SourceFailure;
 
@@ -126,7 +126,7 @@ impl ConnectionTask {
             self.release(waiting.kind);
             answer(waiting.reply, Reply::Gone { begun });
         }
-        let mut unsent: Vec<Request> = queue.into();
+        let mut unsent = queue;
         while let Ok(command) = self.commands.try_recv() {
             if let Command::Request(request) = command {
                 unsent.push(request);
