@@ -96,7 +96,7 @@ impl Package {
             .sources()
             .map(|source| {
                 let mut locked = LockedSource::from_snapshot(source, &snapshot);
-                locked.describe(&parsed, "/folder", |_, tool| tool.upstream_name.clone());
+                locked.describe(&parsed, |_, tool| tool.upstream_name.clone());
                 locked
             })
             .collect();
