@@ -22,7 +22,7 @@ fn described() -> String {
     let config = Config::parse("c.json", CONFIG.as_bytes()).expect("a config");
     lock.version = LOCK_VERSION;
     for source in &mut lock.sources {
-        source.describe(&config.config, "/folder", |_, tool| {
+        source.describe(&config.config, |_, tool| {
             format!("Summary of {}", tool.upstream_name)
         });
     }
