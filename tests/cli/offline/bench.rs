@@ -58,9 +58,7 @@ pub(crate) fn write_lock_of_version(
         sources: sources
             .map(|source| {
                 let mut locked = LockedSource::from_snapshot(source, &snapshot);
-                locked.describe(&parsed.config, "/folder", |_, tool| {
-                    tool.upstream_name.clone()
-                });
+                locked.describe(&parsed.config, |_, tool| tool.upstream_name.clone());
                 locked
             })
             .collect(),
