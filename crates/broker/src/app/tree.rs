@@ -133,6 +133,7 @@ mod tests {
     const fn entry(path: &'static str, head: Span, kind: EntryKind) -> Entry {
         Entry {
             path,
+            words: "\t",
             kind,
             head,
             desc: NONE,

@@ -121,6 +121,7 @@ fn subtree_has_its_entry_and_what_is_below() {
         let Entry { head, desc, .. } = *base.entry(empty);
         Entry {
             path,
+            words: "\t",
             kind: crate::catalog::EntryKind::Tool(0),
             head,
             desc,

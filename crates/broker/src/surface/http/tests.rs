@@ -31,6 +31,7 @@ fn surface_with(summary: &str, secret: Option<&str>, address: &str) -> Arc<HttpS
     let text: &'static str = format!(r#"{head},"children":[]}}"#).leak();
     let entry = Entry {
         path: "/",
+        words: "\t",
         kind: EntryKind::Node {
             children: &[],
             tree: span(text.len()),

@@ -183,6 +183,7 @@ async fn session_of_another_identity_is_unknown() {
             account: &account,
             address: Ipv4Addr::LOCALHOST.into(),
             request_id: "r-1",
+            stream: None,
         };
         let reply = endpoint.message(&request, PING.as_bytes().into()).await;
         assert_eq!(reply.unwrap().status(), status);
