@@ -14,8 +14,8 @@ use super::bench::{names, tool};
 fn lock_of_absolute_paths_does_not_depend_on_the_folder() {
     let (first, second) = (Bench::new(), Bench::new());
     let script = first.path("a.json").to_string_lossy().into_owned();
-    let journal = format!("--journal={}", first.path("a.log").to_string_lossy());
-    let command = ["chaos-mcp", "--script", &script, &journal];
+    let journal = first.path("a.log").to_string_lossy().into_owned();
+    let command = ["chaos-mcp", "--script", &script, "--journal", &journal];
     for bench in [&first, &second] {
         bench.configure([("a", json!({"command": command}))]);
     }

@@ -156,7 +156,7 @@ fn lock_shows_the_words_of_a_command_and_hides_secrets() {
 }
 
 #[test]
-fn lock_shows_a_path_only_in_the_folder_of_the_config() {
+fn lock_shows_no_absolute_path() {
     let bench = Bench::new();
     let inside = bench.path("data").to_string_lossy().into_owned();
     let source = json!({"command": ["env", format!("IN={inside}"), "OUT=/canary/x", "chaos-mcp", "--script", "a.json"]});
@@ -164,9 +164,15 @@ fn lock_shows_a_path_only_in_the_folder_of_the_config() {
     bench.one_tool("a", tool("x"));
     bench.lock();
     let words = &bench.lock_json()["sources"][0]["command"];
-    assert_eq!(words[1], json!(format!("IN={inside}")));
-    assert_eq!(words[2][0], "OUT=");
-    assert!(!bench.lock_text().contains("canary"), "{words}");
+    assert_eq!(
+        (&words[1][0], &words[2][0]),
+        (&json!("IN="), &json!("OUT="))
+    );
+    let text = bench.lock_text();
+    assert!(
+        !text.contains("canary") && !text.contains(&inside),
+        "{words}"
+    );
 }
 
 #[test]

@@ -352,7 +352,8 @@ fn lock_of_a_url_without_a_path_says_that_mcp_answered() {
     bench.lock();
     assert_eq!(bench.read("c.lock.json"), before);
     // A server that answers at its URL needs no such member.
-    bench.script("a", &json!({"tools": [tool("get")]}));
+    let at_root = json!({"tools": [tool("get")], "http": {"path": "/"}});
+    bench.script("a", &at_root);
     bench.lock();
     assert_eq!(bench.lock_json()["sources"][0].get("url_path"), None);
 }

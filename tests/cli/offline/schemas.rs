@@ -284,7 +284,7 @@ fn json_schema_and_config_parser_accept_the_same() {
         source(json!({"volatile": ["/tools/x"]})),
         source(json!({"path_aliases": {"a": "b/c"}})),
         over(json!({"render_mode": "yaml"})),
-        over(json!({"max_output_chars": 499})),
+        over(json!({"max_output_chars": 99})),
         over(json!({"example_args": []})),
         server(json!({"args": []})),
         server(json!({"command": "x", "required": "yes"})),
