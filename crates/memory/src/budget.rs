@@ -53,6 +53,8 @@ enum Bounds {
     Whole,
     /// The fraction of a caller.
     Caller,
+    /// The same for a connection on this machine.
+    Local,
     /// Half of that fraction, with all other callers without a credential.
     Anonymous,
 }
@@ -123,6 +125,11 @@ impl MemoryBudget {
         self.open(Bounds::Caller)
     }
 
+    /// The account of one connection on this machine, whose caller has the same right as those of the others.
+    pub fn local_account(&self) -> Account {
+        self.open(Bounds::Local)
+    }
+
     /// The account of one of several callers that have no credential where others have one.
     pub fn anonymous_account(&self) -> Account {
         self.open(Bounds::Anonymous)
@@ -139,7 +146,12 @@ impl MemoryBudget {
             total: Arc::clone(&self.0),
             used: AtomicUsize::new(0),
             bounds,
-            owner: Owner::new(number, bounds == Bounds::Anonymous),
+            owner: match bounds {
+                Bounds::Local => Owner::local(number),
+                Bounds::Whole | Bounds::Caller | Bounds::Anonymous => {
+                    Owner::new(number, bounds == Bounds::Anonymous)
+                }
+            },
         }))
     }
 }
@@ -183,7 +195,7 @@ impl Account {
         let limit = total.limit();
         let (own, anonymous) = match bounds {
             Bounds::Whole => (limit, None),
-            Bounds::Caller => (limit / CALLER_PART, None),
+            Bounds::Caller | Bounds::Local => (limit / CALLER_PART, None),
             Bounds::Anonymous => {
                 let together = limit / CALLER_PART / 2;
                 (together, Some(together))

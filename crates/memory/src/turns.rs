@@ -7,6 +7,7 @@ use std::collections::{HashMap, VecDeque};
 pub struct Owner {
     number: u64,
     is_anonymous: bool,
+    is_local: bool,
 }
 
 impl Owner {
@@ -14,13 +15,30 @@ impl Owner {
     pub const BROKER: Self = Self {
         number: 0,
         is_anonymous: false,
+        is_local: false,
     };
 
     pub(crate) const fn new(number: u64, is_anonymous: bool) -> Self {
         Self {
             number,
             is_anonymous,
+            is_local: false,
         }
+    }
+
+    /// One of several connections on this machine, each with a separate share.
+    pub(crate) const fn local(number: u64) -> Self {
+        Self {
+            number,
+            is_anonymous: false,
+            is_local: true,
+        }
+    }
+
+    /// Whether the broker cannot tell this caller from another one by a credential or an address: both are the same caller,
+    /// or two connections on this machine, of which a client may have several.
+    pub fn is_like(self, other: Self) -> bool {
+        self == other || (self.is_local && other.is_local)
     }
 
     /// Whether it is one of the callers without a credential, who share half of what another caller has.

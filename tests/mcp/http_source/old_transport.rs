@@ -230,7 +230,7 @@ async fn source_without_a_path_is_tried_as_written_and_then_at_mcp() {
             session.stop().await;
         }
         // What answers at the URL as written is used.
-        let fixture = HttpFixture::of_era(era, &json!({}));
+        let fixture = HttpFixture::of_era(era, &json!({"path": "/"}));
         let spec = super::spec_of(&format!("http://{}", fixture.server.address));
         let session = Session::open(&spec, None).await.unwrap();
         assert_eq!(session.url_path(), None);

@@ -67,7 +67,7 @@ impl InFlight {
         let other = [self.last, self.before].into_iter().flatten();
         let is_recent = |at: Instant| at.elapsed() < AFTERMATH;
         let has_recent = other
-            .filter(|(other, _)| *other != owner)
+            .filter(|(other, _)| !other.is_like(owner))
             .any(|(_, at)| is_recent(at));
         (!has_recent).then_some(id)
     }
@@ -75,7 +75,7 @@ impl InFlight {
     fn used(&mut self, owner: Owner) {
         let now = Instant::now();
         match self.last {
-            Some((last, _)) if last != owner => self.before = self.last,
+            Some((last, _)) if !last.is_like(owner) => self.before = self.last,
             _ => {}
         }
         self.last = Some((owner, now));
@@ -127,6 +127,25 @@ mod tests {
         table.end(ONE);
         table.begin(4, ONE);
         assert_eq!(table.only(), None, "one of them has an unknown id");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn connections_on_this_machine_are_one_caller_for_messages() {
+        let budget = MemoryBudget::new(1 << 20);
+        let (one, other) = (budget.local_account(), budget.local_account());
+        assert_ne!(one.owner(), other.owner(), "each has a share");
+        let mut table = InFlight::default();
+        table.begin(1, other.owner());
+        table.end(other.owner());
+        table.begin(2, one.owner());
+        assert_eq!(table.only(), Some(2));
+        table.end(one.owner());
+        table.begin(3, budget.account().owner());
+        assert_eq!(
+            table.only(),
+            None,
+            "a caller with a credential is another one"
+        );
     }
 
     #[tokio::test(start_paused = true)]

@@ -25,9 +25,8 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    /// A peer. Where other callers have credentials, callers without one share a part of the memory.
-    fn new(memory: &MemoryBudget, has_credentials: bool) -> Arc<Self> {
-        let account = memory.account();
+    /// A peer with this account. Where other callers have credentials, callers without one share a part of the memory.
+    fn new(memory: &MemoryBudget, account: Account, has_credentials: bool) -> Arc<Self> {
         Arc::new(Self {
             half_open: AtomicUsize::new(0),
             anonymous_account: match has_credentials {
@@ -77,7 +76,11 @@ impl Peers {
     /// the address have not sent a head.
     pub(super) fn connect(&mut self, address: IpAddr) -> Option<(Arc<Peer>, HalfOpen)> {
         let peer = if address.to_canonical().is_loopback() {
-            Peer::new(&self.memory, self.has_credentials)
+            Peer::new(
+                &self.memory,
+                self.memory.local_account(),
+                self.has_credentials,
+            )
         } else {
             self.shared(caller_network(address))
         };
@@ -96,7 +99,7 @@ impl Peers {
             self.known.retain(|_, peer| peer.strong_count() > 0);
             self.sweep_at = MIN_SWEEP.max(2 * self.known.len());
         }
-        let peer = Peer::new(&self.memory, self.has_credentials);
+        let peer = Peer::new(&self.memory, self.memory.account(), self.has_credentials);
         self.known.insert(address, Arc::downgrade(&peer));
         peer
     }
