@@ -242,7 +242,8 @@ mod tests {
         );
         // The backup with the same content exists already: it gets the mode of the new file.
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!(mode(&folder.path().join("f.bak.3")), 0o640);
+        assert_eq!(mode(&folder.path().join("f.bak.3")), 0o600);
+        assert_eq!(mode(&folder.path().join("f.bak.1")), 0o640);
         fs::write(&path, "two").unwrap();
         let file = ClientFile::open(&path).unwrap();
         let backup = file.replace("another secret", true).unwrap().unwrap();
