@@ -67,7 +67,7 @@ async fn callers_that_wait_for_a_set_share_one_fetch() {
     let issuer = Issuer::start().await;
     let (authenticator, clock) = issuer.authenticator("");
     let authenticator = Arc::new(authenticator);
-    let waiting: Vec<_> = (0..50)
+    let waiting: Vec<_> = (0..30)
         .map(|n| {
             let token = issuer.token(&clock, &format!("u{n}"));
             let authenticator = authenticator.clone();

@@ -7,7 +7,8 @@ use super::find_outside;
 /// The places of absolute paths in a word. A path at the start of a word that is passed to a program is the whole word.
 pub(super) fn absolute(word: &str, shell: bool) -> Vec<Range<usize>> {
     if !shell && is_absolute(word) {
-        return vec![0..word.len()];
+        let whole = 0..word.len();
+        return vec![whole];
     }
     let mut found = Vec::new();
     let mut at = 0;

@@ -403,7 +403,7 @@ fn config_number_out_of_range_is_refused() {
         r#""max_in_flight":1.5"#,
         r#""instances":65"#,
         r#""tool_overrides":{"t":{"timeout":0}}"#,
-        r#""tool_overrides":{"t":{"max_output_chars":499}}"#,
+        r#""tool_overrides":{"t":{"max_output_chars":99}}"#,
         r#""tool_overrides":{"t":{"render_mode":"yaml"}}"#,
         r#""tool_overrides":{"t":{"example_args":{"n":1e10001}}}"#,
         r#""volatile":["/tools/t"]"#,
