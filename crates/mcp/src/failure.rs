@@ -2,6 +2,7 @@
 //! them redacts secrets and escapes characters.
 
 use std::fmt;
+use std::num::NonZeroU16;
 use std::time::Duration;
 
 use broker_model::SourceCause;
@@ -32,7 +33,7 @@ pub struct SourceFailure {
     /// The pause that a server over HTTP asked for.
     pub retry_after: Option<Duration>,
     /// The status with which a server over HTTP refused the handshake.
-    pub http_status: Option<u16>,
+    pub http_status: Option<NonZeroU16>,
     /// A text of the server, redacted and printable. Over HTTP it is the demands with which the server refused the
     /// credentials. Over stdio it is the first line of the start that is not a message. Only `doctor`, `lock` and the
     /// log show it.

@@ -11,6 +11,7 @@ mod refusal;
 #[cfg(test)]
 mod tests;
 
+use std::num::NonZeroU16;
 use std::time::Duration;
 
 use broker_model::SourceCause;
@@ -270,7 +271,7 @@ fn read_refusal(era: Era, known: Option<Era>, refusal: HttpRefusal) -> ProbeOutc
     let retry_after = refusal.retry_after;
     let failure = SourceFailure {
         retry_after,
-        http_status: retry_after.is_none().then_some(refusal.status),
+        http_status: NonZeroU16::new(refusal.status).filter(|_| retry_after.is_none()),
         ..refusal.failure
     };
     match retry_after {
@@ -304,7 +305,7 @@ fn is_about_method(error: &Bytes) -> bool {
 fn with_status(outcome: ProbeOutcome, status: u16) -> ProbeOutcome {
     match outcome {
         ProbeOutcome::Other(failure) => ProbeOutcome::Other(SourceFailure {
-            http_status: Some(status),
+            http_status: NonZeroU16::new(status),
             ..failure
         }),
         outcome => outcome,

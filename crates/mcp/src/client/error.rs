@@ -1,6 +1,7 @@
 //! The error of the public client.
 
 use std::fmt;
+use std::num::NonZeroU16;
 
 use broker_model::SourceCause;
 use broker_model::url::UrlError;
@@ -129,7 +130,11 @@ impl From<SourceFailure> for ClientError {
         // Listings have no effect, so they may be sent again.
         let refused_with_session = failure.cause == SourceCause::SessionEnded;
         let maybe_executed = !failure.is_unsent;
-        let kind = kind_of(failure.cause, maybe_executed, failure.http_status);
+        let kind = kind_of(
+            failure.cause,
+            maybe_executed,
+            failure.http_status.map(NonZeroU16::get),
+        );
         Self {
             maybe_executed,
             refused_with_session,

@@ -1,5 +1,6 @@
 //! The refusal of the era that was tried first. The error of a start that fails later names it too.
 
+use std::num::NonZeroU16;
 use std::sync::OnceLock;
 
 use broker_model::SourceCause;
@@ -37,7 +38,9 @@ impl ProbeRefusal {
     /// Whether the server answered 404 or 405 to the first era, and `last` is the same answer to the second one: it has
     /// no endpoint at this URL.
     pub(crate) fn is_of_missing(&self, last: &SourceFailure) -> bool {
-        let is_missing = |failure: &SourceFailure| matches!(failure.http_status, Some(404 | 405));
+        let is_missing = |failure: &SourceFailure| {
+            matches!(failure.http_status.map(NonZeroU16::get), Some(404 | 405))
+        };
         is_missing(last) && self.0.get().is_some_and(|(_, first)| is_missing(first))
     }
 

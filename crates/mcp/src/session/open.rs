@@ -1,6 +1,7 @@
 //! Opens a session: starts a server's process and makes the handshake. If a step fails, no process is left. A start
 //! that fails in a way that may pass is tried once more.
 
+use std::num::NonZeroU16;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex};
 
@@ -161,7 +162,8 @@ impl Session {
         let Endpoint::Http(http) = &spec.endpoint else {
             return Err(HandshakeError::Refused(refused));
         };
-        if !matches!(refused.http_status, Some(400 | 404 | 405)) {
+        let status = refused.http_status.map(NonZeroU16::get);
+        if !matches!(status, Some(400 | 404 | 405)) {
             return Err(HandshakeError::Refused(refused));
         }
         let link = match Link::open_events(http, spec, opening).await {

@@ -32,6 +32,9 @@ const HANDOVER_TIMEOUT: Duration = Duration::from_millis(100);
 /// The minimum time between two log lines about too many connections.
 const WARN_INTERVAL: Duration = Duration::from_secs(60);
 
+/// The value in place of the number of a caller before the first request.
+const NO_OWNER: u64 = u64::MAX;
+
 /// No complete head has arrived yet.
 const NEW: u8 = 0;
 /// A request is being worked on.
@@ -79,6 +82,8 @@ pub(super) struct Phase {
     /// Its number, and the caller of its latest request.
     number: u64,
     owner: Mutex<Option<Owner>>,
+    /// The number of this caller, or `NO_OWNER`.
+    owner_number: AtomicU64,
     shares: Arc<ConnectionShares>,
     /// Whether its caller has too many connections.
     is_refused: AtomicBool,
@@ -130,6 +135,7 @@ impl ConnectionLimits {
             half_open: Mutex::new(Some(half_open)),
             number: self.next,
             owner: Mutex::new(None),
+            owner_number: AtomicU64::new(NO_OWNER),
             shares: Arc::clone(&self.shares),
             is_refused: AtomicBool::new(over_limit),
             stream: Arc::new(StreamState::new(self.begun, end)),
@@ -243,6 +249,10 @@ impl Phase {
 
     /// Counts the connection for the caller of its latest request. Returns whether the request may be served.
     pub(super) fn claim(self: &Arc<Self>, owner: Owner) -> bool {
+        // The latest request was one of the same caller, as nearly always.
+        if self.owner_number.load(Ordering::Relaxed) == owner.number() {
+            return true;
+        }
         let may_have = !self.over_limit && self.shares.claim(self, owner);
         self.is_refused.store(!may_have, Ordering::Relaxed);
         may_have
@@ -261,9 +271,11 @@ impl Phase {
         *self.owner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn set_owner(&self, owner: Owner) {
+    pub(super) fn set_owner(&self, owner: Option<Owner>) {
+        let number = owner.map_or(NO_OWNER, Owner::number);
+        self.owner_number.store(number, Ordering::Relaxed);
         let mut known = self.owner.lock().unwrap_or_else(PoisonError::into_inner);
-        *known = Some(owner);
+        *known = owner;
     }
 
     /// The time since which the connection is a stream without a request, if it is one.

@@ -52,14 +52,19 @@ impl ConnectionShares {
             callers.remove(before, phase.number());
         }
         callers.add(owner, phase);
-        phase.set_owner(owner);
+        phase.set_owner(Some(owner));
         let is_scarce = self.free.available_permits() < self.places / RESERVED_PART;
         if !is_scarce {
             return true;
         }
         let has_few = callers.has_few(owner, self.places);
         let closed = callers.close_idle_streams(Some(owner), self.places);
-        has_few || closed > 0
+        let may_have = has_few || closed > 0;
+        if !may_have {
+            callers.remove(owner, phase.number());
+            phase.set_owner(None);
+        }
+        may_have
     }
 
     /// Closes idle streams of the caller with the most. Returns whether there was one.

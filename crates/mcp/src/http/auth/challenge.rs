@@ -1,5 +1,6 @@
 //! The refusal of credentials: what the server says about those that it wants, and the end of the link.
 
+use std::num::NonZeroU16;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -158,7 +159,7 @@ impl Client {
         let message = format!("the server refused the credentials (HTTP status {status})");
         SourceFailure {
             said: (!said.is_empty()).then(|| format!("it {}", said.join(" and ")).into()),
-            http_status: Some(status),
+            http_status: NonZeroU16::new(status),
             ..SourceFailure::new(SourceCause::NeedsAuth, message)
         }
     }
