@@ -25,6 +25,7 @@ mod clock;
 mod drain;
 mod errors;
 mod generations;
+mod heap_trim;
 mod identity;
 mod interface;
 mod listing;

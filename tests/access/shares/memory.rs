@@ -5,32 +5,55 @@ use std::net::TcpStream;
 use harness::faults::scaled;
 use harness::figure::figure;
 use harness::{ResourceUsage, wait_until};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::{Value, json};
 
 use super::Shared;
 use super::connections::connect;
 
-/// The budget of memory of the broker, and what the process may use beside it and beside what it used before.
-const BUDGET_KIB: u64 = 16 << 10;
-const BESIDE_KIB: u64 = 32 << 10;
+/// The usual number of sessions or connections; a larger one has a larger budget.
+const USUAL: usize = 160;
 /// How far the memory may be above that before, once all is over.
 const LEFT_KIB: u64 = 32 << 10;
 /// The open requests of a session or connection, and the bytes of their arguments.
 const OPEN: usize = 32;
 const TEXT_BYTES: usize = 16_000;
+/// Open files of this process.
+const FILES: u64 = 2_048;
 
-fn shared() -> Shared {
+/// The budget of memory of the broker in KiB, and what the process may use beside it and beside what it used before.
+fn bounds(count: usize) -> (u64, u64) {
+    match count > USUAL {
+        true => (64 << 10, 128 << 10),
+        false => (16 << 10, 32 << 10),
+    }
+}
+
+fn shared(count: usize) -> Shared {
+    let budget = bounds(count).0 << 10;
     let script = json!({"plain": true, "on_call": {"echo": "hang"}});
     Shared::with(
         &script,
         |config| {
-            config["limits"] = json!({"memory_bytes": BUDGET_KIB << 10});
+            config["limits"] = json!({"memory_bytes": budget});
             let source = &mut config["tree"][0]["source"];
             source["timeout"] = json!(20);
             source["max_in_flight"] = json!(10_000);
         },
         |run| run,
     )
+}
+
+/// Raises the limit of open files of this process, one for each connection.
+fn raise_file_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_some_and(|current| current < FILES) {
+        let raised = Rlimit {
+            current: Some(FILES),
+            ..limit
+        };
+        setrlimit(Resource::Nofile, raised).expect("the hard limit allows it");
+    }
 }
 
 fn resident(shared: &Shared) -> u64 {
@@ -42,9 +65,10 @@ fn call() -> Value {
 }
 
 /// Asserts the bound of the process, and that it is near its size before once all is over.
-fn is_bounded(shared: &Shared, before: u64, what: &str, release: impl FnOnce()) {
+fn is_bounded((shared, count): (&Shared, usize), before: u64, what: &str, release: impl FnOnce()) {
     let peak = ResourceUsage::measure(shared.stage.broker.pid()).peak;
-    let bound = before + BUDGET_KIB + BESIDE_KIB;
+    let (budget, beside) = bounds(count);
+    let bound = before + budget + beside;
     assert!(peak <= bound, "{what}: {before} KiB to {peak} KiB");
     release();
     wait_until("the memory is returned", || {
@@ -67,9 +91,10 @@ fn is_bounded(shared: &Shared, before: u64, what: &str, release: impl FnOnce()) 
 #[test]
 fn open_requests_of_many_sessions_stay_within_the_memory() {
     let _machine = harness::whole_machine();
-    let shared = shared();
+    let count = scaled("MCP_BROKER_MEMORY_SESSIONS", USUAL);
+    let shared = shared(count);
     let before = resident(&shared);
-    let each = scaled("MCP_BROKER_MEMORY_SESSIONS", 160) / 4;
+    let each = count / 4;
     let (mut open, mut sent) = (Vec::<TcpStream>::new(), 0);
     for caller in &shared.callers {
         for _ in 0..each {
@@ -84,17 +109,22 @@ fn open_requests_of_many_sessions_stay_within_the_memory() {
             }
         }
     }
-    is_bounded(&shared, before, &format!("sessions: {sent} calls"), || {
-        drop(open)
-    });
+    is_bounded(
+        (&shared, count),
+        before,
+        &format!("sessions: {sent} calls"),
+        || drop(open),
+    );
 }
 
 #[test]
 fn open_requests_of_many_websockets_stay_within_the_memory() {
     let _machine = harness::whole_machine();
-    let shared = shared();
+    let count = scaled("MCP_BROKER_MEMORY_WEBSOCKETS", USUAL);
+    raise_file_limit();
+    let shared = shared(count);
     let before = resident(&shared);
-    let each = scaled("MCP_BROKER_MEMORY_WEBSOCKETS", 160) / 4;
+    let each = count / 4;
     let mut clients = Vec::new();
     for caller in &shared.callers {
         for _ in 0..each {
@@ -107,7 +137,7 @@ fn open_requests_of_many_websockets_stay_within_the_memory() {
     }
     let sent = clients.len() * OPEN;
     is_bounded(
-        &shared,
+        (&shared, count),
         before,
         &format!("websockets: {sent} calls"),
         || drop(clients),
@@ -116,7 +146,7 @@ fn open_requests_of_many_websockets_stay_within_the_memory() {
 
 #[test]
 fn session_has_more_than_32_open_requests() {
-    let shared = shared();
+    let shared = shared(1);
     let caller = &shared.callers[0];
     let session = caller.session("/mcp/direct");
     let small = json!({"name": "a-echo", "arguments": {"text": "x"}});

@@ -332,6 +332,7 @@ impl Surface for HttpSurface {
         tokio::select! {
             () = connections::serve(self, listener) => {}
             () = sweep => {}
+            () = surface.core.keep_heap_trimmed() => {}
         }
         Ok(())
     }
