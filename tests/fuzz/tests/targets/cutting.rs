@@ -1,20 +1,25 @@
-//! Cutting: the limit holds for the whole reply, which is JSON with the path that was called.
+//! Cutting: the limit holds for the whole reply, a small limit for the result alone. Both are JSON, and a reply has the
+//! path that was called.
 
 use broker_core::fuzzing;
-use broker_model::config::min_output_chars;
+use broker_model::config::{MIN_WHOLE_REPLY_CHARS, min_output_chars};
 use fuzz::behaviour;
 use serde_json::Value;
 
 const PATH: &str = "/some/path";
 
-/// The complete reply, in the form of `meta_call`, if the result has to be cut.
-fn cut(result: &[u8], beside: &str, limit: usize) -> Option<Vec<u8>> {
+/// The minimum `max_output_chars` of a config.
+const MIN_OUTPUT_CHARS: usize = 100;
+
+/// The cut result, and the complete reply in the form of `meta_call`, if the result has to be cut.
+fn cut(result: &[u8], beside: &str, limit: usize) -> Option<(Vec<u8>, Vec<u8>)> {
     let around = format!("{{\"path\":\"{PATH}\",\"result\":{beside}}}").len();
     let (result, cut) = fuzzing::cut(result, around, limit)?;
     let cut = serde_json::to_string(&cut).expect("strings and numbers serialize");
     let before = format!("{{\"path\":\"{PATH}\",\"result\":");
     let after = format!("{beside},\"truncated\":{cut}}}");
-    Some([before.as_bytes(), &result, after.as_bytes()].concat())
+    let body = [before.as_bytes(), &result, after.as_bytes()].concat();
+    Some((result, body))
 }
 
 #[test]
@@ -40,15 +45,20 @@ fn cut_of_any_result_stays_within_its_limit() {
         let result = bytes.trim_ascii();
         let chars = |text: &[u8]| String::from_utf8_lossy(text).chars().count();
         let mut kinds = Vec::new();
-        for (beside, over) in [
-            ("", 0),
-            (",\"warnings\":[\"x\"]", 20),
-            ("", 300),
-            ("", 3000),
+        let whole_reply = MIN_WHOLE_REPLY_CHARS.max(min_output_chars(PATH));
+        for (beside, limit) in [
+            ("", MIN_OUTPUT_CHARS),
+            ("", MIN_WHOLE_REPLY_CHARS - 1),
+            ("", whole_reply),
+            (",\"warnings\":[\"x\"]", whole_reply + 20),
+            ("", whole_reply + 300),
+            ("", whole_reply + 3000),
         ] {
-            let limit = min_output_chars(PATH) + over;
-            let around = format!("{{\"path\":\"{PATH}\",\"result\":{beside}}}").len();
-            let Some(body) = cut(result, beside, limit) else {
+            let around = match limit < MIN_WHOLE_REPLY_CHARS {
+                true => 0,
+                false => format!("{{\"path\":\"{PATH}\",\"result\":{beside}}}").len(),
+            };
+            let Some((cut_result, body)) = cut(result, beside, limit) else {
                 if chars(result) + around > limit {
                     return Err(format!(
                         "{} characters pass a limit of {limit}",
@@ -60,11 +70,12 @@ fn cut_of_any_result_stays_within_its_limit() {
             if chars(result) + around <= limit {
                 return Err("it was cut though it fits".to_owned());
             }
-            if chars(&body) > limit {
-                return Err(format!(
-                    "{} characters for a limit of {limit}",
-                    chars(&body)
-                ));
+            let counted = match limit < MIN_WHOLE_REPLY_CHARS {
+                true => chars(&cut_result),
+                false => chars(&body),
+            };
+            if counted > limit {
+                return Err(format!("{counted} characters for a limit of {limit}"));
             }
             let reply: Value =
                 serde_json::from_slice(&body).map_err(|error| format!("no JSON: {error}"))?;
@@ -74,7 +85,7 @@ fn cut_of_any_result_stays_within_its_limit() {
             {
                 return Err(format!("no reply: {reply}"));
             }
-            if cut(result, beside, limit).as_ref() != Some(&body) {
+            if cut(result, beside, limit) != Some((cut_result, body)) {
                 return Err("not the same twice".to_owned());
             }
             kinds.push(
