@@ -331,3 +331,45 @@ async fn passed(time: Option<SystemTime>, clock: &dyn Clock) {
         tokio::time::sleep(left.min(MAX_SLEEP)).await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn right_is_the_same_if_groups_claims_end_and_revocation_are() {
+        let token = |groups: &[&str], of: &str| {
+            let groups: Vec<String> = groups.iter().map(|group| (*group).to_owned()).collect();
+            let claims = Claims::from([("of".to_owned(), json!(of))]);
+            Identity::token("issuer", "subject", groups, claims)
+        };
+        let revocation = || Revocation {
+            revoked: CancellationToken::new(),
+            cancels_calls: false,
+            keeps: None,
+        };
+        let end = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+        let rights = || {
+            [
+                token(&["a"], "x"),
+                token(&["a", "b"], "x"),
+                token(&["a"], "y"),
+                token(&["a"], "x").expiring(end(1)),
+                token(&["a"], "x").expiring(end(2)),
+                token(&["a"], "x").revoked_by(revocation()),
+                token(&["a"], "x").expiring(end(1)).revoked_by(revocation()),
+            ]
+        };
+        for (at, one) in rights().iter().enumerate() {
+            for (other_at, other) in rights().iter().enumerate() {
+                let is_same = at == other_at;
+                assert_eq!(one.has_same_right(other), is_same, "{at} and {other_at}");
+                assert!(one.is_same_caller(other));
+            }
+        }
+        let other = Identity::token("issuer", "other", Vec::new(), Claims::new());
+        assert!(!other.is_same_caller(&token(&[], "x")));
+    }
+}

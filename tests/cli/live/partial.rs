@@ -441,6 +441,8 @@ fn keys_and_rules_that_name_only_left_out_parts_are_warnings() {
     bench.write("c.json", &config.to_string());
     let refused = bench.verb(&["lock"]);
     assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    let message = "the rule matches no tool of the lock: `/a/nothing`";
+    contains(&refused.stderr, &[message]);
 }
 
 #[test]

@@ -269,4 +269,46 @@ mod tests {
             assert_eq!(error.code, CallCode::SourceProtocol);
         }
     }
+    #[test]
+    fn memory_of_shaping_is_charged_before_it_is_taken() {
+        let text = "x".repeat(1 << 20);
+        let result = format!(r#"{{"content":[{{"type":"text","text":"{text}"}}]}}"#);
+        let configured = |mode, limit| Form::Configured {
+            mode,
+            limit,
+            reserved: 0,
+            note: 0,
+        };
+        let forms = [
+            (Form::Verbatim, 1),
+            (configured(RenderMode::Text, None), 3),
+            (configured(RenderMode::Json, Some(1000)), 6),
+            (configured(RenderMode::Text, Some(1000)), 6),
+        ];
+        for (form, times) in forms {
+            for (parts, fits) in [(times, false), (2 * times, true)] {
+                let budget = MemoryBudget::new(parts * result.len());
+                let answer = RawResult {
+                    result: Bytes::from(result.clone()),
+                    repaired: false,
+                };
+                let account = budget.whole_account();
+                let shaped = shaped(("/a/t", ItemKind::Tool, None), answer, form, &account);
+                let code = shaped.as_ref().err().map(|error| error.code);
+                let refused = (!fits).then_some(CallCode::OutputTooLarge);
+                assert_eq!(code, refused, "{form:?} with {parts} times the result");
+                drop(shaped);
+                assert_eq!(budget.used(), 0);
+            }
+        }
+        let budget = MemoryBudget::new(1);
+        let answer = RawResult {
+            result: Bytes::from(result),
+            repaired: false,
+        };
+        let form = configured(RenderMode::Json, Some(2 << 20));
+        let account = budget.whole_account();
+        let whole = shaped(("/a/t", ItemKind::Tool, None), answer, form, &account);
+        assert!(whole.is_ok(), "a result that fits is not copied");
+    }
 }

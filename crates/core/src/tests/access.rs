@@ -4,8 +4,8 @@ use std::future::Future;
 use std::pin::pin;
 use std::task::Poll;
 
-use broker_mcp::State;
-use broker_model::CallCode;
+use broker_mcp::{CallFailure, SourceFailure, State};
+use broker_model::{CallCode, SourceCause};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -140,6 +140,37 @@ async fn call_of_a_revoked_caller_is_refused_and_its_result_discarded() {
             (CallCode::Unauthorized, Some(false))
         );
         assert_eq!(broker.sources[0].seen().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn failure_of_a_revoked_callers_call_shows_nothing_of_the_server() {
+    let rules = json!([{"allow": ["/**"], "to": ["first"]}]);
+    let exited = |maybe_executed| CallFailure::Exited {
+        failure: SourceFailure::new(SourceCause::Exited, "told by the server"),
+        maybe_executed,
+    };
+    let rpc = CallFailure::Rpc {
+        error: serde_json::value::to_raw_value(&json!({"message": "told by the server"})).unwrap(),
+        code: -32000,
+        message: "told by the server".to_owned(),
+    };
+    for (failure, maybe_executed) in [(exited(true), true), (exited(false), false), (rpc, true)] {
+        let broker = fixture_with(rules.clone());
+        broker.matches(0);
+        broker.matches(1);
+        let (caller, revoked) = revocable(false);
+        let mut calling = pin!(call(&broker.core, &caller, "/a/echo", json!({"text": ""})));
+        let waits = std::future::poll_fn(|cx| Poll::Ready(calling.as_mut().poll(cx).is_pending()));
+        assert!(waits.await);
+        revoked.cancel();
+        broker.sources[0].answer(Err(failure));
+        let error = calling.await.unwrap_err();
+        assert_eq!(
+            (error.code, error.maybe_executed),
+            (CallCode::Unauthorized, Some(maybe_executed))
+        );
+        assert!(!format!("{error:?}").contains("told by the server"));
     }
 }
 

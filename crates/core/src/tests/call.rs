@@ -192,6 +192,65 @@ async fn call_in_a_tolerant_start_waits_for_the_verdict_of_its_source() {
     );
 }
 
+/// The answer to a call whose session ended.
+fn ended(cause: SourceCause, maybe_executed: bool) -> CallFailure {
+    CallFailure::Exited {
+        failure: SourceFailure::new(cause, "the session ended"),
+        maybe_executed,
+    }
+}
+
+#[tokio::test]
+async fn call_is_sent_again_only_if_the_server_refused_it_or_the_config_allows_it() {
+    let (once, twice) = (fixture(StartMode::Plain), {
+        let retry = json!({"retry_idempotent": true});
+        fixture_of(StartMode::Plain, retry, json!({}))
+    });
+    for cause in [SourceCause::SessionEnded, SourceCause::Exited] {
+        for maybe_executed in [false, true] {
+            for (broker, retries) in [(&once, false), (&twice, true)] {
+                broker.matches(0);
+                broker.matches(1);
+                let before = broker.sources[0].seen().len();
+                broker.sources[0].answer(Err(ended(cause, maybe_executed)));
+                let was_refused = cause == SourceCause::SessionEnded && !maybe_executed;
+                let is_sent_again = was_refused || retries;
+                if is_sent_again {
+                    broker.sources[0].answer(Ok("{}"));
+                }
+                let answer = broker.call("/a/echo", json!({"text": ""})).await;
+                let sent = broker.sources[0].seen().len() - before;
+                let case = (cause, maybe_executed, retries);
+                assert_eq!(sent, 1 + usize::from(is_sent_again), "{case:?}");
+                match answer {
+                    Ok(_) => assert!(is_sent_again, "{case:?}"),
+                    Err(error) => {
+                        assert!(!is_sent_again, "{case:?}");
+                        assert_eq!(error.maybe_executed, Some(maybe_executed), "{case:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn call_is_sent_again_at_most_once_and_keeps_the_more_useful_failure() {
+    let retry = json!({"retry_idempotent": true});
+    let broker = fixture_of(StartMode::Plain, retry, json!({}));
+    broker.matches(0);
+    broker.matches(1);
+    for (second, maybe_executed) in [(true, true), (false, true)] {
+        let before = broker.sources[0].seen().len();
+        broker.sources[0].answer(Err(ended(SourceCause::Exited, true)));
+        broker.sources[0].answer(Err(ended(SourceCause::Exited, second)));
+        let answer = broker.call("/a/echo", json!({"text": ""})).await;
+        assert_eq!(broker.sources[0].seen().len() - before, 2);
+        let error = answer.unwrap_err();
+        assert_eq!(error.maybe_executed, Some(maybe_executed), "{second}");
+    }
+}
+
 #[tokio::test]
 async fn drain_finishes_calls_and_close_fails_the_rest() {
     let broker = fixture(StartMode::Plain);

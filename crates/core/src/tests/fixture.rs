@@ -141,7 +141,7 @@ pub(super) fn catalog() -> &'static Catalog {
                         output: output_schema,
                     }),
                     header_params: &[],
-                    idempotent: false,
+                    idempotent: true,
                     for_pages_only: false,
                     unvalidated: false,
                     allow: u64::MAX,
