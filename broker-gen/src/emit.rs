@@ -5,13 +5,14 @@
 
 use broker_model::access::{DenyMask, NarrowMask};
 use broker_model::config::{Config, Embedder};
+use broker_model::item::ItemKind;
 use broker_model::lock::Lock;
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 
 use crate::plan::Plan;
 use crate::tables::{
-    self, AccessTable, Area, Entry, EntryKind, ListedSchemas, Source, Span, Tables, Tool,
+    self, AccessTable, Area, Entry, EntryKind, Item, ListedSchemas, Source, Span, Tables,
 };
 use crate::vectors_file::{EmbedderTable, ModelTable};
 use broker_model::header_params::{HeaderParam, HeaderParamKind};
@@ -84,7 +85,7 @@ fn catalog(tables: &Tables) -> TokenStream {
         config,
         blob: _,
         entries,
-        tools,
+        items,
         flat_order,
         sources,
         areas,
@@ -102,7 +103,7 @@ fn catalog(tables: &Tables) -> TokenStream {
         #needs_models
 
         pub static CATALOG: ::mcp_broker::catalog::Catalog = {
-            use ::mcp_broker::catalog::{Area, Catalog, Entry, EntryKind, Source, Span, Tool};
+            use ::mcp_broker::catalog::{Area, Catalog, Entry, EntryKind, Item, ItemKind, Source, Span};
             Catalog {
                 format: #format,
                 catalog_digest: #catalog_digest,
@@ -112,7 +113,7 @@ fn catalog(tables: &Tables) -> TokenStream {
                 config: #config,
                 blob: include_str!(#BLOB_FILE),
                 entries: &[#(#entries),*],
-                tools: &[#(#tools),*],
+                items: &[#(#items),*],
                 flat_order: &[#(#flat_order),*],
                 sources: &[#(#sources),*],
                 areas: &[#(#areas),*],
@@ -259,17 +260,19 @@ impl ToTokens for EntryKind {
             } => quote! {
                 EntryKind::Node { children: &[#(#children),*], tree: #tree, tree_etag: #tree_etag }
             },
-            Self::Tool(id) => quote!(EntryKind::Tool(#id)),
+            Self::Item(id) => quote!(EntryKind::Item(#id)),
         });
     }
 }
 
-impl ToTokens for Tool {
+impl ToTokens for Item {
     fn to_tokens(&self, tokens: &mut TokenStream) {
         let Self {
             entry,
             source,
-            name,
+            kind,
+            id,
+            key,
             flat_name,
             digest,
             args_schema,
@@ -284,6 +287,12 @@ impl ToTokens for Tool {
             narrowed,
             deny,
         } = self;
+        let kind = match kind {
+            ItemKind::Tool => quote!(Tool),
+            ItemKind::Prompt => quote!(Prompt),
+            ItemKind::Template => quote!(Template),
+            ItemKind::Resource => quote!(Resource),
+        };
         let output_schema = option(output_schema.as_ref());
         let listed = option(listed.as_ref());
         let narrowed = narrowed.iter().map(
@@ -299,8 +308,8 @@ impl ToTokens for Tool {
             quote!(#allow)
         };
         tokens.extend(quote! {
-            Tool {
-                entry: #entry, source: #source, name: #name, flat_name: #flat_name, digest: #digest,
+            Item {
+                entry: #entry, source: #source, kind: ItemKind::#kind, id: #id, key: #key, flat_name: #flat_name, digest: #digest,
                 args_schema: #args_schema, output_schema: #output_schema, list_head: #list_head,
                 listed: #listed, header_params: &[#(#header_params),*], idempotent: #idempotent, for_pages_only: #for_pages_only, unvalidated: #unvalidated,
                 allow: #allow,
@@ -347,12 +356,12 @@ impl ToTokens for Source {
             protocol_version,
             sensitive_words,
             lock,
-            tools,
+            items,
         } = self;
         tokens.extend(quote! {
             Source {
                 path: #path, protocol_version: #protocol_version, sensitive_words: #sensitive_words, lock: #lock,
-                tools: &[#(#tools),*],
+                items: &[#(#items),*],
             }
         });
     }

@@ -35,7 +35,7 @@ use summary::{node_summary, tool_summary};
 use tool_reply::ToolReply;
 
 /// The version of the tables; a library with another version refuses them.
-pub const CATALOG_FORMAT: u32 = 8;
+pub const CATALOG_FORMAT: u32 = 9;
 
 /// The owned form of a catalog. Each type has the members of the type of this name in
 /// `mcp_broker::catalog`, where they are described.
@@ -58,8 +58,8 @@ pub struct Tables {
     /// Nodes and tools, sorted by the bytes of their paths.
     pub entries: Vec<Entry>,
     /// Tools, in the order of their entries.
-    pub tools: Vec<Tool>,
-    /// The tools by index, sorted by their flat names.
+    pub items: Vec<Item>,
+    /// The items by index, sorted by their flat names.
     pub flat_order: Vec<u32>,
     /// Sources, in the order of the config.
     pub sources: Vec<Source>,
@@ -152,19 +152,23 @@ pub enum EntryKind {
         /// The entity tag of its listing.
         tree_etag: String,
     },
-    /// A tool, by its index in [`Tables::tools`].
-    Tool(u32),
+    /// An item, by its index in [`Tables::items`].
+    Item(u32),
 }
 
-/// A tool of a source.
+/// A tool, prompt, template or resource of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tool {
+pub struct Item {
     /// Its entry.
     pub entry: u32,
     /// Its source.
     pub source: u32,
-    /// The server's name for it.
-    pub name: String,
+    /// Its kind.
+    pub kind: ItemKind,
+    /// The server's identifier for it.
+    pub id: String,
+    /// Its key in lock and config.
+    pub key: String,
     /// Its name for MCP clients that see every tool directly.
     pub flat_name: String,
     /// Its digest.
@@ -203,8 +207,8 @@ pub struct Source {
     pub sensitive_words: u64,
     /// Its element of the lock's `sources`.
     pub lock: Span,
-    /// Its exposed tools.
-    pub tools: Vec<u32>,
+    /// Its exposed items.
+    pub items: Vec<u32>,
 }
 
 /// Computes the tables. `lock` must be fresh for `config`, and `plan` made of both.
@@ -221,8 +225,8 @@ pub fn tables(config: &Config, lock: &Lock, plan: &Plan<'_>) -> Tables {
         max_name: config.mcp.max_name,
         listed_forms: ListedFormsOfAll::default(),
     };
-    let mut tools = Vec::new();
-    let mut tools_of = vec![Vec::new(); plan.sources.len()];
+    let mut items = Vec::new();
+    let mut items_of = vec![Vec::new(); plan.sources.len()];
     let mut shape = Vec::new();
     let entries = plan
         .entries
@@ -236,10 +240,10 @@ pub fn tables(config: &Config, lock: &Lock, plan: &Plan<'_>) -> Tables {
             plan::Entry::Tool(tool) => {
                 let desc = ToolReply::new(path, tool);
                 shape.push(Value::from(desc.text.as_str()));
-                let id = tools.len() as u32;
-                tools_of[tool.source].push(id);
-                let (entry, tool) = writer.tool(path, id, tool, &desc);
-                tools.push(tool);
+                let id = items.len() as u32;
+                items_of[tool.source].push(id);
+                let (entry, item) = writer.item(path, id, tool, &desc);
+                items.push(item);
                 entry
             }
         })
@@ -247,14 +251,14 @@ pub fn tables(config: &Config, lock: &Lock, plan: &Plan<'_>) -> Tables {
     let sources = plan
         .sources
         .iter()
-        .zip(tools_of)
-        .map(|((_, locked), tools)| Source {
+        .zip(items_of)
+        .map(|((_, locked), items)| Source {
             path: locked.path.as_str().to_owned(),
             protocol_version: locked.protocol_version.clone(),
             // A level that is lowered after the build hides by the newest list.
             sensitive_words: locked.word_list().unwrap_or(WordList::NEWEST).number(),
             lock: writer.push(&broker_model::json::to_text(&locked.to_json())),
-            tools,
+            items,
         })
         .collect();
     let root_digest = lock.root_digest().as_str().to_owned();
@@ -272,11 +276,11 @@ pub fn tables(config: &Config, lock: &Lock, plan: &Plan<'_>) -> Tables {
         digested["access"] = access.as_str().into();
     }
     let catalog_digest = Digest::of("mcp-broker:catalog:1", &digested);
-    let access = access::apply(config, plan, &mut tools);
-    let named = tools.iter().zip(0..);
-    let named = named.filter(|(tool, _)| !tool.flat_name.is_empty());
+    let access = access::apply(config, plan, &mut items);
+    let named = items.iter().zip(0..);
+    let named = named.filter(|(item, _)| !item.flat_name.is_empty());
     let mut flat_order: Vec<u32> = named.map(|(_, at)| at).collect();
-    flat_order.sort_by_key(|at| &tools[*at as usize].flat_name);
+    flat_order.sort_by_key(|at| &items[*at as usize].flat_name);
     let areas = writer.areas();
     let config_name = config.file.rsplit(['/', '\\']).next().unwrap_or_default();
     Tables {
@@ -288,7 +292,7 @@ pub fn tables(config: &Config, lock: &Lock, plan: &Plan<'_>) -> Tables {
         config: config.compiled_text(),
         blob: writer.blob,
         entries,
-        tools,
+        items,
         flat_order,
         sources,
         areas,
@@ -348,20 +352,20 @@ impl Writer<'_, '_> {
         }
     }
 
-    fn tool(
+    fn item(
         &mut self,
         path: &NodePath,
         id: u32,
         tool: &ToolEntry<'_>,
         desc: &ToolReply,
-    ) -> (Entry, Tool) {
+    ) -> (Entry, Item) {
         let head = self.push(&self.head(path));
         let at = self.blob.len();
         let desc_span = self.push(&desc.text);
         let entry = Entry {
             path: path.as_str().to_owned(),
             words: words_of_path(path.as_str()),
-            kind: EntryKind::Tool(id),
+            kind: EntryKind::Item(id),
             head,
             desc: desc_span,
             desc_head: span(at, desc.text.len() - 1),
@@ -373,11 +377,14 @@ impl Writer<'_, '_> {
         let args_schema = inside(&desc.args_schema);
         let output_schema = desc.output_schema.as_ref().map(inside);
         let listed = self.listed(tool, args_schema, output_schema);
-        let tool = Tool {
+        let (kind, id) = ItemKind::of_key(&tool.tool.upstream_name);
+        let item = Item {
             entry: self.entry_ids[path],
             source: tool.source as u32,
-            name: tool.tool.upstream_name.clone(),
-            flat_name: match tool.tool.kind() {
+            kind,
+            id: id.to_owned(),
+            key: tool.tool.upstream_name.clone(),
+            flat_name: match kind {
                 ItemKind::Tool => flat_name(path, self.max_name),
                 _ => String::new(),
             },
@@ -394,7 +401,7 @@ impl Writer<'_, '_> {
             narrowed: Vec::new(),
             deny: Vec::new(),
         };
-        (entry, tool)
+        (entry, item)
     }
 
     /// The children of the root.

@@ -5,17 +5,17 @@ use broker_model::access::{Access, Denied, GroupSet, Hints, Matrix, ToolFacts};
 use broker_model::alias::readable_path;
 use broker_model::config::Config;
 
-use super::{AccessTable, Tool};
+use super::{AccessTable, Item};
 use crate::plan::{Entry, Plan, ToolEntry};
 
-/// Applies the rules of a config to the tools, which are in the order of the plan.
-pub(super) fn apply(config: &Config, plan: &Plan<'_>, tools: &mut [Tool]) -> Option<AccessTable> {
+/// Applies the rules of a config to the items, which are in the order of the plan.
+pub(super) fn apply(config: &Config, plan: &Plan<'_>, items: &mut [Item]) -> Option<AccessTable> {
     let access = config.access.as_ref()?;
     let matrix = Matrix::new(access, &facts(plan));
-    for (tool, row) in tools.iter_mut().zip(matrix.rows) {
-        tool.allow = row.allow;
-        tool.narrowed = row.narrowed;
-        tool.deny = row.deny;
+    for (item, row) in items.iter_mut().zip(matrix.rows) {
+        item.allow = row.allow;
+        item.narrowed = row.narrowed;
+        item.deny = row.deny;
     }
     let narrowings = matrix.narrowings.iter();
     Some(AccessTable {

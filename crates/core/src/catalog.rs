@@ -2,7 +2,7 @@
 //! path; `view` says which of them are served at a moment.
 
 /// The version of the tables that this library reads.
-pub const FORMAT: u32 = 8;
+pub const FORMAT: u32 = 9;
 
 /// A piece of [`Catalog::blob`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,9 +32,9 @@ pub struct Catalog {
     pub blob: &'static str,
     /// Nodes and tools, sorted by the bytes of their paths.
     pub entries: &'static [Entry],
-    /// Tools, in the order of their entries.
-    pub tools: &'static [Tool],
-    /// The tools by index, sorted by the bytes of their flat names.
+    /// Tools, prompts, templates and resources, in the order of their entries.
+    pub items: &'static [Item],
+    /// The items by index, sorted by the bytes of their flat names.
     pub flat_order: &'static [u32],
     /// Sources, in the order of the config.
     pub sources: &'static [Source],
@@ -68,7 +68,7 @@ pub static NONE: Catalog = Catalog {
         desc_head: span_of_none(NONE_HEAD),
         desc_etag: "\"0\"",
     }],
-    tools: &[],
+    items: &[],
     flat_order: &[],
     sources: &[],
     areas: &[],
@@ -89,12 +89,13 @@ const fn span_of_none(len: usize) -> Span {
 }
 
 use broker_model::config::Config;
-use broker_model::item::ItemKind;
+use broker_model::item::LIVE;
 use broker_model::lock::LockedSource;
 use broker_model::trust::WordList;
 
 pub use broker_embed::HAS_LOCAL_MODELS;
 pub use broker_model::config::Embedder;
+pub use broker_model::item::ItemKind;
 pub use broker_search::{TABLE as SEARCH_TABLE, TableFiles};
 
 /// The data that a search reads.
@@ -200,19 +201,24 @@ pub enum EntryKind {
         /// Its entity tag, with its quotes.
         tree_etag: &'static str,
     },
-    /// A tool, by its index in [`Catalog::tools`].
-    Tool(u32),
+    /// An item, by its index in [`Catalog::items`].
+    Item(u32),
 }
 
-/// A tool of a source.
+/// A tool, prompt, template or resource of a source.
 #[derive(Debug)]
-pub struct Tool {
+pub struct Item {
     /// Its entry.
     pub entry: u32,
     /// Its source.
     pub source: u32,
-    /// The server's name for it, or the key of a prompt, template or resource.
-    pub name: &'static str,
+    /// Its kind.
+    pub kind: ItemKind,
+    /// The server's identifier for it: a name, a URI, or the text of a template. [`LIVE`] for the resources that the
+    /// source lists while it runs.
+    pub id: &'static str,
+    /// Its key in lock and config.
+    pub key: &'static str,
     /// Its name for MCP clients that see every tool directly; empty for everything but tools.
     pub flat_name: &'static str,
     /// The digest of the raw tool that was reviewed.
@@ -281,14 +287,14 @@ pub struct Source {
     pub sensitive_words: u64,
     /// Its element of the lock's `sources`.
     pub lock: Span,
-    /// Its exposed tools.
-    pub tools: &'static [u32],
+    /// Its exposed items.
+    pub items: &'static [u32],
 }
 
-impl Tool {
-    /// Its kind.
-    pub fn kind(&self) -> ItemKind {
-        ItemKind::of_key(self.name).0
+impl Item {
+    /// Whether it stands for the resources that its source lists while it runs.
+    pub fn is_live(&self) -> bool {
+        self.kind == ItemKind::Resource && self.id == LIVE
     }
 }
 
@@ -325,7 +331,7 @@ impl Catalog {
     /// The index of the tool with this flat name.
     pub fn find_flat(&self, name: &str) -> Option<u32> {
         let order = self.flat_order;
-        let found = order.binary_search_by(|at| self.tool(*at).flat_name.cmp(name));
+        let found = order.binary_search_by(|at| self.item(*at).flat_name.cmp(name));
         found.ok().map(|index| order[index])
     }
 
@@ -334,8 +340,8 @@ impl Catalog {
         &self.entries[at as usize]
     }
 
-    /// A tool by its index.
-    pub fn tool(&self, at: u32) -> &'static Tool {
-        &self.tools[at as usize]
+    /// An item by its index.
+    pub fn item(&self, at: u32) -> &'static Item {
+        &self.items[at as usize]
     }
 }

@@ -4,15 +4,12 @@ mod restrict;
 
 pub use restrict::Restrict;
 
-use broker_mcp::CallSubject;
 use broker_model::item::ItemKind;
-use serde_json::json;
 
-use crate::call::arguments::Args;
-use crate::call::context::{CallContext, ItemRequest, Operation, Outcome};
+use crate::call::context::{Outcome, Request};
 use crate::errors::error::CoreError;
 use crate::identity::Identity;
-use crate::listing::items::{ListedItem, ReadForm, ReadableUri};
+use crate::listing::items::{ListedItem, ReadableUri};
 use crate::sources::health::Health;
 use crate::types::{Describe, Reply, SearchOptions};
 use crate::{Core, Inner, catalog::EntryKind};
@@ -76,33 +73,6 @@ pub trait BrokerInterface: Send + Sync {
         uri: &str,
     ) -> Result<ReadableUri, Box<CoreError>>;
 
-    /// Reads a URI from the one source whose entry serves it. The result is that of `resources/read`.
-    ///
-    /// # Errors
-    ///
-    /// `path_not_found` if no entry of the caller serves the URI, and those of [`Self::call`].
-    fn read(
-        &self,
-        identity: &Identity,
-        context: &CallContext<'_>,
-        uri: &str,
-        request: ItemRequest<'_>,
-    ) -> impl Future<Output = Result<Outcome, Box<CoreError>>> + Send;
-
-    /// Gets a prompt by its name. The result is that of `prompts/get`.
-    ///
-    /// # Errors
-    ///
-    /// `path_not_found` if the prompt does not exist for the caller, and those of [`Self::call`].
-    fn get_prompt(
-        &self,
-        identity: &Identity,
-        context: &CallContext<'_>,
-        name: &str,
-        args: Args<'_>,
-        request: ItemRequest<'_>,
-    ) -> impl Future<Output = Result<Outcome, Box<CoreError>>> + Send;
-
     /// The tree below a path, `depth` levels deep (1 to 16).
     ///
     /// # Errors
@@ -129,17 +99,14 @@ pub trait BrokerInterface: Send + Sync {
     /// `field_invalid`, and for one entry `path_not_found` and `path_invalid`.
     fn describe(&self, identity: &Identity, what: Describe<'_>) -> Result<Reply, Box<CoreError>>;
 
-    /// Runs an operation on the entry that [`Self::lookup_tool`] finds. Arguments and `_meta` are read only.
+    /// Makes a call of an entry that [`Self::lookup_tool`] finds. Arguments and `_meta` are read only.
     ///
     /// # Errors
     ///
     /// Every code of the call path. Nothing was sent unless `maybe_executed` is true.
     fn call(
         &self,
-        identity: &Identity,
-        context: &CallContext<'_>,
-        name: &str,
-        operation: Operation<'_>,
+        request: Request,
     ) -> impl Future<Output = Result<Outcome, Box<CoreError>>> + Send;
 
     /// Whether the broker is ready, and the state of every source, if the caller is an operator; other callers see
@@ -154,12 +121,12 @@ pub trait BrokerInterface: Send + Sync {
 impl Inner {
     /// A tool by its index.
     pub(crate) fn item(&self, at: u32, withdrawn: bool) -> ToolItem {
-        let tool = self.catalog.tool(at);
+        let item = self.catalog.item(at);
         ToolItem {
-            kind: tool.kind(),
-            path: self.catalog.entry(tool.entry).path,
-            flat_name: tool.flat_name,
-            source: self.catalog.sources[tool.source as usize].path,
+            kind: item.kind,
+            path: self.catalog.entry(item.entry).path,
+            flat_name: item.flat_name,
+            source: self.catalog.sources[item.source as usize].path,
             withdrawn,
         }
     }
@@ -170,7 +137,7 @@ impl BrokerInterface for Core {
         let inner = self.inner();
         let (view, caller) = (inner.drift_state.view.load(), inner.caller(identity));
         let scope = inner.scope(&view, &caller);
-        let tools = (0..).zip(scope.catalog.tools);
+        let tools = (0..).zip(scope.catalog.items);
         tools
             .filter(|(_, tool)| scope.admits(tool.entry))
             .map(|(at, _)| inner.item(at, view.withdrawn(at).is_some()))
@@ -184,7 +151,7 @@ impl BrokerInterface for Core {
         let catalog = inner.catalog;
         let entry = catalog.find(found.path).map(|at| &catalog.entry(at).kind);
         match entry {
-            Some(EntryKind::Tool(at)) => Ok(inner.item(*at, found.withdrawn)),
+            Some(EntryKind::Item(at)) => Ok(inner.item(*at, found.withdrawn)),
             _ => Err(self.is_node(identity, found.path)),
         }
     }
@@ -213,40 +180,6 @@ impl BrokerInterface for Core {
         Self::lookup_resource(self, identity, uri)
     }
 
-    async fn read(
-        &self,
-        identity: &Identity,
-        context: &CallContext<'_>,
-        uri: &str,
-        request: ItemRequest<'_>,
-    ) -> Result<Outcome, Box<CoreError>> {
-        let found = self.lookup_resource(identity, uri)?;
-        let (value, subject) = match found.form {
-            ReadForm::Live => (json!({ "uri": uri }), None),
-            ReadForm::Resource => (json!({}), None),
-            ReadForm::Template => (json!({}), Some(CallSubject::Uri(uri.into()))),
-        };
-        let text = value.to_string().into_bytes();
-        let args = Args::Read { text: &text, value };
-        let operation = request.of(args, subject.as_ref());
-        self.call_path(identity, context, found.path, operation)
-            .await
-    }
-
-    async fn get_prompt(
-        &self,
-        identity: &Identity,
-        context: &CallContext<'_>,
-        name: &str,
-        args: Args<'_>,
-        request: ItemRequest<'_>,
-    ) -> Result<Outcome, Box<CoreError>> {
-        let found = self.lookup_prompt(identity, name)?;
-        let operation = request.of(args, None);
-        self.call_path(identity, context, found.path, operation)
-            .await
-    }
-
     fn tree(&self, identity: &Identity, path: &str, depth: u8) -> Result<Reply, Box<CoreError>> {
         self.list(identity, path, depth)
     }
@@ -264,14 +197,11 @@ impl BrokerInterface for Core {
         Self::describe(self, identity, what)
     }
 
-    async fn call(
+    fn call(
         &self,
-        identity: &Identity,
-        context: &CallContext<'_>,
-        name: &str,
-        operation: Operation<'_>,
-    ) -> Result<Outcome, Box<CoreError>> {
-        Self::call(self, identity, context, name, operation).await
+        request: Request,
+    ) -> impl Future<Output = Result<Outcome, Box<CoreError>>> + Send {
+        Self::call(self, request)
     }
 
     fn health(&self, identity: &Identity) -> Health {

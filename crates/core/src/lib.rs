@@ -36,7 +36,6 @@ mod types;
 mod tests;
 
 pub use admission::{Admission, HealthView};
-pub use broker_mcp::CallSubject;
 pub use broker_mcp::{
     CallEvent, CallEvents, LogMessage, Progress, State as SourceState, WantedEvents,
 };
@@ -48,11 +47,12 @@ pub use broker_wire::LogLevel;
 pub use builder::CoreBuilder;
 pub use call::arguments::{Args, ParsedCharge, memory_error_for_request};
 pub use call::context::{
-    CallContext, CancelMode, ItemRequest, Operation, Outcome, ResultForm, ResultLimit, ToolRequest,
+    CallContext, CancelMode, Operation, Outcome, Request, ResultForm, ResultLimit,
 };
 #[doc(hidden)]
 pub use call::cut::fuzzing;
 pub use call::cut::{Cut, CutDetail};
+pub use call::request_id::RequestId;
 pub use clock::{Clock, SystemClock};
 pub use drain::Drain;
 pub use errors::error::{CoreError, ErrorMembers};
@@ -210,40 +210,32 @@ impl Core {
         inner.drift_state.gate.outcome().await
     }
 
-    /// Runs an operation on the entry with this path or flat name, as [`BrokerInterface::lookup_tool`] finds it.
-    /// [`CancelMode`] says what cancels it.
+    /// Makes a call. [`CancelMode`] says what cancels it.
     ///
     /// # Errors
     ///
     /// Every code of the call path. Nothing was sent unless `maybe_executed` is true.
-    pub async fn call(
+    #[expect(
+        clippy::manual_async_fn,
+        reason = "an `async fn` would have room for the request twice"
+    )]
+    pub fn call(
         &self,
-        identity: &Identity,
-        context: &CallContext<'_>,
-        name: &str,
-        operation: Operation<'_>,
-    ) -> Result<Outcome, Box<CoreError>> {
-        // A flat name has no slash.
-        let is_path = name.starts_with('/');
-        let found = (!is_path).then(|| self.find_flat(identity, name)).flatten();
-        let path = found.map_or(name, |tool| tool.path);
-        self.call_path(identity, context, path, operation).await
+        request: Request,
+    ) -> impl Future<Output = Result<Outcome, Box<CoreError>>> + Send {
+        async move {
+            let (inner, _active) = self.0.enter();
+            let (identity, context) = (&request.identity, &request.context);
+            inner
+                .call(identity, context, &request.path, request.operation)
+                .await
+        }
     }
 
-    /// Runs an operation on the entry at `path` alone, for surfaces whose callers name paths.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Core::call`].
-    pub async fn call_path(
-        &self,
-        identity: &Identity,
-        context: &CallContext<'_>,
-        path: &str,
-        operation: Operation<'_>,
-    ) -> Result<Outcome, Box<CoreError>> {
-        let (inner, _active) = self.0.enter();
-        inner.call(identity, context, path, operation).await
+    /// Returns the catalog's own copy of a path, if it has an entry there. It says nothing about rights.
+    pub fn known_path(&self, path: &str) -> Option<&'static str> {
+        let catalog = self.inner().catalog;
+        catalog.find(path).map(|at| catalog.entry(at).path)
     }
 
     /// Asks all sources for log messages of this level or a higher one. Legacy servers with the capability get
@@ -320,8 +312,8 @@ impl Core {
         let entry = inner.catalog.entry(at);
         let (digest, withdrawn) = match entry.kind {
             EntryKind::Node { .. } => (None, false),
-            EntryKind::Tool(tool) => (
-                Some(inner.catalog.tool(tool).digest),
+            EntryKind::Item(tool) => (
+                Some(inner.catalog.item(tool).digest),
                 view.withdrawn(tool).is_some(),
             ),
         };

@@ -58,6 +58,6 @@ pub use log_level::AskedLogLevel;
 pub use overload::Overload;
 pub use resolve::{resolve, resolve_command, unavailable};
 pub use right::CallRight;
-pub use session::{CallSubject, CallTime, Session, ToolCall};
+pub use session::{CallTime, ServerCall, ServerOperation, Session};
 pub use spec::{Endpoint, SourceSpec, Timing};
 pub use status::{Counters, State, Status};

@@ -17,7 +17,7 @@ use crate::handshake::Negotiated;
 use crate::http::{EventLink, HttpLink, HttpSpec, Pause, ToolParams};
 #[cfg(any(test, feature = "scripted"))]
 use crate::scripted;
-use crate::session::{CallTime, Opening, ToolCall};
+use crate::session::{CallTime, Opening, ServerCall};
 use crate::spec::{Endpoint, SourceSpec};
 
 /// A connection to one server, with the handle that ends the server.
@@ -120,7 +120,7 @@ impl Link {
     /// Sends a call like a request, with its events.
     pub(crate) async fn call(
         &self,
-        call: &ToolCall<'_>,
+        call: &ServerCall<'_>,
         line: impl FnOnce(u64) -> Bytes,
         events: Option<CallEvents>,
         time: CallTime,

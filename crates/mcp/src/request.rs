@@ -1,6 +1,5 @@
 //! Writes the lines that are sent to servers. Each is built once, including its newline.
 
-use broker_model::item::ItemKind;
 use broker_wire::protocol::{
     CANCELLED, LEGACY_LATEST, META_CLIENT_CAPABILITIES, META_CLIENT_INFO, META_LOG_LEVEL,
     META_PROTOCOL_VERSION, METHOD_NOT_FOUND, MODERN,
@@ -10,7 +9,7 @@ use broker_wire::{Id, LogLevel, RpcError};
 use bytes::Bytes;
 
 use crate::events::CallEvents;
-use crate::session::{CallSubject, ToolCall};
+use crate::session::{ServerCall, ServerOperation};
 use crate::spec::ItemLists;
 
 /// The methods of the broker's messages, which requests over HTTP repeat in a header.
@@ -45,43 +44,52 @@ pub(crate) fn modern_meta() -> String {
     )
 }
 
-/// The method of a call.
-pub(crate) fn method_of(call: &ToolCall<'_>) -> &'static str {
-    match (call.subject, ItemKind::of_key(call.tool).0) {
-        (Some(CallSubject::Completion), _) => COMPLETE,
-        (_, ItemKind::Tool) => CALL,
-        (_, ItemKind::Prompt) => GET_PROMPT,
-        (_, ItemKind::Template | ItemKind::Resource) => READ_RESOURCE,
+impl ServerOperation<'_> {
+    /// Returns the method of its request.
+    pub(crate) const fn method(&self) -> &'static str {
+        match self {
+            Self::CallTool { .. } => CALL,
+            Self::GetPrompt { .. } => GET_PROMPT,
+            Self::ReadResource { .. } => READ_RESOURCE,
+            Self::Complete { .. } => COMPLETE,
+        }
+    }
+
+    /// Returns its length in a line, in bytes, without the names of members.
+    const fn size(&self) -> usize {
+        match self {
+            Self::CallTool { name, args } | Self::GetPrompt { name, args } => {
+                name.len() + args.len()
+            }
+            Self::ReadResource { uri } => uri.len(),
+            Self::Complete { params } => params.len(),
+        }
     }
 }
 
-/// A call by [`method_of`]. `meta` is empty or [`modern_meta`]; the call's own members of `_meta` follow those.
-pub(crate) fn call(id: u64, call: &ToolCall<'_>, meta: &str) -> Bytes {
+/// The request of a call. `meta` is empty or [`modern_meta`]; the call's own members of `_meta` follow those.
+pub(crate) fn call(id: u64, call: &ServerCall<'_>, meta: &str) -> Bytes {
     let own = call.meta.map_or(0, str::len);
-    let size = call.args.len() + call.tool.len() + meta.len() + own + 64;
-    let (kind, name) = ItemKind::of_key(call.tool);
-    request(id, method_of(call), size, |line| {
+    let size = call.operation.size() + meta.len() + own + 64;
+    request(id, call.operation.method(), size, |line| {
         line.push(b'{');
         push_meta(line, id, call, meta);
-        match (call.subject, kind) {
-            (Some(CallSubject::Completion), _) => {
-                let inner = call.args.trim_ascii();
-                let inner = inner.strip_prefix(b"{").unwrap_or(inner);
-                push_one_line(line, inner.strip_suffix(b"}").unwrap_or(inner));
-            }
-            (Some(CallSubject::Uri(uri)), _) => {
-                line.extend_from_slice(br#""uri":"#);
-                push_string(line, uri);
-            }
-            (None, ItemKind::Tool | ItemKind::Prompt) => {
+        match call.operation {
+            ServerOperation::CallTool { name, args }
+            | ServerOperation::GetPrompt { name, args } => {
                 line.extend_from_slice(br#""name":"#);
                 push_string(line, name);
                 line.extend_from_slice(br#","arguments":"#);
-                push_one_line(line, call.args);
+                push_one_line(line, args);
             }
-            (None, ItemKind::Template | ItemKind::Resource) => {
+            ServerOperation::ReadResource { uri } => {
                 line.extend_from_slice(br#""uri":"#);
-                push_string(line, name);
+                push_string(line, uri);
+            }
+            ServerOperation::Complete { params } => {
+                let inner = params.trim_ascii();
+                let inner = inner.strip_prefix(b"{").unwrap_or(inner);
+                push_one_line(line, inner.strip_suffix(b"}").unwrap_or(inner));
             }
         }
         line.push(b'}');
@@ -90,7 +98,7 @@ pub(crate) fn call(id: u64, call: &ToolCall<'_>, meta: &str) -> Bytes {
 
 /// The member `_meta` of a call with its comma, if there is anything in it. The token of the call's progress
 /// is the id of the request.
-fn push_meta(line: &mut Vec<u8>, id: u64, call: &ToolCall<'_>, meta: &str) {
+fn push_meta(line: &mut Vec<u8>, id: u64, call: &ServerCall<'_>, meta: &str) {
     let own = call.meta.and_then(members_of).unwrap_or_default();
     let wants = call.events.map(CallEvents::wants).unwrap_or_default();
     // A legacy server gets the level with a separate request.
@@ -229,7 +237,11 @@ mod tests {
     #[test]
     fn call_request_is_one_line_and_keeps_its_arguments() {
         let args = b"{\r\n \"a\\n\": \"x\\ny\",\n\"n\": 1.0}";
-        let line = call(1_234_567_890, &ToolCall::new("say \"hi\"\n", args), "");
+        let line = call(
+            1_234_567_890,
+            &ServerCall::of_tool("say \"hi\"\n", args),
+            "",
+        );
         assert_eq!(
             read(&line),
             json!({"jsonrpc": "2.0", "id": 1_234_567_890, "method": "tools/call",
@@ -262,10 +274,10 @@ mod tests {
                 (Some(" {\"x/y\":\n[1]} "), Some(&sink)),
                 (Some(r#"{"x/y": [1]}"#), Some(&logs)),
             ] {
-                let call_of = ToolCall {
+                let call_of = ServerCall {
                     meta,
                     events,
-                    ..ToolCall::new("t", b"{}")
+                    ..ServerCall::of_tool("t", b"{}")
                 };
                 let message = read(&call(7, &call_of, era));
                 let members = &mut expected["_meta"];
@@ -285,7 +297,7 @@ mod tests {
                 assert_eq!(message["params"]["name"], "t");
             }
         }
-        let plain = read(&call(7, &ToolCall::new("t", b"{}"), ""));
+        let plain = read(&call(7, &ServerCall::of_tool("t", b"{}"), ""));
         assert!(plain["params"].get("_meta").is_none());
     }
 
@@ -293,7 +305,7 @@ mod tests {
     fn modern_request_describes_itself() {
         let meta = modern_meta();
         let lines = [
-            call(0, &ToolCall::new("t", b"{}"), &meta),
+            call(0, &ServerCall::of_tool("t", b"{}"), &meta),
             discover(1),
             list(2, LIST, None, &meta),
             list(3, LIST, Some(""), &meta),

@@ -5,7 +5,9 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use broker_mcp::{CallFailure, DriftCheck, Instance, SourceSpec, State, Timing, ToolCall, Verdict};
+use broker_mcp::{
+    CallFailure, DriftCheck, Instance, ServerCall, SourceSpec, State, Timing, Verdict,
+};
 use broker_model::Snapshot;
 use tokio_util::task::TaskTracker;
 
@@ -146,7 +148,10 @@ async fn crash_often() {
         }
         let arguments = format!("{{\"way\":{}}}", crash % 4);
         let failed = source
-            .call(ToolCall::new("crash", arguments.as_bytes()), WAIT_TIMEOUT)
+            .call(
+                ServerCall::of_tool("crash", arguments.as_bytes()),
+                WAIT_TIMEOUT,
+            )
             .await;
         assert!(
             matches!(failed, Err(CallFailure::Exited { .. })),

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use broker_mcp::{CallFailure, DriftCheck, Instance, State, Status, ToolCall, Verdict};
+use broker_mcp::{CallFailure, DriftCheck, Instance, ServerCall, State, Status, Verdict};
 use broker_model::Snapshot;
 use proptest::prelude::*;
 use tokio::task::JoinHandle;
@@ -79,7 +79,7 @@ fn call(source: &Instance, act: &str, number: u64) -> JoinHandle<Outcome> {
         _ => WAIT_TIMEOUT,
     };
     tokio::spawn(async move {
-        let call = source.call(ToolCall::new("echo", args.as_bytes()), time);
+        let call = source.call(ServerCall::of_tool("echo", args.as_bytes()), time);
         let result = tokio::time::timeout(time + WAIT_TIMEOUT, call).await;
         let result = result.expect("a call ends with its time")?;
         Ok(String::from_utf8(result.result.to_vec()).expect("results are UTF-8"))

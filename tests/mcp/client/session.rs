@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::common::{ServerFixture, WAIT_TIMEOUT, eventually, is_alive};
-use broker_mcp::{CallEvent, CallEvents, CallFailure, Session, ToolCall, WantedEvents};
+use broker_mcp::{CallEvent, CallEvents, CallFailure, ServerCall, Session, WantedEvents};
 use broker_model::SourceCause;
 use broker_wire::Era;
 
@@ -15,7 +15,7 @@ pub(crate) async fn open(launch: &broker_mcp::SourceSpec) -> Session {
 
 async fn call(session: &Session, args: &str) -> Result<String, CallFailure> {
     let result = session
-        .call(ToolCall::new("echo", args.as_bytes()), WAIT_TIMEOUT)
+        .call(ServerCall::of_tool("echo", args.as_bytes()), WAIT_TIMEOUT)
         .await?;
     Ok(String::from_utf8(result.result.to_vec()).expect("results are UTF-8"))
 }
@@ -76,10 +76,10 @@ async fn progress_reaches_only_the_sink_of_its_call_before_the_result() {
         log: None,
     };
     let (sink, mut received) = CallEvents::new(2, wants);
-    let asked = ToolCall {
+    let asked = ServerCall {
         events: Some(&sink),
         meta: Some(r#"{"x/y":"z"}"#),
-        ..ToolCall::new("echo", b"{}")
+        ..ServerCall::of_tool("echo", b"{}")
     };
     session.call(asked, WAIT_TIMEOUT).await.unwrap();
     let shown = |event: CallEvent| {
@@ -302,8 +302,8 @@ async fn call_timeout_applies_while_the_write_is_blocked() {
     let big = format!("{{\"x\":\"{}\"}}", "x".repeat(4 << 20));
     let timeout = Duration::from_millis(200);
     let (stuck, behind) = tokio::join!(
-        session.call(ToolCall::new("echo", big.as_bytes()), timeout),
-        session.call(ToolCall::new("echo", b"{}"), timeout)
+        session.call(ServerCall::of_tool("echo", big.as_bytes()), timeout),
+        session.call(ServerCall::of_tool("echo", b"{}"), timeout)
     );
     assert!(
         matches!(
@@ -438,7 +438,7 @@ async fn call_over_the_limit_and_queue_is_refused_at_once() {
         let timeout = Duration::from_millis(300);
         calls.spawn(async move {
             session
-                .call(ToolCall::new("echo", b"{}"), timeout)
+                .call(ServerCall::of_tool("echo", b"{}"), timeout)
                 .await
                 .unwrap_err()
         });

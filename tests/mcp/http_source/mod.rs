@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use broker_mcp::{
     AskedLogLevel, CallFailure, ConcurrencyLimits, DriftCheck, Endpoint, HttpClient, HttpShared,
-    HttpSpec, Instance, Session, SourceSpec, State, Status, Timing, ToolCall, Verdict,
+    HttpSpec, Instance, ServerCall, Session, SourceSpec, State, Status, Timing, Verdict,
 };
 use broker_memory::MemoryBudget;
 use broker_model::redact::Redactor;
@@ -186,7 +186,7 @@ pub(crate) async fn echo_within(
     time: Duration,
 ) -> Result<String, CallFailure> {
     let args = json!({ "text": text }).to_string();
-    let call = session.call(ToolCall::new("echo", args.as_bytes()), time);
+    let call = session.call(ServerCall::of_tool("echo", args.as_bytes()), time);
     let result = call.await?;
     Ok(String::from_utf8_lossy(&result.result).into_owned())
 }
@@ -194,7 +194,7 @@ pub(crate) async fn echo_within(
 /// Calls `echo` with a text over the current session of a source.
 pub(crate) async fn echo_by(source: &Instance, text: &str) -> Result<String, CallFailure> {
     let args = json!({ "text": text }).to_string();
-    let call = source.call(ToolCall::new("echo", args.as_bytes()), WAIT_TIMEOUT);
+    let call = source.call(ServerCall::of_tool("echo", args.as_bytes()), WAIT_TIMEOUT);
     let result = call.await?;
     Ok(String::from_utf8_lossy(&result.result).into_owned())
 }

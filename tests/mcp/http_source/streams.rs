@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use broker_mcp::{CallFailure, ToolCall};
+use broker_mcp::{CallFailure, ServerCall};
 use broker_model::SourceCause;
 use harness::{http_script, on_echo};
 use serde_json::{Value, json};
@@ -44,7 +44,7 @@ async fn refusal_of_the_headers_of_a_call_causes_a_listing() {
     let source = fixture.instance().await;
     let session = source.session(WAIT_TIMEOUT).await.expect("it is ready");
     let before = fixture.events("list");
-    let call = ToolCall::new("echo", br#"{"text":"x"}"#);
+    let call = ServerCall::of_tool("echo", br#"{"text":"x"}"#);
     let failure = session.call(call, WAIT_TIMEOUT).await.unwrap_err();
     assert!(matches!(failure, CallFailure::Rpc { code: -32020, .. }));
     eventually("the tools are listed", || fixture.events("list") > before).await;

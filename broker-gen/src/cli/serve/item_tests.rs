@@ -1,8 +1,8 @@
 //! Prompts, templates and resources of a core, as programs that embed one find, read and narrow them.
 
 use broker_core::{
-    Args, BrokerInterface, CallContext, CancelMode, Core, Identity, ItemRequest, ListedItem,
-    ReadForm, Restrict, ResultForm,
+    Args, BrokerInterface, CallContext, CancelMode, Core, CoreError, Identity, ListedItem,
+    Operation, ReadForm, Request, RequestId, Restrict, ResultForm,
 };
 use broker_model::CallCode;
 use broker_model::Snapshot;
@@ -93,27 +93,31 @@ async fn codes(
     uri: &str,
     prompt: &str,
 ) -> [CallCode; 2] {
-    let (caller, account) = (Identity::local(), core.memory().account());
-    let context = CallContext {
-        request_id: "r",
-        meta: None,
-        events: None,
-        deadline: None,
-        cancel: CancelMode::OnDrop,
+    let caller = Identity::local();
+    let call = async |path: Result<&'static str, Box<CoreError>>, operation| {
+        let request = Request {
+            identity: caller.clone(),
+            context: CallContext {
+                request_id: RequestId::new(&["r"]),
+                meta: None,
+                events: None,
+                account: core.memory().account(),
+                received: None,
+                deadline: None,
+                cancel: CancelMode::OnDrop,
+                form: ResultForm::Whole,
+            },
+            path: path?.into(),
+            operation,
+        };
+        broker.call(request).await
     };
-    let request = ItemRequest {
-        account: &account,
-        received: None,
-        form: ResultForm::Whole,
-    };
-    let args = Args::Read {
-        text: b"{}",
-        value: json!({}),
-    };
-    let read = broker.read(&caller, &context, uri, request).await;
-    let get = broker
-        .get_prompt(&caller, &context, prompt, args, request)
-        .await;
+    let found = broker.lookup_resource(&caller, uri);
+    let read = Operation::ReadResource(uri.into());
+    let read = call(found.map(|found| found.path), read).await;
+    let found = broker.lookup_prompt(&caller, prompt);
+    let get = Operation::GetPrompt(Args::empty());
+    let get = call(found.map(|found| found.path), get).await;
     [read, get].map(|answer| answer.map(|_| ()).expect_err("no source runs").code)
 }
 

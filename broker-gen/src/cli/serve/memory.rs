@@ -4,8 +4,8 @@
 use std::sync::{Mutex, PoisonError};
 
 use mcp_broker::catalog::{
-    AccessTable, Area, Catalog, EmbedderTable, Entry, EntryKind, HeaderParam, ListedSchemas,
-    ModelTable, SEARCH_TABLE, SearchTables, Source, Span, Tool,
+    AccessTable, Area, Catalog, EmbedderTable, Entry, EntryKind, HeaderParam, Item, ListedSchemas,
+    ModelTable, SEARCH_TABLE, SearchTables, Source, Span,
 };
 
 use crate::tables::{self, Tables};
@@ -73,7 +73,7 @@ fn leaked(tables: Tables) -> (&'static Tables, &'static Catalog) {
         config: &tables.config,
         blob: &tables.blob,
         entries: each(&tables.entries, entry),
-        tools: each(&tables.tools, tool),
+        items: each(&tables.items, item),
         flat_order: &tables.flat_order,
         sources: each(&tables.sources, source),
         areas: each(&tables.areas, area),
@@ -118,7 +118,7 @@ fn entry(entry: &'static tables::Entry) -> Entry {
                 tree: span(*tree),
                 tree_etag,
             },
-            tables::EntryKind::Tool(id) => EntryKind::Tool(*id),
+            tables::EntryKind::Item(id) => EntryKind::Item(*id),
         },
         head: span(entry.head),
         desc: span(entry.desc),
@@ -127,27 +127,29 @@ fn entry(entry: &'static tables::Entry) -> Entry {
     }
 }
 
-fn tool(tool: &'static tables::Tool) -> Tool {
-    Tool {
-        entry: tool.entry,
-        source: tool.source,
-        name: &tool.name,
-        flat_name: &tool.flat_name,
-        digest: &tool.digest,
-        args_schema: span(tool.args_schema),
-        output_schema: tool.output_schema.map(span),
-        list_head: span(tool.list_head),
-        listed: tool.listed.map(|listed| ListedSchemas {
+fn item(item: &'static tables::Item) -> Item {
+    Item {
+        entry: item.entry,
+        source: item.source,
+        kind: item.kind,
+        id: &item.id,
+        key: &item.key,
+        flat_name: &item.flat_name,
+        digest: &item.digest,
+        args_schema: span(item.args_schema),
+        output_schema: item.output_schema.map(span),
+        list_head: span(item.list_head),
+        listed: item.listed.map(|listed| ListedSchemas {
             input: span(listed.input),
             output: listed.output.map(span),
         }),
-        header_params: each(&tool.header_params, header_param),
-        idempotent: tool.idempotent,
-        for_pages_only: tool.for_pages_only,
-        unvalidated: tool.unvalidated,
-        allow: tool.allow,
-        narrowed: &tool.narrowed,
-        deny: &tool.deny,
+        header_params: each(&item.header_params, header_param),
+        idempotent: item.idempotent,
+        for_pages_only: item.for_pages_only,
+        unvalidated: item.unvalidated,
+        allow: item.allow,
+        narrowed: &item.narrowed,
+        deny: &item.deny,
     }
 }
 
@@ -165,7 +167,7 @@ fn source(source: &'static tables::Source) -> Source {
         protocol_version: &source.protocol_version,
         sensitive_words: source.sensitive_words,
         lock: span(source.lock),
-        tools: &source.tools,
+        items: &source.items,
     }
 }
 

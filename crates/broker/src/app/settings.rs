@@ -184,7 +184,7 @@ mod tests {
             config: Box::leak(config.compiled_text().into_boxed_str()),
             blob: "",
             entries: &[],
-            tools: &[],
+            items: &[],
             flat_order: &[],
             sources: &[],
             areas: &[],

@@ -47,7 +47,7 @@ pub(super) fn render(catalog: &Catalog, form: TreeForm) -> Text {
             let document = json!({
                 "version": env!("CARGO_PKG_VERSION"),
                 "catalog_digest": catalog.catalog_digest,
-                "tools": catalog.tools.len(),
+                "tools": catalog.items.len(),
                 "sources": catalog.sources.len(),
                 "tree": tree,
             });
@@ -65,7 +65,7 @@ fn json(catalog: &Catalog, at: u32) -> Value {
             let below = children.iter().map(|child| json(catalog, *child));
             out["children"] = below.collect();
         }
-        EntryKind::Tool(tool) => out["digest"] = catalog.tool(*tool).digest.into(),
+        EntryKind::Item(tool) => out["digest"] = catalog.item(*tool).digest.into(),
     }
     out
 }
@@ -87,7 +87,7 @@ fn human(catalog: &Catalog) -> Text {
         lines.push((name, summary(catalog.text(entry.head))));
     }
     let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    let tools = catalog.tools.len();
+    let tools = catalog.items.len();
     let mut out: Text = lines
         .iter()
         .map(|(name, summary)| {
@@ -125,7 +125,7 @@ fn summary(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::{Entry, Span, Tool};
+    use crate::catalog::{Entry, Item, ItemKind, Span};
 
     const NONE: Span = Span { at: 0, len: 0 };
     const BLOB: &str = r##"{"path":"/","type":"node","summary":"All"{"path":"/a","type":"node","summary":"A\nnode"{"path":"/a/t","type":"tool","summary":"Tool""##;
@@ -161,12 +161,14 @@ mod tests {
         entries: &[
             entry("/", Span { at: 0, len: 41 }, node(&[1])),
             entry("/a", Span { at: 41, len: 46 }, node(&[2])),
-            entry("/a/t", Span { at: 87, len: 45 }, EntryKind::Tool(0)),
+            entry("/a/t", Span { at: 87, len: 45 }, EntryKind::Item(0)),
         ],
-        tools: &[Tool {
+        items: &[Item {
             entry: 2,
             source: 0,
-            name: "t",
+            kind: ItemKind::Tool,
+            id: "t",
+            key: "t",
             flat_name: "a-t",
             digest: "sha256/1:01",
             args_schema: NONE,

@@ -47,8 +47,8 @@ pub use crate::core::{CoreError, StartMode};
 
 use crate::catalog::Catalog;
 use crate::core::{
-    Account, Args, CallContext, CancelMode, Core, Identity, Operation, ResultForm, SMALL_BYTES,
-    ToolRequest,
+    Account, Args, CallContext, CancelMode, Core, Identity, Operation, Request, RequestId,
+    ResultForm, SMALL_BYTES,
 };
 
 /// A tool of the lock, as generated. Not meant to be implemented by hand.
@@ -127,7 +127,11 @@ impl Broker {
         crate::app::close(&self.core).await;
     }
 
-    async fn send(&self, path: &str, args: &impl Serialize) -> Result<RawResult, CallError> {
+    async fn send(
+        &self,
+        path: &'static str,
+        args: &impl Serialize,
+    ) -> Result<RawResult, CallError> {
         static CALLS: AtomicU64 = AtomicU64::new(1);
         let unusable = |error: serde_json::Error| {
             let message = format!("the arguments cannot be written as JSON: {error}");
@@ -139,31 +143,30 @@ impl Broker {
         let body = Bytes::from(bytes);
         let args = if body.len() > SMALL_BYTES {
             let at = 0..body.len();
-            Args::Unread { body: &body, at }
+            Args::Unread { body, at }
         } else {
             // An undeclared member may have the name of a declared one. Readers differ in which of the
             // two they use, and the validated value must be the value that the server reads.
             let NoDuplicates(value) = serde_json::from_slice(&body).map_err(unusable)?;
-            Args::Read { text: &body, value }
+            Args::Read { text: body, value }
         };
-        let request_id = format!("typed-{}", CALLS.fetch_add(1, Ordering::Relaxed));
-        let context = CallContext {
-            request_id: &request_id,
-            meta: None,
-            events: None,
-            deadline: None,
-            cancel: CancelMode::OnDrop,
+        let number = CALLS.fetch_add(1, Ordering::Relaxed).to_string();
+        let request = Request {
+            identity: Identity::local(),
+            context: CallContext {
+                request_id: RequestId::new(&["typed-", &number]),
+                meta: None,
+                events: None,
+                account: self.account.clone(),
+                received: None,
+                deadline: None,
+                cancel: CancelMode::OnDrop,
+                form: ResultForm::Verbatim,
+            },
+            path: path.into(),
+            operation: Operation::CallTool(args),
         };
-        let identity = Identity::local();
-        let operation = Operation::CallTool(ToolRequest {
-            args,
-            subject: None,
-            account: &self.account,
-            received: None,
-            form: ResultForm::Verbatim,
-        });
-        let call = self.core.call_path(&identity, &context, path, operation);
-        Ok(RawResult::new(call.await?.result))
+        Ok(RawResult::new(self.core.call(request).await?.result))
     }
 }
 

@@ -64,9 +64,9 @@ impl Inner {
     ) -> Option<Excluded> {
         let offered = self.offered_sources();
         let view = self.drift_state.view.load();
-        let mut bits = vec![0u64; self.catalog.tools.len().div_ceil(64)];
+        let mut bits = vec![0u64; self.catalog.items.len().div_ceil(64)];
         let admission = self.filters.admission.as_deref();
-        for (tool, at) in self.catalog.tools.iter().zip(0u32..) {
+        for (tool, at) in self.catalog.items.iter().zip(0u32..) {
             if view.is_hidden(at) || !exists(at) {
                 continue;
             }

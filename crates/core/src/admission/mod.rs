@@ -44,7 +44,7 @@ impl Caller {
             // Tools that do not exist for the caller in any case leave no trace in its class, nor in its entity tags.
             let is_inside = |at| caller.subtree.is_none_or(|subtree| subtree.contains(at));
             let exists = |tool: u32| {
-                is_inside(core.catalog.tool(tool).entry)
+                is_inside(core.catalog.item(tool).entry)
                     && caller.policy.decide(&caller.class, tool) != Decision::Absent
             };
             let excluded = core.excluded(identity, exists);
@@ -92,8 +92,8 @@ impl Caller {
             return Decision::Absent;
         }
         match catalog.entry(at).kind {
-            EntryKind::Tool(tool) if view.is_hidden(tool) => Decision::Absent,
-            EntryKind::Tool(tool) => self.policy.decide(&self.class, tool),
+            EntryKind::Item(tool) if view.is_hidden(tool) => Decision::Absent,
+            EntryKind::Item(tool) => self.policy.decide(&self.class, tool),
             EntryKind::Node { .. } => {
                 let nodes = || self.policy.nodes(catalog, view, &self.class);
                 match self.nodes.get_or_init(nodes).contains(at) {
@@ -113,7 +113,7 @@ impl Caller {
         }
         let exists = |tool| !view.is_hidden(tool) && !self.class.excludes(tool);
         match catalog.entry(at).kind {
-            EntryKind::Tool(tool) => exists(tool),
+            EntryKind::Item(tool) => exists(tool),
             EntryKind::Node { .. } => NodeSet::above(catalog, exists).contains(at),
         }
     }

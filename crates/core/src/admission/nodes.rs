@@ -25,7 +25,7 @@ impl NodeSet {
         // A child's path begins with its parent's, so it comes after it.
         for (at, entry) in catalog.entries.iter().enumerate().rev() {
             let is_there = match entry.kind {
-                EntryKind::Tool(tool) => exists(tool),
+                EntryKind::Item(tool) => exists(tool),
                 EntryKind::Node { children, .. } => {
                     entry.path == "/" || children.iter().any(|child| is_set(&bits, *child))
                 }

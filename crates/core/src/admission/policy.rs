@@ -215,7 +215,7 @@ impl Rules {
             Some(table) => in_groups_of(given, table)?,
         };
         let facts: Vec<_> = catalog
-            .tools
+            .items
             .iter()
             .map(|tool| facts(catalog, tool))
             .collect();
@@ -277,7 +277,7 @@ impl Rows {
     fn get(&self, tool: u32) -> RowRef<'_> {
         match self {
             Self::Compiled(catalog) => {
-                let tool = catalog.tool(tool);
+                let tool = catalog.item(tool);
                 RowRef {
                     allow: tool.allow,
                     narrowed: tool.narrowed,
@@ -295,13 +295,13 @@ fn read(text: &str) -> Value {
 }
 
 /// The path and the reviewed hints of a tool, by which rules select it.
-fn facts(catalog: &'static Catalog, tool: &crate::catalog::Tool) -> ToolFacts<'static> {
+fn facts(catalog: &'static Catalog, tool: &crate::catalog::Item) -> ToolFacts<'static> {
     // Reviewed annotations are a member of the entry of `tools/list`.
     let head: Value = read(&format!("{{{}}}", catalog.text(tool.list_head)));
     let path = catalog.entry(tool.entry).path;
     ToolFacts {
         path,
-        readable: readable_path(path, tool.name),
+        readable: readable_path(path, tool.key),
         hints: Hints::of(head.get("annotations")),
     }
 }
@@ -383,7 +383,7 @@ fn check_narrower(
     let widened = matrix.widened_from(&compiled);
     if !widened.is_empty() {
         let named = widened.iter().take(MAX_NAMED).map(|at| {
-            let tool = catalog.tool(*at as u32);
+            let tool = catalog.item(*at as u32);
             format!("`{}`", catalog.entry(tool.entry).path)
         });
         let named = named.collect::<Vec<_>>().join(", ");
@@ -403,7 +403,7 @@ fn check_narrower(
 
 /// The matrix that the catalog has.
 fn compiled_matrix(catalog: &Catalog, table: &AccessTable) -> Matrix {
-    let rows = catalog.tools.iter().map(|tool| Row {
+    let rows = catalog.items.iter().map(|tool| Row {
         allow: tool.allow,
         narrowed: tool.narrowed.to_vec(),
         deny: tool.deny.to_vec(),

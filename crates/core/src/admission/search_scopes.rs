@@ -46,7 +46,7 @@ impl Caller {
             subtree: self.subtree,
         };
         let exists = |tool: u32| {
-            let entry = catalog.tool(tool).entry;
+            let entry = catalog.item(tool).entry;
             self.decide(view, catalog, entry) != Decision::Absent
         };
         let make = || SearchScope::new(index, exists);

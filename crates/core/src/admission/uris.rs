@@ -3,12 +3,12 @@
 //! open what another entry denies.
 
 use broker_model::access::Decision;
-use broker_model::item::{self, ItemKind};
+use broker_model::item::ItemKind;
 use broker_model::uri::UriSpellings;
 use broker_model::uri_template::UriTemplate;
 
 use super::Caller;
-use crate::catalog::{Catalog, Tool};
+use crate::catalog::{Catalog, Item};
 use crate::listing::view::View;
 
 impl Caller {
@@ -25,9 +25,9 @@ impl Caller {
         if !self.needs_own_replies() && self.subtree.is_none() && view.hidden().is_empty() {
             return true;
         }
-        let mut tools = (0..).zip(catalog.tools);
-        let is_locked = |(_, tool): (u32, &Tool)| {
-            tool.source == source && ItemKind::of_key(tool.name) == (ItemKind::Resource, uri)
+        let mut tools = (0..).zip(catalog.items);
+        let is_locked = |(_, tool): (u32, &Item)| {
+            tool.source == source && tool.kind == ItemKind::Resource && tool.id == uri
         };
         let spellings = match tools.clone().any(is_locked) {
             true => UriSpellings::of_known(uri),
@@ -47,11 +47,11 @@ impl Caller {
 }
 
 /// Whether a server may read a URI as that of an entry.
-fn may_be(spellings: &UriSpellings, tool: &Tool) -> bool {
-    let (kind, id) = ItemKind::of_key(tool.name);
-    match kind {
+fn may_be(spellings: &UriSpellings, tool: &Item) -> bool {
+    let id = tool.id;
+    match tool.kind {
         ItemKind::Tool | ItemKind::Prompt => false,
-        ItemKind::Resource => !item::is_live(tool.name) && spellings.may_be(id),
+        ItemKind::Resource => !tool.is_live() && spellings.may_be(id),
         ItemKind::Template => {
             UriTemplate::parse(id).map_or(true, |template| spellings.may_be_of(&template))
         }

@@ -9,7 +9,7 @@ use broker_memory::{Account, Charge, ChargeError, Size};
 use broker_model::CallCode;
 use broker_model::json::Estimate;
 use bytes::Bytes;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
 use crate::Inner;
@@ -25,11 +25,11 @@ const LISTING_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The arguments of a call: one JSON object as the caller wrote it.
 #[derive(Debug)]
-pub enum Args<'a> {
+pub enum Args {
     /// Parsed by the strict reader: the checked text is the forwarded text.
     Read {
         /// As written.
-        text: &'a [u8],
+        text: Bytes,
         /// The parsed arguments. They are moved out, so that large arguments are not held while the
         /// call waits.
         value: Value,
@@ -37,14 +37,23 @@ pub enum Args<'a> {
     /// Too long to be read in place.
     Unread {
         /// The text that contains them, in UTF-8.
-        body: &'a Bytes,
+        body: Bytes,
         /// Their range in it.
         at: Range<usize>,
     },
 }
 
-impl<'a> Args<'a> {
-    pub(crate) fn text(&self) -> &'a [u8] {
+impl Args {
+    /// Returns empty arguments.
+    pub fn empty() -> Self {
+        Self::Read {
+            text: Bytes::from_static(b"{}"),
+            value: Value::Object(Map::new()),
+        }
+    }
+
+    /// Returns the text of the arguments.
+    pub(crate) fn text(&self) -> &[u8] {
         match self {
             Self::Read { text, .. } => text,
             Self::Unread { body, at } => &body[at.clone()],

@@ -1,6 +1,8 @@
-//! The parameters and the result of a call: the context of its caller, the operation, and the outcome.
+//! A call as a value: its caller, its context, its operation, and its outcome.
 
-use broker_mcp::{CallEvents, CallSubject};
+use std::borrow::Cow;
+
+use broker_mcp::CallEvents;
 use broker_memory::Account;
 use broker_model::item::ItemKind;
 use bytes::Bytes;
@@ -8,21 +10,55 @@ use tokio::time::Instant;
 
 use crate::call::arguments::Args;
 use crate::call::cut::Cut;
+use crate::call::request_id::RequestId;
+use crate::identity::Identity;
+
+/// One call. It owns everything that it needs, so that a layer can keep it and make it later.
+#[derive(Debug)]
+pub struct Request {
+    /// The caller.
+    pub identity: Identity,
+    /// The circumstances of the call.
+    pub context: CallContext,
+    /// The path of the entry that is called.
+    pub path: Cow<'static, str>,
+    /// What is asked of the entry.
+    pub operation: Operation,
+}
+
+/// What a call asks of the entry at its path.
+#[derive(Debug)]
+pub enum Operation {
+    /// The result of the entry for these arguments. Prompts, templates and resources are called like tools.
+    CallTool(Args),
+    /// `prompts/get` with these arguments; the entry is a prompt.
+    GetPrompt(Args),
+    /// `resources/read` of this URI; the entry is the one that serves it.
+    ReadResource(Box<str>),
+    /// `completion/complete` with these parameters, one JSON object; the entry is a prompt or a template.
+    Complete(Bytes),
+}
 
 /// The circumstances of one call, apart from who calls and what is called.
-#[derive(Debug)]
-pub struct CallContext<'a> {
+#[derive(Clone, Debug)]
+pub struct CallContext {
     /// Names the request in the log.
-    pub request_id: &'a str,
+    pub request_id: RequestId,
     /// Members for `_meta` of the request to the server, as one JSON object: what the caller sent and the
     /// surface lets pass.
-    pub meta: Option<&'a str>,
+    pub meta: Option<Box<str>>,
     /// Takes the events of the call that its caller wants; without it the server is not asked for any.
     pub events: Option<CallEvents>,
+    /// The account to which the memory of the call is charged.
+    pub account: Account,
+    /// When the request arrived, if time has passed since: the timeout of the call starts here.
+    pub received: Option<Instant>,
     /// When the caller stops waiting, if that is before the time that the config gives the call.
     pub deadline: Option<Instant>,
     /// The event that cancels the call.
     pub cancel: CancelMode,
+    /// The form of the result.
+    pub form: ResultForm,
 }
 
 /// The event that cancels a call, apart from its timeout.
@@ -62,56 +98,6 @@ pub enum ResultLimit {
     Configured,
     /// `limits.result_chars`: for models.
     Default,
-}
-
-/// The operation on the entry that a call names.
-#[derive(Debug)]
-pub enum Operation<'a> {
-    /// `tools/call`.
-    CallTool(ToolRequest<'a>),
-}
-
-/// A request to call a tool, as a surface read it.
-#[derive(Debug)]
-pub struct ToolRequest<'a> {
-    /// The arguments; `{}` if there were none.
-    pub args: Args<'a>,
-    /// What is asked of the entry; `None` for its result for the arguments.
-    pub subject: Option<&'a CallSubject>,
-    /// The account to which the memory of the call is charged.
-    pub account: &'a Account,
-    /// When the request arrived, if time has passed since: the timeout of the call starts here.
-    pub received: Option<Instant>,
-    /// The form of the result.
-    pub form: ResultForm,
-}
-
-/// A request to get a prompt or to read a URI.
-#[derive(Clone, Copy, Debug)]
-pub struct ItemRequest<'a> {
-    /// The account to which the memory of the call is charged.
-    pub account: &'a Account,
-    /// When the request arrived, if time has passed since: the timeout of the call starts here.
-    pub received: Option<Instant>,
-    /// The form of the result.
-    pub form: ResultForm,
-}
-
-impl<'a> ItemRequest<'a> {
-    /// The operation on an entry with these arguments.
-    pub(crate) const fn of(
-        self,
-        args: Args<'a>,
-        subject: Option<&'a CallSubject>,
-    ) -> Operation<'a> {
-        Operation::CallTool(ToolRequest {
-            args,
-            subject,
-            account: self.account,
-            received: self.received,
-            form: self.form,
-        })
-    }
 }
 
 /// The result of a call.

@@ -3,21 +3,19 @@
 
 use std::time::Duration;
 
-use broker_memory::Account;
 use broker_model::CallCode;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use super::context::CallContext;
-use super::limit::Limits;
+use super::Call;
+use super::deadline::Deadline;
+use super::recheck::AdmittedCall;
 use super::resolve::{Target, out_of_service};
 use super::revoked;
-use super::right::Unsent;
 use super::waiting::MAX_STARTING_CALLS;
 use crate::Inner;
 use crate::errors::error::CoreError;
 use crate::errors::failure::{self, SHORT_RETRY_DELAY, shutting_down};
-use crate::identity::Identity;
 use crate::sources::slot::SourceSlot;
 use crate::sources::startup_gate::GateState;
 
@@ -28,17 +26,16 @@ const STARTING_RETRY_DELAY: Duration = Duration::from_secs(5);
 
 impl Inner {
     /// The slot of the tool's source, if calls of the tool may be sent to it. Before the end of a plain
-    /// start a withdrawal is not an answer yet: the start will be refused. After a wait, `limits` has the
+    /// start a withdrawal is not an answer yet: the start will be refused. After a wait, `deadline` has the
     /// settings that a reload may have changed.
     pub(super) async fn pass_gate(
         &self,
-        identity: &Identity,
-        target: &Target,
-        args: (&[u8], &Account),
-        limits: &mut Limits,
-        context: &CallContext<'_>,
+        call: &Call<'_>,
+        args: &[u8],
+        deadline: &mut Deadline,
     ) -> Result<&SourceSlot, Box<CoreError>> {
-        let source = target.tool.source as usize;
+        let target = call.target;
+        let source = target.item.source as usize;
         let Some(slots) = self.slots.get() else {
             return Err(Box::new(starting(target)));
         };
@@ -47,11 +44,12 @@ impl Inner {
             GateState::Open => {}
             GateState::Awaited => {
                 // Boxed, so that other calls do not carry its size.
-                Box::pin(self.await_source(identity, target, args, limits)).await?;
-                *limits = self.limits(target, Some(limits.began()), context.deadline);
+                Box::pin(self.await_source(call, args, deadline)).await?;
+                let began = Some(deadline.began());
+                *deadline = self.deadline(target, began, call.context.deadline);
             }
             GateState::Closed => {
-                let refusal = self.start_refusal(identity);
+                let refusal = self.start_refusal(call.identity);
                 return Err(refusal.map_or_else(
                     || Box::new(starting(target)),
                     |refusal| Box::new(refusal.path(target.path)),
@@ -75,16 +73,16 @@ impl Inner {
     /// time of the call allows. A call whose caller may not make it any longer ends at once.
     async fn await_source(
         &self,
-        identity: &Identity,
-        target: &Target,
-        args: (&[u8], &Account),
-        limits: &Limits,
+        call: &Call<'_>,
+        args: &[u8],
+        deadline: &Deadline,
     ) -> Result<(), Box<CoreError>> {
-        let (source, gate) = (target.tool.source as usize, &self.drift_state.gate);
-        let Some(_place) = self.waiting.enter(source, args.1.owner()) else {
+        let (identity, target) = (call.identity, call.target);
+        let (source, gate) = (target.item.source as usize, &self.drift_state.gate);
+        let Some(_place) = self.waiting.enter(source, call.context.account.owner()) else {
             return Err(Box::new(too_many(target)));
         };
-        let unsent = Unsent::new(self, identity, target, (args.0, None, args.1));
+        let admitted = AdmittedCall::new(self, call, args, None);
         let (mut outcomes, mut rules) = (gate.changes(), self.drift_state.tool_changes());
         let draining = self.drain.draining();
         let revoked = async {
@@ -94,10 +92,10 @@ impl Inner {
             }
         };
         let began = Instant::now();
-        let time = limits
+        let time = deadline
             .settings
             .start_wait
-            .min(limits.left().saturating_sub(CALL_RESERVE));
+            .min(deadline.left().saturating_sub(CALL_RESERVE));
         let (mut revoked, mut end) = (std::pin::pin!(revoked), std::pin::pin!(sleep(time)));
         loop {
             if gate.state(source) == GateState::Open {
@@ -116,12 +114,12 @@ impl Inner {
                 // The senders live as long as the core.
                 _ = outcomes.changed() => {}
                 _ = rules.changed() => {
-                    if let Some(refusal) = unsent.refusal() {
+                    if let Some(refusal) = admitted.refusal() {
                         return Err(refusal);
                     }
                 }
                 () = &mut end => {
-                    return Err(unsent
+                    return Err(admitted
                         .refusal()
                         .unwrap_or_else(|| Box::new(still_starting(target, began.elapsed()))));
                 }

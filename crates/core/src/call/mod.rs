@@ -1,4 +1,4 @@
-//! One call, as a list of steps. Each step has its file: `drain`, `resolve`, `limit`, `gate`,
+//! One call, as a list of steps. Each step has its file: `drain`, `resolve`, `operation`, `deadline`, `gate`,
 //! `validate`, `dispatch`, `shape`, `record`; the other files are what the steps use. Nothing is sent before
 //! all checks have passed, and a result is not parsed beyond its form.
 
@@ -7,18 +7,20 @@ mod baggage;
 mod coerce;
 pub(crate) mod context;
 pub(crate) mod cut;
+mod deadline;
 mod dispatch;
 mod drain;
 mod gate;
 mod hidden_chars;
-mod limit;
 mod long_work;
+mod operation;
+mod recheck;
 mod record;
 mod render_mode;
+pub(crate) mod request_id;
 mod resolve;
 mod reviewed_ui;
 mod revoked;
-mod right;
 mod shape;
 mod validate;
 pub(crate) mod validator;
@@ -27,22 +29,30 @@ pub(crate) mod work;
 
 use std::pin::pin;
 
-use context::{CallContext, Operation, Outcome, ToolRequest};
+use context::{CallContext, Operation, Outcome};
 use record::Record;
+use resolve::Target;
 use revoked::while_allowed;
 
 use crate::Inner;
 use crate::errors::error::CoreError;
 use crate::identity::Identity;
 
+/// A call whose item is known.
+struct Call<'a> {
+    identity: &'a Identity,
+    context: &'a CallContext,
+    target: &'a Target,
+}
+
 impl Inner {
-    /// Runs an operation on the entry at `path`. Dropping the future cancels it.
+    /// Makes a call. Dropping the future cancels it.
     pub(super) async fn call(
         &self,
         identity: &Identity,
-        context: &CallContext<'_>,
+        context: &CallContext,
         path: &str,
-        operation: Operation<'_>,
+        operation: Operation,
     ) -> Result<Outcome, Box<CoreError>> {
         let mut record = Record::new(context, path);
         let outcome = self
@@ -55,51 +65,32 @@ impl Inner {
     async fn steps(
         &self,
         identity: &Identity,
-        context: &CallContext<'_>,
+        context: &CallContext,
         path: &str,
-        operation: Operation<'_>,
+        operation: Operation,
         record: &mut Record<'_>,
     ) -> Result<Outcome, Box<CoreError>> {
-        let Operation::CallTool(ToolRequest {
-            args,
-            subject,
-            account,
-            received,
-            form,
-        }) = operation;
-        let text = args.text();
         let _in_flight = self.enter()?;
         let target = self.resolve(identity, path, record)?;
-        let mut limits = self.limits(&target, received, context.deadline);
-        let slot = self
-            .pass_gate(identity, &target, (text, account), &mut limits, context)
-            .await?;
-        let coerced = match subject {
-            None => self.validate(&target, args, account, &limits).await?,
-            Some(_) => None,
+        let call = Call {
+            identity,
+            context,
+            target: &target,
         };
-        let text = coerced.as_ref().map_or(text, |coerced| &coerced.text);
-        let own_subject = self.subject_of((identity, &target), text, subject)?;
-        let subject = own_subject.as_deref().or(subject);
+        let unchecked = call.unchecked(operation)?;
+        let mut deadline = self.deadline(&target, context.received, context.deadline);
+        let slot = self
+            .pass_gate(&call, unchecked.text(), &mut deadline)
+            .await?;
+        let checked = self.check(&call, unchecked, &deadline).await?;
         let answer = {
             // Pinned here, since an `async fn` would hold it twice; in a block, so that its room is used again.
-            let sending = pin!(self.dispatch(
-                &target,
-                slot,
-                (text, subject, account),
-                (identity, context),
-                &limits
-            ));
+            let sending = pin!(self.dispatch(&call, slot, &checked, &deadline));
             while_allowed(identity, sending).await?
         };
-        let warning = coerced.map(|coerced| coerced.warning);
+        let warning = checked.into_warning();
         let outcome = self
-            .shape(
-                (&target, warning),
-                answer,
-                (form, account),
-                &limits.settings,
-            )
+            .shape(&call, answer, warning, &deadline.settings)
             .await?;
         // Shaping a long result waits for a thread.
         match identity.is_revoked() {

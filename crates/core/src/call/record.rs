@@ -21,11 +21,11 @@ pub(super) struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    pub(super) fn new(context: &CallContext<'a>, path: &'a str) -> Self {
+    pub(super) fn new(context: &'a CallContext, path: &'a str) -> Self {
         Self {
             started: tracing::enabled!(Level::DEBUG).then(Instant::now),
             path,
-            request_id: context.request_id,
+            request_id: context.request_id.as_str(),
             source: "",
             digest: "",
             outcome: "cancelled",
@@ -35,7 +35,7 @@ impl<'a> Record<'a> {
     /// Records the tool.
     pub(super) fn resolved(&mut self, target: &Target) {
         self.source = target.source;
-        self.digest = target.tool.digest;
+        self.digest = target.item.digest;
     }
 
     /// Records the outcome.

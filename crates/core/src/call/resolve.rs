@@ -1,9 +1,9 @@
-//! Step 2: finds the tool at the path, if it exists for the caller.
+//! Step 2: finds the item at the path, if it exists for the caller.
 
 use super::record::Record;
 use crate::Inner;
 use crate::admission::NarrowedArgs;
-use crate::catalog::{EntryKind, Tool};
+use crate::catalog::{EntryKind, Item};
 use crate::errors::error::CoreError;
 use crate::errors::failure;
 use crate::identity::Identity;
@@ -14,12 +14,12 @@ use broker_mcp::CallFailure;
 use broker_model::path;
 use broker_model::{CallCode, SourceCause};
 
-/// The tool that a call names.
+/// The entry that a call names.
 #[derive(Clone)]
 pub(super) struct Target {
     /// Its index in the catalog's tools.
     pub(super) at: u32,
-    pub(super) tool: &'static Tool,
+    pub(super) item: &'static Item,
     pub(super) path: &'static str,
     /// The path of its source.
     pub(super) source: &'static str,
@@ -43,15 +43,15 @@ impl Inner {
             Err(error) => return Err(self.stale_source_above(scope, path).unwrap_or(error)),
         };
         let entry = self.catalog.entry(found);
-        let EntryKind::Tool(at) = entry.kind else {
+        let EntryKind::Item(at) = entry.kind else {
             return Err(lookup::is_node(scope, found));
         };
-        let tool = self.catalog.tool(at);
+        let item = self.catalog.item(at);
         let target = Target {
             at,
-            tool,
+            item,
             path: entry.path,
-            source: self.catalog.sources[tool.source as usize].path,
+            source: self.catalog.sources[item.source as usize].path,
             narrowed: caller.narrowed(at),
             policy: caller.policy_number(),
         };
@@ -89,7 +89,7 @@ pub(super) fn out_of_service(target: &Target, withdrawn: &Withdrawal) -> Box<Cor
     let details = serde_json::json!({
         "class": withdrawn.class.as_str(),
         "rules": withdrawn.rules,
-        "expected": target.tool.digest,
+        "expected": target.item.digest,
         "found": withdrawn.found,
         "since": withdrawn.since,
     });

@@ -10,14 +10,14 @@ use std::sync::LazyLock;
 use broker_memory::{Account, Charge, UNCHARGED_BYTES};
 use broker_model::CallCode;
 use broker_model::apps::UI;
-use broker_model::item::{self, ItemKind};
+use broker_model::item::ItemKind;
 use broker_model::json::{each_element, each_member, to_text};
 use bytes::Bytes;
 use memchr::memmem::Finder;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::catalog::{Catalog, Tool};
+use crate::catalog::{Catalog, Item};
 use crate::errors::error::CoreError;
 use crate::errors::failure;
 
@@ -41,15 +41,15 @@ pub(super) fn is_needed(kind: ItemKind, result: &[u8]) -> bool {
 /// The result with the reviewed member in its contents, or with none.
 pub(super) fn with_reviewed(
     catalog: &Catalog,
-    tool: &Tool,
+    tool: &Item,
     result: Bytes,
     account: &Account,
 ) -> Result<Bytes, Box<CoreError>> {
     let listed = format!("{{{}}}", catalog.text(tool.list_head));
     // The build wrote the text.
     let listed = broker_model::json::parse(&listed).unwrap_or_default();
-    let uri = match (tool.kind(), item::is_live(tool.name)) {
-        (ItemKind::Resource, false) => Some(ItemKind::of_key(tool.name).1),
+    let uri = match (tool.kind, tool.is_live()) {
+        (ItemKind::Resource, false) => Some(tool.id),
         _ => None,
     };
     let reviewed = Reviewed {
@@ -58,7 +58,7 @@ pub(super) fn with_reviewed(
             .get("_meta")
             .and_then(|meta| meta.get(UI))
             .filter(|ui| !ui.is_null()),
-        is_template: tool.kind() == ItemKind::Template,
+        is_template: tool.kind == ItemKind::Template,
     };
     let unreadable = || {
         let message = "the contents of the resource that the server sent cannot be read";

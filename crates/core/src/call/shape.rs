@@ -10,8 +10,8 @@ use broker_model::config::RenderMode;
 use broker_model::item::ItemKind;
 use bytes::Bytes;
 
+use super::Call;
 use super::hidden_chars;
-use super::resolve::Target;
 use super::reviewed_ui;
 use crate::Inner;
 use crate::call::context::{Outcome, ResultForm, ResultLimit};
@@ -84,12 +84,13 @@ impl Form {
 impl Inner {
     pub(super) async fn shape(
         &self,
-        (target, warning): (&Target, Option<String>),
+        call: &Call<'_>,
         answer: RawResult,
-        (form, account): (ResultForm, &Account),
+        warning: Option<String>,
         settings: &ToolSettings,
     ) -> Result<Outcome, Box<CoreError>> {
-        let form = match form {
+        let (target, account) = (call.target, &call.context.account);
+        let form = match call.context.form {
             ResultForm::Verbatim => Form::Verbatim,
             ResultForm::Whole => Form::Configured {
                 mode: RenderMode::Json,
@@ -111,7 +112,7 @@ impl Inner {
                 note: note_chars,
             },
         };
-        let (path, kind) = (target.path, target.tool.kind());
+        let (path, kind) = (target.path, target.item.kind);
         let result = &answer.result;
         let is_long = match form.may_cut(result.len()) {
             true => result.len() > MIN_POOLED_CUT_BYTES,
@@ -119,7 +120,7 @@ impl Inner {
         };
         let review = reviewed_ui::is_needed(kind, result);
         let is_long = is_long || (review && result.len() > MIN_POOLED_BYTES);
-        let (catalog, tool) = (self.catalog, target.tool);
+        let (catalog, tool) = (self.catalog, target.item);
         let shape = move |account: &Account| {
             let mut answer = answer;
             if review {

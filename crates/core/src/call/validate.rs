@@ -12,8 +12,9 @@ use bytes::Bytes;
 use serde_json::Value;
 use tokio::time::timeout;
 
+use super::Call;
 use super::coerce::CoercedArgs;
-use super::limit::Limits;
+use super::deadline::Deadline;
 use super::resolve::Target;
 use crate::Inner;
 use crate::admission::NarrowedArgs;
@@ -22,7 +23,7 @@ use crate::call::arguments::{
 };
 use crate::call::validator::{self, LazyValidator, Refusal};
 use crate::call::work::StopFlag;
-use crate::catalog::{Catalog, Tool};
+use crate::catalog::{Catalog, Item};
 use crate::errors::error::CoreError;
 use crate::errors::failure;
 use crate::errors::json_error::json_invalid;
@@ -32,54 +33,57 @@ pub(super) const MAX_INLINE_STEPS: u64 = 50_000;
 
 /// Arguments on their way to the pool.
 enum PooledArgs {
-    /// Parsed, with the text if it may be converted.
+    /// Parsed, with the text.
     Value(Value, Bytes, ParsedCharge),
     Text(Bytes, Range<usize>),
 }
 
 impl Inner {
-    /// Refuses arguments that must not be sent, within the remaining time of the call. Returns the arguments that are
-    /// sent in place of those of the caller, if some were converted; boxed, so that other calls do not carry their size.
+    /// Refuses arguments that must not be sent, within the remaining time of the call. Returns their text, and the
+    /// arguments that are sent in place of those of the caller, if some were converted; boxed, so that other calls do
+    /// not carry their size.
     pub(super) async fn validate(
         &self,
-        target: &Target,
-        args: Args<'_>,
-        account: &Account,
-        limits: &Limits,
-    ) -> Result<Option<Box<CoercedArgs>>, Box<CoreError>> {
-        let Target { at, tool, path, .. } = *target;
+        call: &Call<'_>,
+        args: Args,
+        deadline: &Deadline,
+    ) -> Result<(Bytes, Option<Box<CoercedArgs>>), Box<CoreError>> {
+        let (target, account) = (call.target, &call.context.account);
+        let Target { at, item, path, .. } = *target;
         let check = Check {
             validators: Arc::clone(&self.validators),
             at: at as usize,
             catalog: self.catalog,
-            tool,
+            item,
             path,
             narrowed: target.narrowed.clone(),
-            coerces: limits.settings.coerces,
+            coerces: deadline.settings.coerces,
             account: account.clone(),
         };
-        let long = match args {
+        let (text, long) = match args {
             Args::Read { text, value } => {
                 let budget = Budget::steps(MAX_INLINE_STEPS);
-                match check.checked(text, &value, &budget) {
-                    Ok(converted) => return Ok(converted),
+                match check.checked(&text, &value, &budget) {
+                    Ok(converted) => return Ok((text, converted)),
                     Err(Refusal::Final(error)) => return Err(error),
                     Err(Refusal::OverBudget(_)) => {}
                 }
-                let size = json::estimate(text);
-                let charge = charge_parsed(account, text.len(), size)?;
-                let text = check.coerces.then(|| Bytes::copy_from_slice(text));
-                PooledArgs::Value(value, text.unwrap_or_default(), charge)
+                let charge = charge_parsed(account, text.len(), json::estimate(&text))?;
+                (text.clone(), PooledArgs::Value(value, text, charge))
             }
-            Args::Unread { body, at } => PooledArgs::Text(body.clone(), at),
+            Args::Unread { body, at } => (body.slice(at.clone()), PooledArgs::Text(body, at)),
         };
         let checked = self
             .work
             .run(account.owner(), move |stop| check.run(long, stop));
-        match timeout(limits.left(), checked).await {
-            Ok(Ok(outcome)) => outcome,
+        match timeout(deadline.left(), checked).await {
+            Ok(Ok(outcome)) => outcome.map(|converted| (text, converted)),
             Ok(Err(busy)) => Err(Box::new(overloaded(busy).path(path))),
-            Err(_) => Err(failure::from_call(unsent(limits.time), path, target.source)),
+            Err(_) => Err(failure::from_call(
+                unsent(deadline.time),
+                path,
+                target.source,
+            )),
         }
     }
 }
@@ -89,7 +93,7 @@ struct Check {
     validators: Arc<[LazyValidator]>,
     at: usize,
     catalog: &'static Catalog,
-    tool: &'static Tool,
+    item: &'static Item,
     path: &'static str,
     narrowed: Option<NarrowedArgs>,
     /// Whether arguments that do not match are converted.
@@ -125,7 +129,7 @@ impl Check {
         budget: &Budget<'_>,
     ) -> Result<Option<Box<CoercedArgs>>, Refusal> {
         let validator = &self.validators[self.at];
-        let converted = match validator.check(self.catalog, self.tool, value, budget) {
+        let converted = match validator.check(self.catalog, self.item, value, budget) {
             Ok(()) => None,
             Err(Refusal::Final(refusal)) if self.coerces => {
                 // The conversion works on a copy.
@@ -134,7 +138,7 @@ impl Check {
                     charge_parsed(&self.account, text.len(), size).map_err(Refusal::Final)?;
                 let text = std::str::from_utf8(text).unwrap_or_default();
                 let args = (text, value);
-                let coerced = validator.coerce(self.catalog, self.tool, args, budget, refusal)?;
+                let coerced = validator.coerce(self.catalog, self.item, args, budget, refusal)?;
                 Some(Box::new(self.charged(coerced)?))
             }
             Err(refusal) => return Err(refusal),

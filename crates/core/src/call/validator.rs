@@ -11,7 +11,7 @@ use broker_schema::{Budget, SchemaError, Validator, Verdict, count_values};
 use serde_json::{Map, Value, json};
 
 use super::coerce::{CoercedArgs, Coercion, coerce};
-use crate::catalog::{Catalog, Tool};
+use crate::catalog::{Catalog, Item};
 use crate::errors::error::CoreError;
 
 /// The maximum number of errors in one reply.
@@ -50,7 +50,7 @@ impl LazyValidator {
     pub(super) fn coerce(
         &self,
         catalog: &Catalog,
-        tool: &Tool,
+        tool: &Item,
         args: (&str, &Value),
         budget: &Budget<'_>,
         refusal: Box<CoreError>,
@@ -70,7 +70,7 @@ impl LazyValidator {
     pub(crate) fn check(
         &self,
         catalog: &Catalog,
-        tool: &Tool,
+        tool: &Item,
         args: &Value,
         budget: &Budget<'_>,
     ) -> Result<(), Refusal> {
@@ -135,7 +135,7 @@ fn args_invalid(path: &str, message: String, details: Value) -> Box<CoreError> {
     )
 }
 
-fn compile(catalog: &Catalog, tool: &Tool) -> Option<Validator> {
+fn compile(catalog: &Catalog, tool: &Item) -> Option<Validator> {
     let text = catalog.text(tool.args_schema);
     let compile = match tool.unvalidated {
         true => broker_schema::compile_as_is,

@@ -13,8 +13,7 @@ use serde_json::{Value, json};
 
 use super::{BrokerInterface, ToolItem};
 use crate::MAX_HITS;
-use crate::call::arguments::Args;
-use crate::call::context::{CallContext, ItemRequest, Operation, Outcome};
+use crate::call::context::{Operation, Outcome, Request};
 use crate::errors::error::CoreError;
 use crate::identity::Identity;
 use crate::listing::items::{ListedItem, ReadableUri, no_prompt, no_resource};
@@ -216,32 +215,6 @@ impl<B: BrokerInterface> BrokerInterface for Restrict<B> {
         }
     }
 
-    async fn read(
-        &self,
-        identity: &Identity,
-        context: &CallContext<'_>,
-        uri: &str,
-        request: ItemRequest<'_>,
-    ) -> Result<Outcome, Box<CoreError>> {
-        self.lookup_resource(identity, uri)?;
-        self.inner.read(identity, context, uri, request).await
-    }
-
-    async fn get_prompt(
-        &self,
-        identity: &Identity,
-        context: &CallContext<'_>,
-        name: &str,
-        args: Args<'_>,
-        request: ItemRequest<'_>,
-    ) -> Result<Outcome, Box<CoreError>> {
-        self.lookup_prompt(identity, name)?;
-        let get = self
-            .inner
-            .get_prompt(identity, context, name, args, request);
-        get.await
-    }
-
     fn tree(&self, identity: &Identity, path: &str, depth: u8) -> Result<Reply, Box<CoreError>> {
         let paths = self.paths(identity);
         match self.inner.tree(identity, path, depth) {
@@ -316,24 +289,23 @@ impl<B: BrokerInterface> BrokerInterface for Restrict<B> {
         }
     }
 
-    async fn call(
-        &self,
-        identity: &Identity,
-        context: &CallContext<'_>,
-        name: &str,
-        operation: Operation<'_>,
-    ) -> Result<Outcome, Box<CoreError>> {
-        let path = match self.inner.lookup_tool(identity, name) {
-            Ok(tool) if (self.keeps)(identity, &tool) => tool.path,
-            Ok(_) => return Err(not_found(name)),
+    async fn call(&self, request: Request) -> Result<Outcome, Box<CoreError>> {
+        let (identity, path) = (request.identity.clone(), request.path.clone());
+        match self.inner.lookup_tool(&identity, &path) {
+            Ok(tool) if (self.keeps)(&identity, &tool) => {}
+            Ok(_) => return Err(not_found(&path)),
             // The call has the error.
-            Err(_) => name,
-        };
-        let called = self.inner.call(identity, context, path, operation).await;
+            Err(_) => {}
+        }
+        // A URI can belong to several entries.
+        if let Operation::ReadResource(uri) = &request.operation {
+            self.lookup_resource(&identity, uri)?;
+        }
+        let called = self.inner.call(request).await;
         called.map_err(|error| {
-            let paths = self.paths(identity);
+            let paths = self.paths(&identity);
             match error.code {
-                CallCode::PathIsNode if !Self::exists(&paths, path) => not_found(path),
+                CallCode::PathIsNode if !Self::exists(&paths, &path) => not_found(&path),
                 _ => Self::without_others(&paths, error),
             }
         })

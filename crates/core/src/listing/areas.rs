@@ -23,7 +23,7 @@ impl Core {
         let inner = self.inner();
         let (view, caller) = (inner.drift_state.view.load(), inner.caller(identity));
         let scope = inner.scope(&view, &caller);
-        let tools = (0u32..).zip(scope.catalog.tools.iter());
+        let tools = (0u32..).zip(scope.catalog.items.iter());
         let withdrawn =
             tools.filter(|(at, tool)| view.withdrawn(*at).is_some() && scope.admits(tool.entry));
         let (mut paths, mut count) = (Vec::new(), 0);
@@ -61,7 +61,7 @@ pub(crate) fn areas(scope: Scope<'_>) -> Vec<AreaRef> {
     let own = [root];
     let entries: &[u32] = match catalog.entry(root).kind {
         EntryKind::Node { children, .. } => children,
-        EntryKind::Tool(_) => &own,
+        EntryKind::Item(_) => &own,
     };
     let entries = entries.iter().filter(|at| scope.admits(**at));
     entries

@@ -67,7 +67,7 @@ fn hash_of(core: &Core, identity: &Identity) -> u64 {
     let caller = inner.caller(identity);
     let scope = inner.scope(&view, &caller);
     let mut hasher = DefaultHasher::new();
-    for (tool, at) in inner.catalog.tools.iter().zip(0..) {
+    for (tool, at) in inner.catalog.items.iter().zip(0..) {
         if view.is_served(at) && scope.admits(tool.entry) {
             at.hash(&mut hasher);
             lists_output(&settings[at as usize]).hash(&mut hasher);

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::Core;
 use crate::admission::NarrowedArgs;
-use crate::catalog::{Catalog, EntryKind, HeaderParam, Tool};
+use crate::catalog::{Catalog, EntryKind, HeaderParam, Item};
 use crate::identity::Identity;
 use crate::listing::scope::Scope;
 use crate::listing::vendor::{self, EntryParts};
@@ -156,7 +156,7 @@ impl Core {
         let (scope, catalog) = (inner.scope(&view, &caller), inner.catalog);
         let at = catalog.find(path).filter(|at| scope.admits(*at))?;
         match catalog.entry(at).kind {
-            EntryKind::Tool(tool) => Some(safety(catalog, catalog.tool(tool))),
+            EntryKind::Item(tool) => Some(safety(catalog, catalog.item(tool))),
             EntryKind::Node { .. } => None,
         }
     }
@@ -165,7 +165,7 @@ impl Core {
 /// The index of the tool that a flat name names, if it exists for the caller.
 pub(crate) fn find(scope: Scope<'_>, name: &str) -> Option<u32> {
     let found = scope.catalog.find_flat(name);
-    found.filter(|at| scope.admits(scope.catalog.tool(*at).entry))
+    found.filter(|at| scope.admits(scope.catalog.item(*at).entry))
 }
 
 /// The tool with a flat name, or with a name in lists for a vendor, if it exists for the caller.
@@ -184,7 +184,7 @@ pub(crate) fn describe(
 pub(crate) fn at_path(scope: Scope<'_>, settings: &[ToolSettings], path: &str) -> Option<FlatTool> {
     let entry = scope.catalog.find(path).filter(|at| scope.admits(*at))?;
     match scope.catalog.entry(entry).kind {
-        EntryKind::Tool(tool) if scope.catalog.tool(tool).kind() == ItemKind::Tool => {
+        EntryKind::Item(tool) if scope.catalog.item(tool).kind == ItemKind::Tool => {
             Some(flat_tool(scope, settings, tool))
         }
         _ => None,
@@ -192,7 +192,7 @@ pub(crate) fn at_path(scope: Scope<'_>, settings: &[ToolSettings], path: &str) -
 }
 
 fn flat_tool(scope: Scope<'_>, settings: &[ToolSettings], at: u32) -> FlatTool {
-    let tool = scope.catalog.tool(at);
+    let tool = scope.catalog.item(at);
     let has_output = tool.listed.is_some_and(|listed| listed.output.is_some());
     FlatTool {
         lists_output: has_output && lists_output(&settings[at as usize]),
@@ -203,17 +203,17 @@ fn flat_tool(scope: Scope<'_>, settings: &[ToolSettings], at: u32) -> FlatTool {
 
 /// The served tools that exist for the caller, in the order of their paths.
 pub(crate) fn all(scope: Scope<'_>) -> Vec<CallableTool> {
-    let tools = 0..scope.catalog.tools.len() as u32;
+    let tools = 0..scope.catalog.items.len() as u32;
     let served = tools.filter(|at| {
-        let tool = scope.catalog.tool(*at);
-        tool.kind() == ItemKind::Tool && scope.view.is_served(*at) && scope.admits(tool.entry)
+        let tool = scope.catalog.item(*at);
+        tool.kind == ItemKind::Tool && scope.view.is_served(*at) && scope.admits(tool.entry)
     });
     served.map(|at| called(scope, at)).collect()
 }
 
 /// A tool of the catalog with what a call of it needs.
 pub(crate) fn called(scope: Scope<'_>, at: u32) -> CallableTool {
-    let tool = scope.catalog.tool(at);
+    let tool = scope.catalog.item(at);
     let narrowed = scope.caller.narrowed(at);
     let input = tool.listed.map_or(tool.args_schema, |listed| listed.input);
     CallableTool {
@@ -226,15 +226,15 @@ pub(crate) fn called(scope: Scope<'_>, at: u32) -> CallableTool {
 }
 
 /// The effects that a call of a tool may have, by its reviewed annotations.
-pub(crate) fn safety(catalog: &Catalog, tool: &'static Tool) -> CallSafety {
-    if tool.kind() != ItemKind::Tool {
+pub(crate) fn safety(catalog: &Catalog, tool: &'static Item) -> CallSafety {
+    if tool.kind != ItemKind::Tool {
         return CallSafety::Read;
     }
     CallSafety::of(Hints::of(head(catalog, tool).annotations.as_ref()))
 }
 
 /// The members of a tool's entry besides name and schemas. The build wrote them as JSON.
-fn head(catalog: &Catalog, tool: &'static Tool) -> ListHead {
+fn head(catalog: &Catalog, tool: &'static Item) -> ListHead {
     let members = catalog.text(tool.list_head);
     let text = format!("{{{members}}}");
     // A number that `serde_json` refuses is in a member that is not read here.
@@ -252,7 +252,7 @@ pub(crate) fn listed(
 ) -> Option<(&'static str, String)> {
     let at = find(scope, name).filter(|at| scope.lists(*at))?;
     let entry = entry(scope, settings, vendor, at)?.concat();
-    Some((scope.catalog.tool(at).flat_name, entry))
+    Some((scope.catalog.item(at).flat_name, entry))
 }
 
 /// The tools after the one with the flat name `after`, in the order of their paths, up to the number of tools that
@@ -292,7 +292,7 @@ pub(crate) fn page(
             tools.extend_from_slice(part.as_bytes());
         }
         count += 1;
-        last = Some(scope.catalog.tool(at).flat_name);
+        last = Some(scope.catalog.item(at).flat_name);
     }
     tools.push(b']');
     Some(ToolPage { tools, last: None })
@@ -305,7 +305,7 @@ fn entry(
     vendor: Option<ModelVendor>,
     at: u32,
 ) -> Option<[Cow<'static, str>; 9]> {
-    let tool = scope.catalog.tool(at);
+    let tool = scope.catalog.item(at);
     let listed = tool.listed?;
     let narrowed = scope.caller.narrowed(at);
     let parts = EntryParts {
@@ -356,7 +356,7 @@ pub(crate) fn is_listed_otherwise(
     before: &[ToolSettings],
     after: &[ToolSettings],
 ) -> bool {
-    let tools = catalog.tools.iter().zip(0..);
+    let tools = catalog.items.iter().zip(0..);
     let mut pairs = tools.zip(before.iter().zip(after));
     pairs.any(|((tool, at), (before, after))| {
         let has_output = tool.listed.is_some_and(|listed| listed.output.is_some());

@@ -31,7 +31,7 @@ impl Core {
         let at = lookup::resolve(scope, path)?;
         let entry = inner.catalog.entry(at);
         match entry.kind {
-            EntryKind::Tool(_) => Err(lookup::is_tool(entry.path)),
+            EntryKind::Item(_) => Err(lookup::is_tool(entry.path)),
             EntryKind::Node { .. } => Ok(scope.tree(at, depth)),
         }
     }

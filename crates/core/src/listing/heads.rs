@@ -29,11 +29,11 @@ pub(crate) fn nodes_with_tool_names(catalog: &Catalog) -> BTreeSet<u32> {
 fn tools_of(catalog: &Catalog, at: u32) -> impl Iterator<Item = (u32, &'static str)> {
     let children = match catalog.entry(at).kind {
         EntryKind::Node { children, .. } => children,
-        EntryKind::Tool(_) => &[],
+        EntryKind::Item(_) => &[],
     };
     let entries = children.iter().map(|child| (*child, catalog.entry(*child)));
     entries
-        .filter(|(_, entry)| matches!(entry.kind, EntryKind::Tool(_)))
+        .filter(|(_, entry)| matches!(entry.kind, EntryKind::Item(_)))
         .map(|(child, entry)| (child, leaf(entry.path)))
 }
 

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use broker_model::CallCode;
-use broker_model::item::{self, ItemKind};
+use broker_model::item::ItemKind;
 use broker_model::json::string_text;
 use broker_model::text::shown_line;
 use broker_model::uri_template::UriTemplate;
 use serde_json::Value;
 
 use crate::Core;
-use crate::catalog::Tool;
+use crate::catalog::Item;
 use crate::errors::error::CoreError;
 use crate::identity::Identity;
 use crate::interface::ToolItem;
@@ -83,13 +83,13 @@ impl Core {
 
     /// Whether prompts exist for the caller, withdrawn ones included.
     pub fn has_prompts(&self, identity: &Identity) -> bool {
-        let is_prompt = |tool: &Tool| tool.kind() == ItemKind::Prompt;
+        let is_prompt = |tool: &Item| tool.kind == ItemKind::Prompt;
         self.find_item(identity, is_prompt).is_some()
     }
 
     /// Whether resources or templates exist for the caller, withdrawn ones included.
     pub fn has_resources(&self, identity: &Identity) -> bool {
-        let is_one = |tool: &Tool| matches!(tool.kind(), ItemKind::Resource | ItemKind::Template);
+        let is_one = |tool: &Item| matches!(tool.kind, ItemKind::Resource | ItemKind::Template);
         self.find_item(identity, is_one).is_some()
     }
 
@@ -99,7 +99,7 @@ impl Core {
         let inner = self.inner();
         let state = &inner.drift_state;
         let is_awaited =
-            |tool: &Tool| item::is_live(tool.name) && !state.gate.is_settled(tool.source as usize);
+            |tool: &Item| tool.is_live() && !state.gate.is_settled(tool.source as usize);
         self.find_item(identity, is_awaited).is_some()
     }
 
@@ -113,8 +113,8 @@ impl Core {
         identity: &Identity,
         name: &str,
     ) -> Result<ToolItem, Box<CoreError>> {
-        let key = ItemKind::Prompt.key(name);
-        let found = self.find_item(identity, |tool| tool.name == key);
+        let is_prompt = |item: &Item| item.kind == ItemKind::Prompt && item.id == name;
+        let found = self.find_item(identity, is_prompt);
         found.ok_or_else(|| no_prompt(name))
     }
 
@@ -128,8 +128,8 @@ impl Core {
         identity: &Identity,
         template: &str,
     ) -> Result<ToolItem, Box<CoreError>> {
-        let key = ItemKind::Template.key(template);
-        let found = self.find_item(identity, |tool| tool.name == key);
+        let is_template = |item: &Item| item.kind == ItemKind::Template && item.id == template;
+        let found = self.find_item(identity, is_template);
         found.ok_or_else(|| no_template(template))
     }
 
@@ -153,25 +153,25 @@ impl Core {
         let inner = self.inner();
         let (view, caller) = (inner.drift_state.view.load(), inner.caller(identity));
         let scope = inner.scope(&view, &caller);
-        let key = ItemKind::Resource.key(uri);
-        let is_resource = |tool: &Tool| tool.name == key && !item::is_live(&key);
-        let is_listed = |tool: &Tool| {
+        let is_resource =
+            |item: &Item| item.kind == ItemKind::Resource && item.id == uri && !item.is_live();
+        let is_listed = |tool: &Item| {
             let source = tool.source as usize;
-            let list = item::is_live(tool.name).then(|| inner.drift_state.live.of(source));
+            let list = tool.is_live().then(|| inner.drift_state.live.of(source));
             list.flatten().is_some_and(|list| list.has(uri))
         };
-        let covers = |tool: &Tool| {
+        let covers = |tool: &Item| {
             covers(tool, uri) && inner.drift_state.admits_uri(tool.source as usize, uri)
         };
         // The source does not depend on the caller, who could otherwise read the URI from another one.
-        let first = |form, is_it: &dyn Fn(&Tool) -> bool| {
-            let found = scope.catalog.tools.iter().position(is_it)?;
+        let first = |form, is_it: &dyn Fn(&Item) -> bool| {
+            let found = scope.catalog.items.iter().position(is_it)?;
             Some((found as u32, form))
         };
         let (at, form) = first(ReadForm::Resource, &is_resource)
             .or_else(|| first(ReadForm::Live, &is_listed))
             .or_else(|| first(ReadForm::Template, &covers))?;
-        let tool = scope.catalog.tool(at);
+        let tool = scope.catalog.item(at);
         // Rules about arguments apply to the argument of a live entry, not to a URI.
         let called = (form == ReadForm::Live).then_some(at);
         let may_read = scope.admits(tool.entry)
@@ -188,9 +188,9 @@ impl Core {
         let (view, caller) = (inner.drift_state.view.load(), inner.caller(identity));
         let scope = inner.scope(&view, &caller);
         let mut items = Vec::new();
-        for tool in listed(scope).filter(|tool| tool.kind() == kind) {
+        for tool in listed(scope).filter(|tool| tool.kind == kind) {
             let path = scope.catalog.entry(tool.entry).path;
-            if item::is_live(tool.name) {
+            if tool.is_live() {
                 let list = inner.drift_state.live.of(tool.source as usize);
                 let listed = list.iter().flat_map(|list| list.iter());
                 items.extend(listed.map(|(uri, json)| ListedItem {
@@ -210,12 +210,12 @@ impl Core {
         items
     }
 
-    fn find_item(&self, identity: &Identity, is_it: impl Fn(&Tool) -> bool) -> Option<ToolItem> {
+    fn find_item(&self, identity: &Identity, is_it: impl Fn(&Item) -> bool) -> Option<ToolItem> {
         let inner = self.inner();
         let (view, caller) = (inner.drift_state.view.load(), inner.caller(identity));
         let scope = inner.scope(&view, &caller);
         // Withdrawn ones are found: a call says why they are not served.
-        let mut tools = (0..).zip(scope.catalog.tools);
+        let mut tools = (0..).zip(scope.catalog.items);
         let found = tools.find(|(_, tool)| is_it(tool) && scope.admits(tool.entry));
         found.map(|(at, _)| inner.item(at, view.withdrawn(at).is_some()))
     }
@@ -245,7 +245,7 @@ pub(crate) fn no_prompt(name: &str) -> Box<CoreError> {
 impl Scope<'_> {
     /// Adds the resources that the source of an entry lists now to the description of the entry, which has no closing
     /// brace yet.
-    pub(crate) fn push_live(&self, tool: &Tool, description: &mut String) {
+    pub(crate) fn push_live(&self, tool: &Item, description: &mut String) {
         let Some(list) = self.drift_state.live.of(tool.source as usize) else {
             let message =
                 "the source has not listed its resources yet; describe the entry again later";
@@ -289,18 +289,17 @@ fn shown_resource(json: &str) -> Value {
 }
 
 /// Whether an entry is a template that covers a URI.
-pub(crate) fn covers(tool: &Tool, uri: &str) -> bool {
-    let (kind, id) = ItemKind::of_key(tool.name);
-    let literal = id.split('{').next().unwrap_or_default();
+pub(crate) fn covers(item: &Item, uri: &str) -> bool {
+    let literal = item.id.split('{').next().unwrap_or_default();
     // The template is read only if its beginning fits.
-    kind == ItemKind::Template
+    item.kind == ItemKind::Template
         && uri.starts_with(literal)
-        && UriTemplate::parse(id).is_ok_and(|template| template.covers(uri))
+        && UriTemplate::parse(item.id).is_ok_and(|template| template.covers(uri))
 }
 
 /// The served tools and other things that exist for the caller.
-fn listed(scope: Scope<'_>) -> impl Iterator<Item = &'static Tool> {
-    let tools = scope.catalog.tools.iter().zip(0..);
+fn listed(scope: Scope<'_>) -> impl Iterator<Item = &'static Item> {
+    let tools = scope.catalog.items.iter().zip(0..);
     tools
         .filter(move |(tool, at)| scope.view.is_served(*at) && scope.admits(tool.entry))
         .map(|(tool, _)| tool)

@@ -136,7 +136,7 @@ fn entries_of(scope: Scope<'_>, node: u32) -> Value {
     let entry = scope.catalog.entry(node);
     let children = match entry.kind {
         EntryKind::Node { children, .. } => children,
-        EntryKind::Tool(_) => &[],
+        EntryKind::Item(_) => &[],
     };
     let mut admitted = children.iter().filter(|child| scope.admits(**child));
     let listed: Vec<_> = admitted

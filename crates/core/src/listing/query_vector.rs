@@ -88,7 +88,7 @@ impl Core {
     pub fn is_long_search(&self, vector: &QueryVector) -> bool {
         let inner = self.inner();
         match &vector.0 {
-            State::Vector(_, query) => query.dimensions() * inner.catalog.tools.len() > LONG_SEARCH,
+            State::Vector(_, query) => query.dimensions() * inner.catalog.items.len() > LONG_SEARCH,
             State::NotUsed | State::Failed => false,
         }
     }
@@ -143,7 +143,7 @@ impl QueryVectors {
         let mut tools = Vec::new();
         for (model, table) in opened.iter().zip(compiled.models) {
             check(model, table)?;
-            let vectors = ModelVectors::new(table.vectors, catalog.tools.len() as u32);
+            let vectors = ModelVectors::new(table.vectors, catalog.items.len() as u32);
             tools.push(vectors.map_err(|error| {
                 let message = error.to_string();
                 Box::new(Diagnostic::error(DiagnosticCode::LockVersion, message))

@@ -6,7 +6,6 @@ use std::ops::Range;
 
 use broker_model::access::Decision;
 use broker_model::digest::etag;
-use broker_model::item;
 use bytes::Bytes;
 use serde::Serialize;
 
@@ -59,7 +58,7 @@ impl Scope<'_> {
 
     /// Whether lists of the caller have a tool, unless the vendor of a list refuses it.
     pub(crate) fn lists(&self, at: u32) -> bool {
-        let tool = self.catalog.tool(at);
+        let tool = self.catalog.item(at);
         tool.listed.is_some() && self.view.is_served(at) && self.admits(tool.entry)
     }
 
@@ -159,11 +158,11 @@ impl Scope<'_> {
                 out.push('}');
                 Some(out)
             }
-            EntryKind::Tool(tool) => {
+            EntryKind::Item(tool) => {
                 let narrowed = self.caller.narrowed(tool);
                 let withdrawn = self.view.withdrawn(tool);
-                let listing = self.catalog.tool(tool);
-                let is_live = item::is_live(listing.name);
+                let listing = self.catalog.item(tool);
+                let is_live = listing.is_live();
                 if narrowed.is_none() && withdrawn.is_none() && !is_live {
                     return None;
                 }
@@ -195,12 +194,12 @@ impl Scope<'_> {
 
     /// The path of a tool.
     pub(crate) fn path_of(&self, tool: u32) -> &'static str {
-        self.catalog.entry(self.catalog.tool(tool).entry).path
+        self.catalog.entry(self.catalog.item(tool).entry).path
     }
 
     /// A tool as listings show it, without the closing brace.
     pub(crate) fn push_found_tool(&self, out: &mut String, tool: u32) {
-        self.push_head(out, self.catalog.tool(tool).entry);
+        self.push_head(out, self.catalog.item(tool).entry);
     }
 
     /// A node as listings show it, without its children.
@@ -212,7 +211,7 @@ impl Scope<'_> {
     /// An entry without its children and the closing brace.
     fn push_head(&self, out: &mut String, at: u32) {
         out.push_str(&self.head(at));
-        if let EntryKind::Tool(tool) = self.catalog.entry(at).kind
+        if let EntryKind::Item(tool) = self.catalog.entry(at).kind
             && let Some(withdrawn) = self.view.withdrawn(tool)
         {
             out.push(',');
@@ -235,7 +234,7 @@ impl Scope<'_> {
     /// The description of a tool, without its closing brace, with the schema that the caller must match.
     fn narrowed_head(&self, entry: &Entry, tool: u32, narrowed: &NarrowedArgs) -> String {
         let head = self.catalog.text(entry.desc_head);
-        let schema = self.catalog.tool(tool).args_schema;
+        let schema = self.catalog.item(tool).args_schema;
         let at = (schema.at - entry.desc_head.at) as usize;
         let (before, after) = (&head[..at], &head[at + schema.len as usize..]);
         let schema = narrowed.apply(self.catalog.text(schema));

@@ -10,7 +10,7 @@ use broker_search::{Index, MAX_HITS, MAX_QUERY_CHARS, Ranking, Similarity, Stati
 use bytes::Bytes;
 use serde_json::Value;
 
-use crate::catalog::{EntryKind, SearchTables, Tool};
+use crate::catalog::{EntryKind, Item, SearchTables};
 use crate::errors::error::CoreError;
 use crate::identity::Identity;
 use crate::listing::direct::{self, CallableTool};
@@ -123,7 +123,7 @@ fn found_tools(
     max_bytes: usize,
 ) -> (Vec<FoundTool>, bool) {
     let served = ranking.hits.filter(|hit| {
-        let is_tool = scope.catalog.tool(hit.tool).kind() == ItemKind::Tool;
+        let is_tool = scope.catalog.item(hit.tool).kind == ItemKind::Tool;
         is_tool && scope.view.is_served(hit.tool)
     });
     let (mut tools, mut bytes) = (Vec::new(), 0);
@@ -174,7 +174,7 @@ impl ToolSearch {
         check(query, options.limit)?;
         let at = lookup::resolve(scope, options.path.unwrap_or(root))?;
         let place = scope.catalog.entry(at);
-        if matches!(place.kind, EntryKind::Tool(_)) {
+        if matches!(place.kind, EntryKind::Item(_)) {
             return Err(lookup::is_tool(place.path));
         }
         let mut ranking = self.ranking(scope, place.path, query, similarity);
@@ -258,9 +258,9 @@ fn rounded(score: f64) -> f64 {
 fn tools_below(scope: Scope<'_>, node: &str) -> Range<u32> {
     let node = node.trim_end_matches('/');
     let begins_before = |end: char| {
-        let tools = &scope.catalog.tools;
+        let tools = &scope.catalog.items;
         let bound = format!("{node}{end}");
-        let is_before = |tool: &Tool| scope.catalog.entry(tool.entry).path < bound.as_str();
+        let is_before = |tool: &Item| scope.catalog.entry(tool.entry).path < bound.as_str();
         tools.partition_point(is_before) as u32
     };
     // `0` is the character after `/`.

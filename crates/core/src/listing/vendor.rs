@@ -43,7 +43,7 @@ impl Core {
         };
         for at in tools(scope).filter(|at| scope.lists(*at)) {
             limits.tools += 1;
-            let tool = scope.catalog.tool(at);
+            let tool = scope.catalog.item(at);
             let input = tool.listed.map(|listed| scope.catalog.text(listed.input));
             if input.is_some_and(|input| vendor_form(input, vendor).is_err()) {
                 limits.refused.push(scope.catalog.entry(tool.entry).path);
@@ -54,7 +54,7 @@ impl Core {
 }
 
 fn tools(scope: Scope<'_>) -> std::ops::Range<u32> {
-    0..scope.catalog.tools.len() as u32
+    0..scope.catalog.items.len() as u32
 }
 
 /// The index after the last tool that a list for the vendor may have.
@@ -70,7 +70,7 @@ pub(crate) fn list_end(scope: Scope<'_>, vendor: Option<ModelVendor>) -> u32 {
 /// The index of the tool that has this name in lists for the vendor, if it exists for the caller.
 pub(crate) fn find(scope: Scope<'_>, vendor: ModelVendor, name: &str) -> Option<u32> {
     tools(scope).find(|at| {
-        let tool = scope.catalog.tool(*at);
+        let tool = scope.catalog.item(*at);
         // Unchanged names are found without a vendor.
         matches!(vendor.tool_name(tool.flat_name), Cow::Owned(changed) if changed == name)
             && scope.admits(tool.entry)

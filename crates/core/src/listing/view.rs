@@ -113,7 +113,7 @@ impl View {
         withdrawn: BTreeMap<u32, Arc<Withdrawal>>,
     ) -> Self {
         let mut all = self.withdrawn.clone();
-        all.retain(|tool, _| catalog.tool(*tool).source as usize != source);
+        all.retain(|tool, _| catalog.item(*tool).source as usize != source);
         all.extend(withdrawn);
         Self {
             withdrawn: all,
@@ -143,7 +143,7 @@ impl View {
             .withdrawn
             .keys()
             .chain(self.hidden.iter())
-            .map(|tool| catalog.tool(*tool).source)
+            .map(|tool| catalog.item(*tool).source)
             .collect();
         // A tool is always directly below the node of its source.
         self.touched = sources

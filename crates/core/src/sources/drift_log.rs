@@ -14,9 +14,9 @@ pub const DRIFT_LOG: &str = module_path!();
 
 /// Logs which tools of a source were withdrawn and which were restored.
 pub(crate) fn withdrawals(catalog: &Catalog, source: usize, before: &View, now: &View) {
-    let tools = catalog.sources[source].tools.iter();
+    let tools = catalog.sources[source].items.iter();
     for at in tools.filter(|tool| !now.is_hidden(**tool)) {
-        let tool = catalog.tool(*at);
+        let tool = catalog.item(*at);
         let path = catalog.entry(tool.entry).path;
         match (before.withdrawn(*at), now.withdrawn(*at)) {
             (before, Some(now)) if before.is_none_or(|before| !before.same_reason(now)) => {

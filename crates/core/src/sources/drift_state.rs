@@ -286,7 +286,7 @@ impl DriftState {
     }
 
     fn replace_view(&self, before: &View, after: View) {
-        let is_change = !after.serves_the_same(before, self.catalog.tools.len());
+        let is_change = !after.serves_the_same(before, self.catalog.items.len());
         self.view.store(Arc::new(after));
         if is_change {
             self.count_tool_change();
@@ -331,8 +331,8 @@ impl DriftState {
     fn without_hidden(&self, mut report: Report, exposure: &Exposure) -> Report {
         let view = self.view.load();
         let is_reported = |at: u32| {
-            let tool = self.catalog.tool(at);
-            !view.is_hidden(at) || (tool.for_pages_only && exposure.exposes(tool.name))
+            let tool = self.catalog.item(at);
+            !view.is_hidden(at) || (tool.for_pages_only && exposure.exposes(tool.key))
         };
         report.tools.retain(|tool| {
             tool.class == Class::Added || self.tool_at(tool).is_none_or(is_reported)
@@ -342,7 +342,7 @@ impl DriftState {
 
     fn tool_at(&self, drift: &ToolDrift) -> Option<u32> {
         match self.catalog.entry(self.catalog.find(&drift.path)?).kind {
-            EntryKind::Tool(tool) => Some(tool),
+            EntryKind::Item(tool) => Some(tool),
             EntryKind::Node { .. } => None,
         }
     }
@@ -418,7 +418,7 @@ impl DriftState {
             rfc3339(self.clock.now()),
             None,
         ));
-        let tools = self.catalog.sources[source].tools.iter();
+        let tools = self.catalog.sources[source].items.iter();
         tools.map(|tool| (*tool, withdrawn.clone())).collect()
     }
 
@@ -434,7 +434,7 @@ impl DriftState {
     ) {
         let view = self.view.load_full();
         let mut changed = false;
-        for tool in self.catalog.sources[source].tools {
+        for tool in self.catalog.sources[source].items {
             let (before, now) = (view.withdrawn(*tool), withdrawn.get_mut(tool));
             match (before, now) {
                 // Withdrawn for the same reason: the earlier time stays.

@@ -230,7 +230,7 @@ async fn start(at: usize, spec: SourceSpec, drift_state: Arc<DriftState>) -> Sta
 fn tools_of(at: usize, snapshot: &Snapshot, drift_state: &DriftState) -> ToolComparison {
     let assessment = drift_state.assess(at, None, snapshot);
     let view = drift_state.view.load();
-    let own = drift_state.catalog.sources[at].tools.iter();
+    let own = drift_state.catalog.sources[at].items.iter();
     let may_not = drift_state.withdrawals(at, &assessment);
     let (withdrawn, exposed): (Vec<u32>, Vec<u32>) = own
         .filter(|tool| !view.is_hidden(**tool))

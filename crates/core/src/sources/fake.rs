@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use broker_mcp::{CallFailure, CallTime, RawResult, SourceFailure, State, Status, ToolCall};
+use broker_mcp::{
+    CallFailure, CallTime, RawResult, ServerCall, ServerOperation, SourceFailure, State, Status,
+};
 use bytes::Bytes;
 use tokio::sync::watch;
 
@@ -81,12 +83,15 @@ impl Fake {
 
     pub(crate) async fn call(
         &self,
-        call: ToolCall<'_>,
+        call: ServerCall<'_>,
         time: CallTime,
     ) -> Result<RawResult, CallFailure> {
+        let ServerOperation::CallTool { name, args } = call.operation else {
+            panic!("a fake has tools only");
+        };
         self.seen.lock().unwrap().push(RecordedCall {
-            tool: call.tool.to_owned(),
-            args: String::from_utf8(call.args.to_vec()).unwrap(),
+            tool: name.to_owned(),
+            args: String::from_utf8(args.to_vec()).unwrap(),
             meta: call.meta.map(str::to_owned),
             wants_progress: call.events.is_some_and(|events| events.wants().progress),
             timeout: time.first(),

@@ -230,7 +230,7 @@ impl Inner {
     }
 
     fn source_health(&self, at: usize, source: &'static Source, view: &View) -> SourceHealth {
-        let shown = source.tools.iter().filter(|tool| !view.is_hidden(**tool));
+        let shown = source.items.iter().filter(|tool| !view.is_hidden(**tool));
         let (mut tools, mut withdrawn) = (0, 0);
         let mut withdrawn_tools = Vec::new();
         for tool in shown {
@@ -240,7 +240,7 @@ impl Inner {
             };
             withdrawn += 1;
             if withdrawn_tools.len() < MAX_NAMED {
-                let entry = self.catalog.tool(*tool).entry;
+                let entry = self.catalog.item(*tool).entry;
                 let path = self.catalog.entry(entry).path;
                 withdrawn_tools.push(WithdrawnTool::new(path, withdrawal));
             }
@@ -262,7 +262,7 @@ impl Inner {
             cause = None;
             if tools > 0 && withdrawn == tools {
                 state = State::Withdrawn;
-                let shown = source.tools.iter().filter(|tool| !view.is_hidden(**tool));
+                let shown = source.items.iter().filter(|tool| !view.is_hidden(**tool));
                 let withdrawals = shown.filter_map(|tool| view.withdrawn(*tool));
                 // RFC 3339 in UTC sorts as text.
                 since = withdrawals

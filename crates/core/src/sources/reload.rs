@@ -248,7 +248,7 @@ impl Inner {
                     && view.withdrawn(**tool).is_none()
             })
             .map(|(tool, why)| {
-                let path = self.catalog.entry(self.catalog.tool(*tool).entry).path;
+                let path = self.catalog.entry(self.catalog.item(*tool).entry).path;
                 format!("`{path}` would be withdrawn: {}", why.reason.internal)
             })
             .collect();

@@ -21,7 +21,7 @@ impl Inner {
         let view = self.drift_state.view.load();
         let mut counts = ServedCounts::default();
         for (at, source) in self.catalog.sources.iter().enumerate() {
-            let exposed = source.tools.iter().filter(|tool| !view.is_hidden(**tool));
+            let exposed = source.items.iter().filter(|tool| !view.is_hidden(**tool));
             let served = exposed
                 .clone()
                 .filter(|tool| view.withdrawn(**tool).is_none());

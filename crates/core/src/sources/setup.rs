@@ -90,7 +90,7 @@ pub(crate) fn build(parts: CoreBuilder<'_>) -> Result<Inner, Vec<Diagnostic>> {
             ),
         )]);
     }
-    let search = ToolSearch::new(catalog.search, catalog.tools.len()).ok_or_else(|| {
+    let search = ToolSearch::new(catalog.search, catalog.items.len()).ok_or_else(|| {
         let message = "the search index of the catalog is not one of this library";
         vec![Diagnostic::error(DiagnosticCode::LockVersion, message)]
     })?;
@@ -131,7 +131,7 @@ pub(crate) fn build(parts: CoreBuilder<'_>) -> Result<Inner, Vec<Diagnostic>> {
     let query_vectors =
         QueryVectors::open(catalog, parts.embedder, &config, parts.base, &environment)
             .map_err(|problem| vec![*problem])?;
-    let validators = catalog.tools.iter().map(|_| LazyValidator::default());
+    let validators = catalog.items.iter().map(|_| LazyValidator::default());
     Ok(Inner {
         catalog,
         heights: heights(catalog),
@@ -303,20 +303,20 @@ pub(crate) fn tools(
     start_wait: impl Fn(&config::Source) -> Duration,
 ) -> (Box<[ToolSettings]>, BTreeSet<u32>) {
     let mut hidden = BTreeSet::new();
-    let settings = catalog.tools.iter().enumerate().map(|(at, tool)| {
+    let settings = catalog.items.iter().enumerate().map(|(at, tool)| {
         let source = configured[catalog.sources[tool.source as usize].path];
-        if tool.for_pages_only || !source.exposure.exposes(tool.name) {
+        if tool.for_pages_only || !source.exposure.exposes(tool.key) {
             hidden.insert(at as u32);
         }
-        let own = source.overrides.get(tool.name);
-        let limit = source.output_limit(tool.name);
+        let own = source.overrides.get(tool.key);
+        let limit = source.output_limit(tool.key);
         let path = catalog.entry(tool.entry).path;
         ToolSettings {
             timeout: own.and_then(|own| own.timeout).unwrap_or(source.timeout),
             max_timeout: source.max_timeout_of(own),
             limit: limit.map(|limit| config::output_limit_of(path, limit)),
             default_limit: config::output_limit_of(path, config.limits.result_chars),
-            coerces: tool.kind() == ItemKind::Tool && source.coerces(tool.name, config.coerce),
+            coerces: tool.kind == ItemKind::Tool && source.coerces(tool.key, config.coerce),
             form: own.map(|own| own.render_mode).unwrap_or_default(),
             retry: source.retry_idempotent && tool.idempotent,
             start_wait: start_wait(source),
@@ -331,9 +331,9 @@ fn problems_of_limits(
     catalog: &'static Catalog,
     configured: &BTreeMap<&str, &config::Source>,
 ) -> impl Iterator<Item = Diagnostic> {
-    catalog.tools.iter().filter_map(|tool| {
+    catalog.items.iter().filter_map(|tool| {
         let source = configured.get(catalog.sources[tool.source as usize].path)?;
-        let limit = source.overrides.get(tool.name)?.max_output_chars?;
+        let limit = source.overrides.get(tool.key)?.max_output_chars?;
         let path = catalog.entry(tool.entry).path;
         let least = config::min_output_chars(path);
         let message = format!("`max_output_chars` {limit} leaves no room for a reply of `{path}`");

@@ -84,10 +84,10 @@ impl Inner {
         let (view, caller) = (self.drift_state.view.load(), self.caller(identity));
         let scope = self.scope(&view, &caller);
         let is_visible = |one: &&RefusingSource| {
-            let tools = self.catalog.sources[one.source].tools.iter();
+            let tools = self.catalog.sources[one.source].items.iter();
             tools
                 .copied()
-                .any(|at| scope.admits(self.catalog.tool(at).entry))
+                .any(|at| scope.admits(self.catalog.item(at).entry))
         };
         let named: Vec<&RefusingSource> = refusal.sources.iter().filter(is_visible).collect();
         let path = |one: &RefusingSource| self.catalog.sources[one.source].path;

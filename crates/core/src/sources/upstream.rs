@@ -6,8 +6,8 @@ use std::time::Duration;
 #[cfg(test)]
 use broker_mcp::SourceFailure;
 use broker_mcp::{
-    CallFailure, CallTime, DriftCheck, Instance, RawResult, SessionHandle, SourceSettings,
-    SourceSpec, State, Status, ToolCall,
+    CallFailure, CallTime, DriftCheck, Instance, RawResult, ServerCall, SessionHandle,
+    SourceSettings, SourceSpec, State, Status,
 };
 #[cfg(test)]
 use broker_model::SourceCause;
@@ -151,7 +151,7 @@ impl Session {
     /// Calls a tool.
     pub(crate) async fn call(
         &self,
-        call: ToolCall<'_>,
+        call: ServerCall<'_>,
         time: CallTime,
     ) -> Result<RawResult, CallFailure> {
         match self {

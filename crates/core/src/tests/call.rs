@@ -47,10 +47,10 @@ async fn call_deadline_of_the_caller_only_shortens_the_timeout() {
         broker.sources[0].answer(Ok("{}"));
         let context = CallContext {
             deadline: Some(now + Duration::from_secs(seconds)),
-            ..context()
+            ..context(&broker.core)
         };
         let args = json!({"text": ""});
-        let call = call_in(&broker.core, &CALLER, &context, "/a/echo", args);
+        let call = call_in(&broker.core, &CALLER, context, "/a/echo", args);
         call.await.unwrap();
     }
     let given: Vec<_> = broker.sources[0]
@@ -73,10 +73,10 @@ async fn call_with_progress_may_take_max_timeout_within_the_deadline() {
         let after = |seconds| Instant::now() + Duration::from_secs(seconds);
         let context = CallContext {
             deadline: deadline.map(after),
-            ..context()
+            ..context(&broker.core)
         };
         let args = json!({"text": ""});
-        let call = call_in(&broker.core, &CALLER, &context, "/a/echo", args);
+        let call = call_in(&broker.core, &CALLER, context, "/a/echo", args);
         call.await.unwrap();
         let given = broker.sources[0].seen().pop().unwrap().time;
         let times = [given.first(), given.after_progress(), given.total()];
@@ -97,12 +97,12 @@ async fn call_passes_meta_and_the_progress_request_to_the_server() {
     for (meta, events) in [(None, None), (Some(r#"{"x/y":1}"#), Some(sink))] {
         broker.sources[0].answer(Ok("{}"));
         let context = CallContext {
-            meta,
+            meta: meta.map(Box::from),
             events,
-            ..context()
+            ..context(&broker.core)
         };
         let args = json!({"text": ""});
-        let call = call_in(&broker.core, &CALLER, &context, "/a/echo", args);
+        let call = call_in(&broker.core, &CALLER, context, "/a/echo", args);
         call.await.unwrap();
     }
     let seen = broker.sources[0].seen();

@@ -8,22 +8,23 @@ use std::sync::Arc;
 use broker_mcp::{DriftCheck as _, Environment, State};
 use broker_model::config::Config;
 use broker_model::digest::{Digest, etag};
+use broker_model::item::ItemKind;
 use broker_model::lock::LockedSource;
 use broker_model::path_words::words_of_path;
 use broker_model::{NodePath, Snapshot};
+use broker_search::Document;
+use bytes::Bytes;
 use serde_json::{Value, json};
 
-use broker_search::Document;
-
 use crate::catalog::{
-    Area, Catalog, Entry, EntryKind, FORMAT, ListedSchemas, SearchTables, Source, Span, Tool,
+    Area, Catalog, Entry, EntryKind, FORMAT, Item, ListedSchemas, SearchTables, Source, Span,
 };
 use crate::sources::fake::Fake;
 use crate::sources::slot::{Phase, RunningSource, SharedSlotState, SlotDriftCheck};
 use crate::sources::upstream::Upstream;
 use crate::{
-    Account, Args, CallContext, CancelMode, Core, CoreBuilder, CoreError, Identity, Operation,
-    Outcome, Reply, ResultForm, StartMode, ToolRequest,
+    Args, CallContext, CancelMode, Core, CoreBuilder, CoreError, Identity, Operation, Outcome,
+    Reply, Request, RequestId, ResultForm, StartMode,
 };
 
 pub(super) static CALLER: Identity = Identity::anonymous();
@@ -127,10 +128,12 @@ pub(super) fn catalog() -> &'static Catalog {
                     len: schema.len() as u32,
                 };
                 let output_schema = (*path == "/a/echo").then(|| blob.push(OUTPUT_SCHEMA));
-                tables.push(Tool {
+                tables.push(Item {
                     entry: index as u32,
                     source: *source,
-                    name: text((*name).to_owned()),
+                    kind: ItemKind::Tool,
+                    id: text((*name).to_owned()),
+                    key: text((*name).to_owned()),
                     flat_name: text(path[1..].replace('/', "-")),
                     digest: text(Digest::of_tool(raw).as_str().to_owned()),
                     args_schema,
@@ -153,7 +156,7 @@ pub(super) fn catalog() -> &'static Catalog {
                     ..span
                 };
                 (
-                    EntryKind::Tool(tables.len() as u32 - 1),
+                    EntryKind::Item(tables.len() as u32 - 1),
                     (span, desc),
                     desc_head,
                 )
@@ -207,7 +210,7 @@ pub(super) fn catalog() -> &'static Catalog {
                 protocol_version: "2025-11-25",
                 sensitive_words: 2,
                 lock: blob.push(&locked.to_json().to_string()),
-                tools: leak(of_source.map(|(at, _)| at as u32).collect()),
+                items: leak(of_source.map(|(at, _)| at as u32).collect()),
             }
         })
         .collect();
@@ -218,7 +221,7 @@ pub(super) fn catalog() -> &'static Catalog {
     let documents: Vec<_> = tables
         .iter()
         .map(|tool| Document {
-            name: tool.name,
+            name: tool.id,
             place: entries[tool.entry as usize].path.split('/').collect(),
             ..Document::default()
         })
@@ -237,7 +240,7 @@ pub(super) fn catalog() -> &'static Catalog {
         config: "{}",
         blob: text(blob.0),
         entries: leak(entries),
-        tools: leak(tables),
+        items: leak(tables),
         flat_order: leak(flat_order),
         sources: leak(sources),
         areas: leak(vec![area("/a"), area("/empty")]),
@@ -412,50 +415,47 @@ pub(super) async fn call(
     path: &str,
     args: Value,
 ) -> Result<Outcome, Box<CoreError>> {
-    call_in(core, caller, &context(), path, args).await
+    let context = context(core);
+    call_in(core, caller, context, path, args).await
 }
 
 /// The context of a caller that asks for nothing in particular.
-pub(super) const fn context() -> CallContext<'static> {
+pub(super) fn context(core: &Core) -> CallContext {
     CallContext {
-        request_id: "r-1",
+        request_id: RequestId::new(&["r-1"]),
         meta: None,
         events: None,
+        account: core.memory().account(),
+        received: None,
         deadline: None,
         cancel: CancelMode::OnDrop,
-    }
-}
-
-/// A request with these arguments.
-pub(super) const fn request<'a>(args: Args<'a>, account: &'a Account) -> Operation<'a> {
-    Operation::CallTool(ToolRequest {
-        args,
-        subject: None,
-        account,
-        received: None,
         form: ResultForm::Configured {
             limit: crate::ResultLimit::Configured,
             reserved_chars: 0,
             note_chars: 0,
         },
-    })
+    }
+}
+
+/// A call of the tool at `path`.
+pub(super) fn request(caller: &Identity, context: CallContext, path: &str, args: Value) -> Request {
+    let text = Bytes::from(args.to_string());
+    Request {
+        identity: caller.clone(),
+        context,
+        path: path.to_owned().into(),
+        operation: Operation::CallTool(Args::Read { text, value: args }),
+    }
 }
 
 pub(super) async fn call_in(
     core: &Core,
     caller: &Identity,
-    context: &CallContext<'_>,
+    context: CallContext,
     path: &str,
     args: Value,
 ) -> Result<Outcome, Box<CoreError>> {
-    let raw = args.to_string();
-    let args = Args::Read {
-        text: raw.as_bytes(),
-        value: args,
-    };
-    let account = core.memory().account();
-    core.call(caller, context, path, request(args, &account))
-        .await
+    core.call(request(caller, context, path, args)).await
 }
 
 pub(super) fn json_of(reply: &Reply) -> Value {

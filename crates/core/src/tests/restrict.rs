@@ -5,9 +5,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::fixture::{CALLER, context, fixture, json_of, request};
-use crate::{
-    Args, BrokerInterface, Describe, Identity, Restrict, SearchOptions, StartMode, ToolItem,
-};
+use crate::{BrokerInterface, Describe, Identity, Restrict, SearchOptions, StartMode, ToolItem};
 
 const TOOLS: [&str; 3] = ["/a/deep/b/echo", "/a/echo", "/a/twin"];
 
@@ -55,7 +53,6 @@ proptest! {
             assert!(!refused.contains(&"/a/twin") || !tree.contains("twin"), "{tree}");
             let all = TOOLS.map(str::to_owned);
             let many = json_of(&stack.describe(&CALLER, Describe::Many(&all)).unwrap());
-            let account = broker.core.memory().account();
             for (at, path) in TOOLS.into_iter().enumerate() {
                 let exists = kept.contains(&path);
                 assert_eq!(many["entries"][at].get("error").is_none(), exists, "{many}");
@@ -66,24 +63,20 @@ proptest! {
                 assert_eq!((by_path.is_ok(), by_name.is_ok()), (exists, exists), "{path}");
                 let source = usize::from(path.contains("deep"));
                 // A call finds what a look-up finds.
-                for name in [path, flat.as_str()] {
-                    let before = broker.sources[source].seen().len();
-                    if exists {
-                        broker.sources[source].answer(Ok("{}"));
-                    }
-                    let value = json!({"text": ""});
-                    let text = value.to_string();
-                    let args = Args::Read { text: text.as_bytes(), value };
-                    let called = stack.call(&CALLER, &context(), name, request(args, &account)).await;
-                    let code = called.as_ref().err().map(|error| error.code);
-                    assert_eq!(code, (!exists).then_some(CallCode::PathNotFound), "{name}");
-                    let sent = broker.sources[source].seen().len() - before;
-                    assert_eq!(sent, usize::from(exists), "{name}");
-                    if let Err(error) = called {
-                        let details = error.details.clone().unwrap_or(Value::Null);
-                        let others: Vec<&str> = refused.iter().copied().filter(|one| *one != path).collect();
-                        assert!(!names_any(&json!([error.did_you_mean, details]).to_string(), &others));
-                    }
+                let before = broker.sources[source].seen().len();
+                if exists {
+                    broker.sources[source].answer(Ok("{}"));
+                }
+                let context = context(&broker.core);
+                let called = stack.call(request(&CALLER, context, path, json!({"text": ""}))).await;
+                let code = called.as_ref().err().map(|error| error.code);
+                assert_eq!(code, (!exists).then_some(CallCode::PathNotFound), "{path}");
+                let sent = broker.sources[source].seen().len() - before;
+                assert_eq!(sent, usize::from(exists), "{path}");
+                if let Err(error) = called {
+                    let details = error.details.clone().unwrap_or(Value::Null);
+                    let others: Vec<&str> = refused.iter().copied().filter(|one| *one != path).collect();
+                    assert!(!names_any(&json!([error.did_you_mean, details]).to_string(), &others));
                 }
             }
             tokio::join!(stack.close(), stack.close());

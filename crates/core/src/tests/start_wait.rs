@@ -114,12 +114,12 @@ async fn wait_ends_one_second_before_the_deadline() {
     let began = Instant::now();
     let context = CallContext {
         deadline: Some(began + Duration::from_millis(2500)),
-        ..context()
+        ..context(&broker.core)
     };
     let error = call_in(
         &broker.core,
         &CALLER,
-        &context,
+        context,
         "/a/echo",
         json!({"text": ""}),
     )

@@ -122,7 +122,7 @@ fn subtree_has_its_entry_and_what_is_below() {
         Entry {
             path,
             words: "\t",
-            kind: crate::catalog::EntryKind::Tool(0),
+            kind: crate::catalog::EntryKind::Item(0),
             head,
             desc,
             desc_head: head,

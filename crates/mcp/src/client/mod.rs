@@ -22,7 +22,7 @@ use tokio::sync::Mutex;
 use crate::concurrency::ConcurrencyLimits;
 use crate::http::{HttpShared, HttpSpec, visible_value};
 use crate::log_level::AskedLogLevel;
-use crate::session::{Session, ToolCall, stopped};
+use crate::session::{ServerCall, Session, stopped};
 use crate::spec::{Endpoint, ItemLists, SourceSpec, Timing};
 
 pub use error::{ClientError, ClientErrorKind};
@@ -306,7 +306,7 @@ impl HttpClient {
         tool: &str,
         arguments: &str,
     ) -> Result<Value, ClientError> {
-        let call = ToolCall::new(tool, arguments.as_bytes());
+        let call = ServerCall::of_tool(tool, arguments.as_bytes());
         let raw = session.call(call, self.timeout).await?;
         serde_json::from_slice(&raw.result).map_err(|error| {
             let message = format!("the result is not JSON: {error}");

@@ -4,13 +4,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use broker_model::header_params::{HeaderParam, HeaderParamKind, of_tool};
-use broker_model::item::ItemKind;
 use broker_model::snapshot::ListedTool;
 use broker_wire::protocol::MODERN;
 use broker_wire::{Era, JsonMembers, header_value};
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
-use crate::session::{CallSubject, ToolCall};
+use crate::session::{ServerCall, ServerOperation};
 
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 pub(super) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -52,21 +51,24 @@ pub(super) fn add_modern(headers: &mut HeaderMap, method: &'static str) {
 }
 
 /// Adds the name and the parameters of a modern call.
-pub(super) fn add_call(headers: &mut HeaderMap, call: &ToolCall<'_>, params: &[HeaderParam]) {
-    match call.subject {
-        None => insert(headers, NAME, ItemKind::of_key(call.tool).1),
-        Some(CallSubject::Uri(uri)) => insert(headers, NAME, uri),
-        Some(CallSubject::Completion) => {}
-    }
+pub(super) fn add_call(headers: &mut HeaderMap, call: &ServerCall<'_>, params: &ToolParams) {
+    let (name, args) = match call.operation {
+        ServerOperation::CallTool { name, args } => (name, args),
+        ServerOperation::GetPrompt { name, .. } => return insert(headers, NAME, name),
+        ServerOperation::ReadResource { uri } => return insert(headers, NAME, uri),
+        ServerOperation::Complete { .. } => return,
+    };
+    insert(headers, NAME, name);
+    let params = params.of(name);
     if params.is_empty() {
         return;
     }
     // Parsed once for all parameters, since arguments can be long.
-    let arguments = std::str::from_utf8(call.args).ok();
+    let arguments = std::str::from_utf8(args).ok();
     let Some(Ok(arguments)) = arguments.map(JsonMembers::parse) else {
         return;
     };
-    for param in params {
+    for param in &*params {
         let Some((first, rest)) = param.pointer.split_first() else {
             continue;
         };
@@ -204,19 +206,21 @@ mod tests {
 
     #[test]
     fn call_headers_repeat_name_and_parameters() {
-        let params = [
+        let params = vec![
             param("Region", &["where", "region"], HeaderParamKind::Text),
             param("Count", &["count"], HeaderParamKind::Integer),
             param("Dry", &["dry"], HeaderParamKind::Boolean),
             param("Null", &["null"], HeaderParamKind::Text),
             param("Absent", &["absent"], HeaderParamKind::Text),
         ];
+        let name = "say\r\nX: y";
+        let params = HashMap::from([(name.to_owned(), Arc::from(params))]);
         let args = "{\"where\":{\"region\":\"é\"},\"count\":42,\"dry\":true,\"null\":null}";
         let mut headers = HeaderMap::new();
         add_call(
             &mut headers,
-            &ToolCall::new("say\r\nX: y", args.as_bytes()),
-            &params,
+            &ServerCall::of_tool(name, args.as_bytes()),
+            &ToolParams(RwLock::new(params)),
         );
         let get = |name: &str| headers.get(name).map(|value| value.to_str().unwrap());
         assert_eq!(get("mcp-name"), Some("=?base64?c2F5DQpYOiB5?="));

@@ -43,7 +43,7 @@ use crate::handshake::Negotiated;
 use crate::overload::Overload;
 use crate::request;
 use crate::right::CallRight;
-use crate::session::{CallTime, Opening, ToolCall};
+use crate::session::{CallTime, Opening, ServerCall};
 use crate::spec::{ItemLists, SourceSpec};
 use crate::status::Counters;
 use breaker::Breaker;
@@ -170,16 +170,16 @@ impl HttpLink {
     /// Sends a call like a request, with its events, when fewer than `max_in_flight` are under way.
     pub(crate) async fn call(
         &self,
-        call: &ToolCall<'_>,
+        call: &ServerCall<'_>,
         line: impl FnOnce(u64) -> Bytes,
         events: Option<CallEvents>,
         time: CallTime,
     ) -> Result<RawResult, RequestError> {
         let _admitted = self.0.admit();
         let id = self.0.take_id();
-        let mut headers = self.0.headers_of(request::method_of(call));
+        let mut headers = self.0.headers_of(call.operation.method());
         if self.0.era() == Some(Era::Modern) {
-            headers::add_call(&mut headers, call, &self.0.params.of(call.tool));
+            headers::add_call(&mut headers, call, &self.0.params);
         }
         let (events, progressed) = events.map(RequestEvents::new).unzip();
         let mut exchange = Exchange::new(&self.0, id, headers, line(id), events);

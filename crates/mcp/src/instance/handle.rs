@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::connection::RawResult;
 use crate::failure::CallFailure;
 use crate::instance::Instance;
-use crate::session::{CallTime, Session, ToolCall};
+use crate::session::{CallTime, ServerCall, Session};
 use crate::status::Counters;
 
 /// A session of a supervised instance, for a call that follows at once: it may end at any time, and its
@@ -49,7 +49,7 @@ impl SessionHandle {
     /// Calls a tool; see [`Session::call`].
     pub async fn call(
         &self,
-        call: ToolCall<'_>,
+        call: ServerCall<'_>,
         time: impl Into<CallTime>,
     ) -> Result<RawResult, CallFailure> {
         self.counters.add_call();

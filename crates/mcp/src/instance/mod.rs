@@ -21,7 +21,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::connection::RawResult;
 use crate::failure::{CallFailure, SourceFailure};
-use crate::session::{Session, ToolCall};
+use crate::session::{ServerCall, Session};
 use crate::spec::SourceSpec;
 use crate::status::{Counters, State, Status};
 use broker_process::StderrTail;
@@ -224,7 +224,7 @@ impl Instance {
     /// Calls a tool as soon as there is a session; `timeout` covers both.
     pub async fn call(
         &self,
-        call: ToolCall<'_>,
+        call: ServerCall<'_>,
         timeout: Duration,
     ) -> Result<RawResult, CallFailure> {
         let deadline = Instant::now() + timeout;

@@ -208,7 +208,7 @@ impl SourceFixture {
         tokio::spawn(async move {
             let args = format!("{{\"seconds\":{seconds}}}");
             source
-                .call(ToolCall::new("work", args.as_bytes()), HOUR)
+                .call(ServerCall::of_tool("work", args.as_bytes()), HOUR)
                 .await
         })
     }

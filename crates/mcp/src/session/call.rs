@@ -7,27 +7,40 @@ use broker_memory::Account;
 use crate::events::CallEvents;
 use crate::right::CallRight;
 
-/// What a call asks of an entry instead of its result for the arguments. Calls have a reference to it, since they are
-/// copied often.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CallSubject {
-    /// `resources/read` of this URI.
-    Uri(Box<str>),
-    /// `completion/complete`, whose params the arguments are.
-    Completion,
+/// The request that a call makes of a server. Arguments and parameters are one JSON object each, already checked.
+#[derive(Clone, Copy, Debug)]
+pub enum ServerOperation<'a> {
+    /// `tools/call`.
+    CallTool {
+        /// The server's name of the tool.
+        name: &'a str,
+        /// Its arguments.
+        args: &'a [u8],
+    },
+    /// `prompts/get`.
+    GetPrompt {
+        /// The server's name of the prompt.
+        name: &'a str,
+        /// Its arguments.
+        args: &'a [u8],
+    },
+    /// `resources/read`.
+    ReadResource {
+        /// The URI.
+        uri: &'a str,
+    },
+    /// `completion/complete`.
+    Complete {
+        /// Its parameters.
+        params: &'a [u8],
+    },
 }
 
-/// A call of a tool, as it is sent to a server.
+/// A call, as it is sent to a server.
 #[derive(Clone, Copy, Debug)]
-pub struct ToolCall<'a> {
-    /// The server's name of the tool, or the key of a prompt, template or resource ([`ItemKind`]).
-    ///
-    /// [`ItemKind`]: broker_model::item::ItemKind
-    pub tool: &'a str,
-    /// What is asked of it; `None` for its result for the arguments.
-    pub subject: Option<&'a CallSubject>,
-    /// One JSON object, already checked.
-    pub args: &'a [u8],
+pub struct ServerCall<'a> {
+    /// The request.
+    pub operation: ServerOperation<'a>,
     /// Members for `_meta` of the request, as one JSON object. The broker's own members are not among them.
     pub meta: Option<&'a str>,
     /// Takes the events of the call that its caller wants.
@@ -38,13 +51,11 @@ pub struct ToolCall<'a> {
     pub account: Option<&'a Account>,
 }
 
-impl<'a> ToolCall<'a> {
-    /// A call without members for `_meta` and without events.
-    pub const fn new(tool: &'a str, args: &'a [u8]) -> Self {
+impl<'a> ServerCall<'a> {
+    /// Returns a call of a tool, without members for `_meta` and without events.
+    pub const fn of_tool(name: &'a str, args: &'a [u8]) -> Self {
         Self {
-            tool,
-            subject: None,
-            args,
+            operation: ServerOperation::CallTool { name, args },
             meta: None,
             events: None,
             right: None,

@@ -28,7 +28,7 @@ use crate::subscription::Subscriber;
 use crate::{list, request, rpc_error, startup};
 use broker_process::StderrTail;
 
-pub use call::{CallSubject, CallTime, ToolCall};
+pub use call::{CallTime, ServerCall, ServerOperation};
 pub(crate) use open::Opening;
 
 /// One server process after the handshake. Dropping it ends the process group at once; [`stop`] gives
@@ -121,7 +121,7 @@ impl Session {
     /// waiting. Dropping the future cancels the call at the server.
     pub async fn call(
         &self,
-        call: ToolCall<'_>,
+        call: ServerCall<'_>,
         time: impl Into<CallTime>,
     ) -> Result<RawResult, CallFailure> {
         let time = time.into();

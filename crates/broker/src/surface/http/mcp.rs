@@ -18,6 +18,7 @@ use super::routes::{self, Route};
 use super::websocket::{self, OtherCredentials};
 use super::{Admitted, Caller, HttpSurface, body};
 use crate::contain::{CaughtPanic, contain};
+use crate::core::RequestId;
 use crate::surface::mcp::http::{
     McpRequest, ModeRoute, ReplyBody, SseRoute, cors, discovery, not_allowed,
 };
@@ -52,11 +53,11 @@ pub(super) async fn handle(
                 &mut parts,
                 &mut body,
                 credentials,
-                (&request_id, caller),
+                (request_id, caller),
             ));
             match contain(answer).await {
                 Ok(outcome) => outcome,
-                Err(CaughtPanic) => Err(surface.panicked(&request_id)),
+                Err(CaughtPanic) => Err(surface.panicked(request_id)),
             }
         }
         Err(refusal) => Err(refusal),
@@ -67,11 +68,15 @@ pub(super) async fn handle(
         body::linger(unread);
     }
     let reply = outcome.unwrap_or_else(|refusal| {
-        tracing::debug!(request_id, code = refusal.code().as_str(), "refused");
+        tracing::debug!(
+            request_id = request_id.as_str(),
+            code = refusal.code().as_str(),
+            "refused"
+        );
         let settings = surface.settings.load();
         respond::refused_message(
             &refusal,
-            rpc_error(&refusal, &request_id, settings.mcp.body_bytes),
+            rpc_error(&refusal, request_id.as_str(), settings.mcp.body_bytes),
             settings.callers.resource.as_ref(),
         )
     });
@@ -92,7 +97,7 @@ async fn answer(
     parts: &mut Parts,
     body: &mut Option<Body>,
     credentials: OtherCredentials,
-    (request_id, caller): (&str, &Caller),
+    (request_id, caller): (RequestId, &Caller),
 ) -> Result<Response<ReplyBody>, Refusal> {
     let settings = surface.settings.load_full();
     let (route, is_websocket) = match route {
@@ -151,7 +156,7 @@ async fn sse(
     route: SseRoute,
     parts: &Parts,
     body: &mut Option<Body>,
-    (request_id, caller): (&str, &Caller),
+    (request_id, caller): (RequestId, &Caller),
 ) -> Result<Response<ReplyBody>, Refusal> {
     let settings = surface.settings.load_full();
     let Some(endpoint) = surface.mcp.as_ref().filter(|_| settings.mcp.serves_sse) else {

@@ -47,7 +47,7 @@ use super::request_id::RequestIds;
 use super::stream_state::StreamState;
 use super::{CallerSettings, Surface, SurfaceSettings};
 use crate::contain::{CaughtPanic, contain};
-use crate::core::{Account, Core, Drain, Identity};
+use crate::core::{Account, Core, Drain, Identity, RequestId};
 use auth::Auth;
 use caller_accounts::CallerAccounts;
 use client_address::client_address;
@@ -134,7 +134,7 @@ impl HttpSurface {
         route: Route,
         parts: &Parts,
         body: &mut Option<Body>,
-        request_id: &str,
+        request_id: RequestId,
         caller: &Caller,
     ) -> Result<HttpReply, Refusal> {
         let settings = self.settings.load_full();
@@ -183,8 +183,6 @@ impl HttpSurface {
             reply: ReplyRoom::default(),
             form: BodyForm::Http,
             meta: None,
-            subject: None,
-            is_whole: false,
             events: None,
         };
         let reply = match tool {
@@ -296,9 +294,13 @@ impl HttpSurface {
         }
     }
 
-    fn panicked(&self, request_id: &str) -> Refusal {
+    fn panicked(&self, request_id: RequestId) -> Refusal {
         let panics = self.panics.fetch_add(1, Ordering::Relaxed) + 1;
-        tracing::error!(request_id, panics, "a request panicked and was contained");
+        tracing::error!(
+            request_id = request_id.as_str(),
+            panics,
+            "a request panicked and was contained"
+        );
         Refusal::new(
             CallCode::Internal,
             "the broker failed; its log has the request id",
@@ -395,14 +397,18 @@ async fn handle(surface: Arc<HttpSurface>, request: Request, caller: Caller) -> 
     let request_id = surface.ids.next();
     let mut body = Some(body);
     let outcome = {
-        let answer = surface.answer(route, &parts, &mut body, &request_id, &caller);
+        let answer = surface.answer(route, &parts, &mut body, request_id, &caller);
         match contain(pin!(answer)).await {
             Ok(outcome) => outcome,
-            Err(CaughtPanic) => Err(surface.panicked(&request_id)),
+            Err(CaughtPanic) => Err(surface.panicked(request_id)),
         }
     };
     if let Err(refusal) = &outcome {
-        tracing::debug!(request_id, code = refusal.code().as_str(), "refused");
+        tracing::debug!(
+            request_id = request_id.as_str(),
+            code = refusal.code().as_str(),
+            "refused"
+        );
     }
     // The unread rest of a body would be read as the next request, so the connection is closed.
     let unread = body.filter(|body| !body.is_end_stream());

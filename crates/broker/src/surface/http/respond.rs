@@ -8,7 +8,7 @@ use bytes::Bytes;
 use serde::Serialize;
 
 use super::resource_metadata::ProtectedResource;
-use crate::core::{CoreError, ErrorMembers, Identity, Subject};
+use crate::core::{CoreError, ErrorMembers, Identity, RequestId, Subject};
 use crate::surface::mcp::http::{ReplyBody, error_reply};
 
 /// The default of `Retry-After`, in seconds.
@@ -177,7 +177,7 @@ struct ErrorBody<'a> {
 pub(super) fn respond(
     outcome: Result<HttpReply, Refusal>,
     common: &CommonHeaders<'_>,
-    request_id: String,
+    request_id: RequestId,
     close: bool,
 ) -> Response<Body> {
     let mut headers = HeaderMap::with_capacity(8);
@@ -195,7 +195,7 @@ pub(super) fn respond(
         Err(refusal) => {
             let code = refusal.code();
             add_error_headers(&mut headers, &refusal, common.resource);
-            let body = render(&refusal.error, &request_id);
+            let body = render(&refusal.error, request_id);
             let ends = matches!(code, CallCode::BodyTooLarge | CallCode::ShuttingDown);
             (status_of(code), body, close || ends)
         }
@@ -234,7 +234,7 @@ pub(super) struct CommonHeaders<'a> {
 
 impl CommonHeaders<'_> {
     /// Adds the headers of every reply.
-    pub(super) fn add_to(&self, headers: &mut HeaderMap, request_id: String, close: bool) {
+    pub(super) fn add_to(&self, headers: &mut HeaderMap, request_id: RequestId, close: bool) {
         headers.insert(CATALOG_DIGEST, self.digest.clone());
         if let Some(vary) = self.vary {
             headers.append(header::VARY, vary.clone());
@@ -243,7 +243,7 @@ impl CommonHeaders<'_> {
         if close {
             headers.insert(header::CONNECTION, CLOSE);
         }
-        if let Ok(id) = HeaderValue::try_from(request_id) {
+        if let Ok(id) = HeaderValue::from_str(request_id.as_str()) {
             headers.insert(REQUEST_ID, id);
         }
     }
@@ -283,9 +283,9 @@ fn add_error_headers(
     }
 }
 
-fn render(error: &CoreError, request_id: &str) -> Bytes {
+fn render(error: &CoreError, request_id: RequestId) -> Bytes {
     let body = ErrorBody {
-        error: error.members(Some(request_id)),
+        error: error.members(Some(request_id.as_str())),
     };
     serde_json::to_vec(&body)
         .expect("strings and JSON values always serialize")

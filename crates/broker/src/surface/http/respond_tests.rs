@@ -19,7 +19,7 @@ fn error(code: CallCode) -> Box<CoreError> {
 }
 
 async fn reply(outcome: Result<HttpReply, Refusal>, close: bool) -> (Response<()>, String) {
-    let response = respond(outcome, &COMMON, "r-1".to_owned(), close);
+    let response = respond(outcome, &COMMON, RequestId::new(&["r-1"]), close);
     let (parts, body) = response.into_parts();
     let body = axum::body::to_bytes(body, 1 << 20).await.unwrap();
     (
@@ -129,7 +129,7 @@ async fn reply_keeps_the_bytes_and_the_etag() {
 #[test]
 fn method_not_allowed_names_the_allowed_one() {
     let refusal = Refusal::new(CallCode::MethodNotAllowed, "m").allow("POST");
-    let response = respond(Err(refusal), &COMMON, "r".to_owned(), false);
+    let response = respond(Err(refusal), &COMMON, RequestId::new(&["r"]), false);
     assert_eq!(response.headers()["allow"], "POST");
 }
 

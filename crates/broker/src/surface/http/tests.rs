@@ -51,7 +51,7 @@ fn surface_with(summary: &str, secret: Option<&str>, address: &str) -> Arc<HttpS
         config: r#"{"tree":[]}"#,
         blob: text,
         entries: Box::leak(Box::new([entry])),
-        tools: &[],
+        items: &[],
         flat_order: &[],
         sources: &[],
         areas: &[],

@@ -14,7 +14,7 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use super::auth::API_KEY;
 use super::respond::Refusal;
 use super::{Admitted, Caller, HttpSurface};
-use crate::core::{Identity, Subject};
+use crate::core::{Identity, RequestId, Subject};
 use crate::surface::mcp::http::{
     McpRequest, ModeRoute, ReplyBody, WebSocketClient, empty_reply, error_reply, not_allowed,
 };
@@ -76,7 +76,7 @@ pub(super) async fn answer(
     route: ModeRoute,
     parts: &mut Parts,
     credentials: OtherCredentials,
-    request_id: &str,
+    request_id: RequestId,
     caller: &Caller,
 ) -> Result<Response<ReplyBody>, Refusal> {
     let settings = surface.settings.load_full();

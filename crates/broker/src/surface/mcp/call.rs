@@ -23,7 +23,7 @@ use super::result::ServerResult;
 use super::tools::{OwnTool, call_names, own_names, own_tool};
 use super::{Client, cut_note, listing_text, result, retrieve, server_error};
 use crate::core::{
-    Account, CallEvents, Charge, CoreError, FlatTool, ItemKind, Outcome, ResultLimit,
+    Account, CallEvents, Charge, CoreError, FlatTool, ItemKind, Outcome, RequestId, ResultLimit,
     memory_error_for_request, memory_error_for_result,
 };
 use crate::surface::ClientView;
@@ -53,18 +53,16 @@ pub(super) struct ToolCall {
     pub(super) meta: RequestMeta,
     /// The form of its result, if it is not that of the specification.
     form: Option<Box<ResultForm>>,
-    /// The prompt or resource of [`Tool::Item`].
-    item: Option<Box<ItemCall>>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 enum Tool {
     /// A tool of the broker.
     Own(OwnTool),
     /// A tool of the catalog, by its flat name.
     Flat(FlatTool),
-    /// A prompt or resource.
-    Item,
+    /// A prompt, template or resource. Boxed, so that other calls do not carry its size.
+    Item(Box<ItemCall>),
     /// A request about resources that waits until the sources have listed theirs.
     AfterStart(ItemMethod),
     /// A tool that is not known, since the start was refused.
@@ -74,7 +72,7 @@ enum Tool {
 /// The circumstances of one call.
 #[derive(Debug)]
 pub(super) struct CallParts<'a> {
-    pub(super) request_id: &'a str,
+    pub(super) request_id: RequestId,
     /// The account to which the call and its result are charged.
     pub(super) account: &'a Account,
     /// Receives the events that the caller wants.
@@ -150,19 +148,17 @@ impl ToolCall {
             era,
             meta: RequestMeta::read(&params.meta, era)?,
             form,
-            item: None,
         })
     }
 
     /// A call that gets a prompt or reads a resource.
     pub(super) fn of_item(call: ItemCall, params: &Params<'_>, era: Era) -> Result<Self, RpcError> {
         Ok(Self {
-            tool: Tool::Item,
-            arguments: call.arguments.clone(),
+            arguments: call.kept_text(),
+            tool: Tool::Item(Box::new(call)),
             era,
             meta: RequestMeta::read(&params.meta, era)?,
             form: None,
-            item: Some(Box::new(call)),
         })
     }
 
@@ -178,7 +174,6 @@ impl ToolCall {
             era,
             meta: RequestMeta::read(&params.meta, era)?,
             form: None,
-            item: None,
         })
     }
 
@@ -195,7 +190,6 @@ impl ToolCall {
             era,
             meta: RequestMeta::read(&params.meta, era)?,
             form: Some(Box::new(ResultForm::Command(call))),
-            item: None,
         })
     }
 
@@ -226,13 +220,13 @@ impl ToolCall {
                 });
             }
             Err(CallError::Refused(error)) => {
-                let request_id = parts.request_id;
+                let request_id = parts.request_id.as_str();
                 tracing::debug!(request_id, code = error.code.as_str(), "refused");
                 let form = self.form.as_deref();
                 if let Some(form) = form {
                     return Err(form.refusal(&error, request_id));
                 }
-                if self.item.is_some() {
+                if let Tool::Item(_) = self.tool {
                     let object = result::error_object(&error, request_id);
                     return Err(items::refusal(&error, object));
                 }
@@ -283,8 +277,6 @@ impl ToolCall {
                 Tool::Own(OwnTool::MetaCall(only) | OwnTool::CallTool(only)) => only,
                 _ => None,
             },
-            subject: self.item.as_ref().and_then(|item| item.subject()),
-            is_whole: self.item.is_some(),
             events: parts.events.as_ref(),
         };
         let listing = match self.tool {
@@ -296,7 +288,7 @@ impl ToolCall {
             }
             Tool::Own(OwnTool::MetaCall(_) | OwnTool::CallTool(_))
             | Tool::Flat(_)
-            | Tool::Item
+            | Tool::Item(_)
             | Tool::AfterStart(_)
             | Tool::Refused => {
                 let outcome = self.call(client, &asker).await?;
@@ -371,8 +363,8 @@ impl ToolCall {
             }
             outcome => outcome,
         };
-        match (outcome, self.tool) {
-            (Err(error), Tool::Flat(_) | Tool::Item) => {
+        match (outcome, &self.tool) {
+            (Err(error), Tool::Flat(_) | Tool::Item(_)) => {
                 Err(server_error::of_call(&error, self.era)
                     .map_or(CallError::Refused(error), CallError::Server))
             }
@@ -391,15 +383,13 @@ impl ToolCall {
                 tools.note_call(path);
             }
         };
-        match self.tool {
+        match &self.tool {
             Tool::Flat(tool) => {
                 note(tool.path);
-                asker.call_tool(tool.path, arguments).await
+                asker.call_tool(tool.path.into(), arguments).await
             }
-            Tool::Item | Tool::AfterStart(_) | Tool::Refused => {
-                let path = self.item.as_ref().map_or("", |item| item.path);
-                asker.call_tool(path, arguments).await
-            }
+            Tool::Item(item) => item.make(asker).await,
+            Tool::AfterStart(_) | Tool::Refused => asker.call_tool("".into(), arguments).await,
             // Boxed, so that other calls do not carry its size.
             Tool::Own(OwnTool::CallTool(_)) => Box::pin(asker.call_named(arguments, note)).await,
             Tool::Own(_) => asker.call(arguments).await,
@@ -414,17 +404,14 @@ impl ToolCall {
         outcome: Outcome,
     ) -> Result<Text, Box<CoreError>> {
         let (length, era) = (outcome.result.len(), self.era);
-        let item = self.item.as_ref();
-        let form = match item {
-            _ if outcome.kind == ItemKind::Tool => match self.tool {
-                Tool::Flat(tool) if tool.lists_output => ServerResult::Promised,
-                _ => ServerResult::Same,
-            },
-            None => ServerResult::AsToolResult,
-            Some(item) if item.is_cacheable => ServerResult::Cacheable {
+        let form = match (&self.tool, outcome.kind) {
+            (Tool::Flat(tool), ItemKind::Tool) if tool.lists_output => ServerResult::Promised,
+            (_, ItemKind::Tool) => ServerResult::Same,
+            (Tool::Item(item), _) if item.is_cacheable() => ServerResult::Cacheable {
                 is_private: client.core.lists_may_differ(),
             },
-            Some(_) => ServerResult::Same,
+            (Tool::Item(_), _) => ServerResult::Same,
+            (_, _) => ServerResult::AsToolResult,
         };
         let mut charge = Charge::default();
         // The result for the era, in addition to the one of the server.

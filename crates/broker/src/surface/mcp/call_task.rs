@@ -12,7 +12,8 @@ use super::call::{CallParts, ToolCall};
 use super::notifications::{MAX_WAITING_EVENTS, run_with_events};
 use super::reply::Answer;
 use crate::core::{
-    Account, CallEvents, Charge, CoreError, Size, UNCHARGED_BYTES, memory_error_for_request,
+    Account, CallEvents, Charge, CoreError, RequestId, Size, UNCHARGED_BYTES,
+    memory_error_for_request,
 };
 
 /// Memory of a call that waits, besides its arguments.
@@ -26,7 +27,7 @@ pub(super) struct CallTask {
     pub(super) client: Arc<Client>,
     pub(super) call: ToolCall,
     pub(super) account: Account,
-    pub(super) request_id: String,
+    pub(super) request_id: RequestId,
     /// The least severe log message that its caller gets.
     pub(super) level: Option<LogLevel>,
     /// The memory of the call while it waits beside others of its connection or session.
@@ -71,7 +72,7 @@ impl CallTask {
             None => (None, None),
         };
         let parts = CallParts {
-            request_id: &self.request_id,
+            request_id: self.request_id,
             account: &self.account,
             events: sink,
             announcements: announcements.filter(|_| self.call.may_change_list(&self.client)),

@@ -126,7 +126,7 @@ impl Connection {
         needed: usize,
     ) -> Vec<Outgoing> {
         let error = memory_error_for_request(charge_error, needed, &self.account);
-        let object = result::error_object(&error, &self.client.ids.next());
+        let object = result::error_object(&error, self.client.ids.next().as_str());
         self.refuse(id, RpcError::new(NO_ROOM, error.message).data(object));
         std::mem::take(&mut self.outgoing)
     }
@@ -261,7 +261,7 @@ impl Connection {
             let error = too_many_requests(self.in_flight.limit());
             return Ok(Dispatch::Now(Ok(result::error(
                 &error,
-                &request_id,
+                request_id.as_str(),
                 call.era,
             )
             .into())));
@@ -276,7 +276,7 @@ impl Connection {
         let waiting = match charge_waiting(&self.account, &call, self.in_flight.is_empty()) {
             Ok(charge) => charge,
             Err(error) => {
-                let refusal = result::error(&error, &request_id, call.era);
+                let refusal = result::error(&error, request_id.as_str(), call.era);
                 return Ok(Dispatch::Now(Ok(refusal.into())));
             }
         };

@@ -111,7 +111,7 @@ fn search_list(client: &Client, era: Era) -> Vec<u8> {
 }
 
 pub(super) fn no_memory(client: &Client, error: &CoreError) -> RpcError {
-    let object = error_object(error, &client.ids.next());
+    let object = error_object(error, client.ids.next().as_str());
     RpcError::new(INTERNAL_ERROR, error.message.clone()).data(object)
 }
 

@@ -11,9 +11,10 @@ use super::call::ToolCall;
 use super::exposure::{CHANGING_TTL_MS, modern_members, unknown_cursor};
 use super::protocol::{Action, Params};
 use crate::core::{
-    Account, CallSubject, Charge, CoreError, ListedItem, ReadForm, memory_error_for_request,
+    Account, Charge, CoreError, ListedItem, Operation, Outcome, memory_error_for_request,
 };
 use crate::surface::mcp::exposure::no_memory;
+use crate::surface::meta::{MetaCaller, read_args};
 
 /// The maximum size of one page of a list.
 const MAX_PAGE_ITEMS: usize = 1000;
@@ -130,15 +131,22 @@ impl ItemList {
     }
 }
 
-/// A prompt to get, or a URI to read.
+/// A call of a prompt, template or resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ItemCall {
     pub(super) path: &'static str,
-    subject: Option<CallSubject>,
-    /// One JSON object.
-    pub(super) arguments: Bytes,
-    /// Whether the modern era needs the members of a cacheable result.
-    pub(super) is_cacheable: bool,
+    request: ItemRequest,
+}
+
+/// What is asked of a prompt, template or resource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum ItemRequest {
+    /// `prompts/get` with these arguments.
+    Get(Bytes),
+    /// `resources/read` of this URI.
+    Read(Box<str>),
+    /// `completion/complete` with these parameters.
+    Complete(Bytes),
 }
 
 /// The result of a list from the cursor in `params` on. It is charged to `account` until it was written.
@@ -233,9 +241,7 @@ impl ItemCall {
         })?;
         Ok(Self {
             path: found.path,
-            subject: None,
-            arguments,
-            is_cacheable: false,
+            request: ItemRequest::Get(arguments),
         })
     }
 
@@ -247,15 +253,7 @@ impl ItemCall {
         let found = found.map_err(|_| not_found(&uri, era))?;
         Ok(Self {
             path: found.path,
-            subject: match found.form {
-                ReadForm::Template => Some(CallSubject::Uri(Box::from(&*uri))),
-                _ => None,
-            },
-            arguments: match found.form {
-                ReadForm::Live => Bytes::from(json!({ "uri": &*uri }).to_string()),
-                _ => Bytes::from_static(b"{}"),
-            },
-            is_cacheable: true,
+            request: ItemRequest::Read(uri.into()),
         })
     }
 
@@ -292,27 +290,45 @@ impl ItemCall {
             Some(format!("\"{name}\":{value}"))
         });
         let members: Vec<String> = members.collect();
+        let params = Bytes::from(format!("{{{}}}", members.join(",")));
         Ok(Self {
             path: found.path,
-            subject: Some(CallSubject::Completion),
-            arguments: Bytes::from(format!("{{{}}}", members.join(","))),
-            is_cacheable: false,
+            request: ItemRequest::Complete(params),
         })
     }
 
-    /// What is asked of the entry; `None` for its result for the arguments.
-    /// A call that a refused start answers, whatever it names.
+    /// Returns a call that a refused start answers, whatever it names.
     fn of_refused_start(params: &Params<'_>) -> Self {
         Self {
             path: "",
-            subject: None,
-            arguments: params.raw.clone(),
-            is_cacheable: false,
+            request: ItemRequest::Get(params.raw.clone()),
         }
     }
 
-    pub(super) const fn subject(&self) -> Option<&CallSubject> {
-        self.subject.as_ref()
+    /// Returns the text of the message that the call keeps.
+    pub(super) fn kept_text(&self) -> Bytes {
+        match &self.request {
+            ItemRequest::Get(text) | ItemRequest::Complete(text) => text.clone(),
+            ItemRequest::Read(_) => Bytes::new(),
+        }
+    }
+
+    /// Whether the modern era needs the members of a cacheable result.
+    pub(super) const fn is_cacheable(&self) -> bool {
+        matches!(self.request, ItemRequest::Read(_))
+    }
+
+    /// Makes the call.
+    pub(super) async fn make(&self, caller: &MetaCaller<'_>) -> Result<Outcome, Box<CoreError>> {
+        let (operation, received) = match &self.request {
+            ItemRequest::Get(arguments) => {
+                let (args, received) = read_args(arguments.clone())?;
+                (Operation::GetPrompt(args), received)
+            }
+            ItemRequest::Read(uri) => (Operation::ReadResource(uri.clone()), None),
+            ItemRequest::Complete(params) => (Operation::Complete(params.clone()), None),
+        };
+        caller.call_item(self.path, operation, received).await
     }
 }
 

@@ -1,11 +1,13 @@
 //! Reads the body of a meta-tool and calls core: in place if the body is short, otherwise on the pool
 //! and charged to the caller.
 
+use std::borrow::Cow;
+
 use broker_model::CallCode;
 use broker_model::access::CallSafety;
 use broker_model::json;
 use bytes::Bytes;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use tokio::time::Instant;
 
 use super::call_body::{CallBody, LongArgs, LongCallBody};
@@ -13,9 +15,9 @@ use super::fields::{BodyForm, DescBody, DescRequest, TreeBody, TreeRequest};
 use super::members::{json_invalid, utf8};
 use super::reply::{chars_around, with_warnings};
 use crate::core::{
-    Account, Args, CallContext, CallEvents, CallSubject, CancelMode, Charge, Core, CoreError,
-    Describe, Identity, Operation, Outcome, QueryVector, Reply, ResultForm, ResultLimit,
-    SMALL_BYTES, SearchOptions, ToolRequest, memory_error_for_request,
+    Account, Args, CallContext, CallEvents, CancelMode, Charge, Core, CoreError, Describe,
+    Identity, Operation, Outcome, QueryVector, Reply, Request, RequestId, ResultForm, ResultLimit,
+    SMALL_BYTES, SearchOptions, memory_error_for_request,
 };
 
 /// The caller of a request.
@@ -23,7 +25,7 @@ use crate::core::{
 pub(in crate::surface) struct MetaCaller<'a> {
     pub(in crate::surface) core: &'a Core,
     pub(in crate::surface) identity: &'a Identity,
-    pub(in crate::surface) request_id: &'a str,
+    pub(in crate::surface) request_id: RequestId,
     pub(in crate::surface) account: &'a Account,
     pub(in crate::surface) reply: ReplyRoom,
     pub(in crate::surface) form: BodyForm,
@@ -32,10 +34,6 @@ pub(in crate::surface) struct MetaCaller<'a> {
     pub(in crate::surface) meta: Option<&'a str>,
     /// The only tools that may be called; `None` for all.
     pub(in crate::surface) only: Option<SplitCall>,
-    /// What is asked of the entry; `None` for its result for the arguments.
-    pub(in crate::surface) subject: Option<&'a CallSubject>,
-    /// Whether the result is returned whole: for the methods of prompts and resources.
-    pub(in crate::surface) is_whole: bool,
     /// Takes the events of a call.
     pub(in crate::surface) events: Option<&'a CallEvents>,
 }
@@ -111,11 +109,16 @@ impl MetaCaller<'_> {
         }
         let read = utf8(&body).and_then(CallBody::parse)?;
         let args = Args::Read {
-            text: read.args.as_bytes(),
+            text: match read.args {
+                Cow::Borrowed(args) => body.slice_ref(args.as_bytes()),
+                Cow::Owned(args) => Bytes::from(args),
+            },
             value: read.args_value,
         };
-        let meta = self.meta_of(&read.meta);
-        self.ask(&read.path, args, meta, None).await
+        let path = self.path(&read.path);
+        let meta = self.meta_of(read.meta);
+        self.check_split(&path)?;
+        self.ask(path, args, meta, None).await
     }
 
     async fn long_call(&self, body: Bytes) -> Result<Outcome, Box<CoreError>> {
@@ -124,90 +127,110 @@ impl MetaCaller<'_> {
         let account = self.account.clone();
         let read = move || LongCallBody::parse(utf8(&text)?, &account);
         let read = self.core.read_long(self.account, read).await??;
-        let args = match &read.args {
-            Some(LongArgs::Within(at)) => Args::Unread {
-                body: &body,
-                at: at.clone(),
-            },
-            Some(LongArgs::Unquoted(args)) => Args::Unread {
-                body: args,
-                at: 0..args.len(),
-            },
-            None => Args::Read {
-                text: b"{}",
-                value: Value::Object(Map::new()),
-            },
+        let args = match read.args {
+            Some(LongArgs::Within(at)) => Args::Unread { body, at },
+            Some(LongArgs::Unquoted(args)) => {
+                let at = 0..args.len();
+                Args::Unread { body: args, at }
+            }
+            None => Args::empty(),
         };
-        let meta = self.meta_of(&read.meta);
-        self.ask(&read.path, args, meta, received).await
+        let meta = self.meta_of(read.meta);
+        self.check_split(&read.path)?;
+        self.ask(read.path.into(), args, meta, received).await
     }
 
-    fn meta_of<'b>(&'b self, body: &'b Option<Option<String>>) -> Option<&'b str> {
-        match body {
-            Some(meta) => meta.as_deref(),
-            None => self.meta,
+    /// Returns a path without a copy of it, if the catalog has it.
+    pub(super) fn path(&self, path: &str) -> Cow<'static, str> {
+        match self.core.known_path(path) {
+            Some(known) => Cow::Borrowed(known),
+            None => Cow::Owned(path.to_owned()),
         }
     }
 
-    /// A call of the tool at `path`, whose arguments are one JSON object.
+    /// Returns the `_meta` of a call whose body may have its own.
+    fn meta_of(&self, body: Option<Option<String>>) -> Option<Box<str>> {
+        match body {
+            Some(meta) => meta.map(Box::from),
+            None => self.meta.map(Box::from),
+        }
+    }
+
+    /// Calls the tool at `path`, whose arguments are one JSON object.
     pub(in crate::surface) async fn call_tool(
         &self,
-        path: &str,
+        path: Cow<'static, str>,
         arguments: Bytes,
     ) -> Result<Outcome, Box<CoreError>> {
-        if arguments.len() > SMALL_BYTES {
-            let received = Some(Instant::now());
-            let at = 0..arguments.len();
-            let body = &arguments;
-            return self
-                .ask(path, Args::Unread { body, at }, self.meta, received)
-                .await;
-        }
-        let text = utf8(&arguments)?;
-        let value = json::parse(text).map_err(|error| json_invalid(text, 0, text, &error))?;
-        let args = Args::Read {
-            text: text.as_bytes(),
-            value,
-        };
-        self.ask(path, args, self.meta, None).await
+        let (args, received) = read_args(arguments)?;
+        self.check_split(&path)?;
+        let meta = self.meta.map(Box::from);
+        self.ask(path, args, meta, received).await
     }
 
-    async fn ask(
-        &self,
-        path: &str,
-        args: Args<'_>,
-        meta: Option<&str>,
-        received: Option<Instant>,
-    ) -> Result<Outcome, Box<CoreError>> {
-        if let Some(only) = self.only
-            && let Some(safety) = self.core.call_safety(self.identity, path)
-        {
-            only.check(path, safety)?;
+    /// Refuses a tool that another one of three tools calls.
+    fn check_split(&self, path: &str) -> Result<(), Box<CoreError>> {
+        match (
+            self.only,
+            self.only
+                .and_then(|_| self.core.call_safety(self.identity, path)),
+        ) {
+            (Some(only), Some(safety)) => only.check(path, safety),
+            (_, _) => Ok(()),
         }
-        let context = CallContext {
-            request_id: self.request_id,
-            meta,
-            events: self.events.cloned(),
-            deadline: None,
-            cancel: CancelMode::OnDrop,
+    }
+
+    /// Calls an entry of any kind, with a result in the form of the config. Not an `async fn`, which would have room for
+    /// the request twice.
+    fn ask(
+        &self,
+        path: Cow<'static, str>,
+        args: Args,
+        meta: Option<Box<str>>,
+        received: Option<Instant>,
+    ) -> impl Future<Output = Result<Outcome, Box<CoreError>>> + Send {
+        let form = ResultForm::Configured {
+            reserved_chars: chars_around(&path).max(self.reply.around),
+            note_chars: self.reply.note,
+            limit: self.reply.limit,
         };
-        let operation = Operation::CallTool(ToolRequest {
-            args,
-            subject: self.subject,
-            account: self.account,
-            received,
-            form: match self.is_whole {
-                true => ResultForm::Whole,
-                false => ResultForm::Configured {
-                    reserved_chars: chars_around(path).max(self.reply.around),
-                    note_chars: self.reply.note,
-                    limit: self.reply.limit,
-                },
+        self.make(path, Operation::CallTool(args), form, meta, received)
+    }
+
+    /// Begins a call of a prompt, template or resource, whose result is returned whole.
+    pub(in crate::surface) fn call_item(
+        &self,
+        path: &'static str,
+        operation: Operation,
+        received: Option<Instant>,
+    ) -> impl Future<Output = Result<Outcome, Box<CoreError>>> + Send {
+        let meta = self.meta.map(Box::from);
+        self.make(path.into(), operation, ResultForm::Whole, meta, received)
+    }
+
+    fn make(
+        &self,
+        path: Cow<'static, str>,
+        operation: Operation,
+        form: ResultForm,
+        meta: Option<Box<str>>,
+        received: Option<Instant>,
+    ) -> impl Future<Output = Result<Outcome, Box<CoreError>>> + Send {
+        self.core.call(Request {
+            identity: self.identity.clone(),
+            context: CallContext {
+                request_id: self.request_id,
+                meta,
+                events: self.events.cloned(),
+                account: self.account.clone(),
+                received,
+                deadline: None,
+                cancel: CancelMode::OnDrop,
+                form,
             },
-        });
-        self.core
-            .call_path(self.identity, &context, path, operation)
-            .await
+            path,
+            operation,
+        })
     }
 
     /// `meta_tree` and `meta_desc`.
@@ -260,6 +283,21 @@ impl MetaCaller<'_> {
             _ => QueryVector::default(),
         }
     }
+}
+
+/// Reads arguments, and returns the time of their arrival if core has to read them. They are one JSON object.
+pub(in crate::surface) fn read_args(
+    arguments: Bytes,
+) -> Result<(Args, Option<Instant>), Box<CoreError>> {
+    if arguments.len() > SMALL_BYTES {
+        let at = 0..arguments.len();
+        let body = arguments;
+        return Ok((Args::Unread { body, at }, Some(Instant::now())));
+    }
+    let text = utf8(&arguments)?;
+    let value = json::parse(text).map_err(|error| json_invalid(text, 0, text, &error))?;
+    let text = arguments;
+    Ok((Args::Read { text, value }, None))
 }
 
 /// Whether a list of paths to describe has so many unknown ones that their suggestions take long.

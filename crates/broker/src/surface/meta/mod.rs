@@ -10,7 +10,7 @@ mod members;
 mod named_call;
 mod reply;
 
-pub(super) use ask::{Listing, MetaCaller, ReplyRoom, SplitCall};
+pub(super) use ask::{Listing, MetaCaller, ReplyRoom, SplitCall, read_args};
 pub(super) use fields::{BodyForm, RetrieveBody};
 pub(super) use members::{is_quoted_object, similar_names};
 pub(super) use reply::reply;

@@ -77,11 +77,11 @@ impl MetaCaller<'_> {
             None => Bytes::from_static(b"{}"),
         };
         let path = match self.core.find_flat(self.identity, &read.name) {
-            Some(tool) => tool.path,
-            None if read.name.starts_with('/') => &read.name,
+            Some(tool) => tool.path.into(),
+            None if read.name.starts_with('/') => self.path(&read.name),
             None => return Err(self.unknown(&read.name)),
         };
-        called(path);
+        called(&path);
         self.call_tool(path, arguments).await
     }
 

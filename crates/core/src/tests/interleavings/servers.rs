@@ -144,9 +144,9 @@ impl ScriptedServers {
         };
         let catalog = core.inner().catalog;
         let found = catalog
-            .tools
+            .items
             .iter()
-            .position(|one| one.source == 0 && one.name == tool);
+            .position(|one| one.source == 0 && one.id == tool);
         let at = found.expect("it is a tool of the catalog") as u32;
         if let Some((since, known)) = &*locked(&self.seen)
             && Arc::ptr_eq(known, &now)

@@ -128,9 +128,9 @@ impl Fixture {
         time: CallTime,
     ) -> Result<RawResult, CallFailure> {
         let args = args.to_string();
-        let call = ToolCall {
+        let call = ServerCall {
             events: Some(events),
-            ..ToolCall::new("t", args.as_bytes())
+            ..ServerCall::of_tool("t", args.as_bytes())
         };
         self.session.call(call, time).await
     }

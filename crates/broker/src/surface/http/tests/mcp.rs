@@ -182,7 +182,7 @@ async fn session_of_another_identity_is_unknown() {
             identity,
             account: &account,
             address: Ipv4Addr::LOCALHOST.into(),
-            request_id: "r-1",
+            request_id: RequestId::new(&["r-1"]),
             stream: None,
         };
         let reply = endpoint.message(&request, PING.as_bytes().into()).await;

@@ -138,14 +138,18 @@ pub(super) fn request(
     let token = call.meta.progress_token.clone();
     let waiting = match charge_waiting(&session.account, &call, session.is_unused()) {
         Ok(charge) => charge,
-        Err(error) => return at_once(Ok(result::error(&error, request.request_id, era).into())),
+        Err(error) => {
+            return at_once(Ok(
+                result::error(&error, request.request_id.as_str(), era).into()
+            ));
+        }
     };
     let task = CallTask {
         level: client.log_level.get(),
         client: Arc::clone(client),
         call,
         account: session.account.clone(),
-        request_id: request.request_id.to_owned(),
+        request_id: request.request_id,
         waiting,
     };
     let (sender, messages) = channel(&task, accepted);
@@ -165,7 +169,9 @@ pub(super) fn request(
         }
         Err(BeginError::Full) => {
             let error = too_many_requests(MAX_OPEN_REQUESTS);
-            at_once(Ok(result::error(&error, request.request_id, era).into()))
+            at_once(Ok(
+                result::error(&error, request.request_id.as_str(), era).into()
+            ))
         }
         Err(BeginError::SameToken) => {
             let message = "an open request has this `progressToken`";

@@ -36,7 +36,7 @@ pub(in crate::surface) use target::ModeRoute;
 use super::adapter::Dialect;
 use super::websocket::MAX_MESSAGE_BYTES;
 use super::{Client, adapter, result};
-use crate::core::{Account, Core, CoreError, Identity};
+use crate::core::{Account, Core, CoreError, Identity, RequestId};
 use crate::surface::request_id::RequestIds;
 use crate::surface::stream_state::StreamState;
 use crate::surface::{ClientView, McpSettings};
@@ -73,7 +73,7 @@ pub(in crate::surface) struct McpRequest<'a> {
     pub(in crate::surface) account: &'a Account,
     /// The address of the peer.
     pub(in crate::surface) address: IpAddr,
-    pub(in crate::surface) request_id: &'a str,
+    pub(in crate::surface) request_id: RequestId,
     /// The state of the stream that the connection may become.
     pub(in crate::surface) stream: Option<Arc<StreamState>>,
 }
@@ -162,7 +162,7 @@ impl McpEndpoint {
         };
         let exec = request.settings.list_changed_exec.as_ref();
         // The connection is the session; its name is the id of the request that opened it.
-        let client = client.with_session_tools(exec, || request.request_id.to_owned());
+        let client = client.with_session_tools(exec, || request.request_id.to_string());
         Ok(WebSocketClient {
             client: Arc::new(client),
             account: request.account.clone(),
@@ -227,7 +227,7 @@ impl McpEndpoint {
                 .core
                 .within(&request.identity, &path)
                 .map_err(|error| {
-                    let object = result::error_object(&error, request.request_id);
+                    let object = result::error_object(&error, request.request_id.as_str());
                     let error = RpcError::new(INVALID_PARAMS, error.message.clone()).data(object);
                     Refused::new(StatusCode::NOT_FOUND, error)
                 })?,

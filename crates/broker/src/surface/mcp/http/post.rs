@@ -177,7 +177,7 @@ async fn modern(
         client: Arc::new(client),
         call,
         account: request.account.clone(),
-        request_id: request.request_id.to_owned(),
+        request_id: request.request_id,
         waiting: Charge::default(),
     };
     let (sender, messages) = channel(&task, accepted);

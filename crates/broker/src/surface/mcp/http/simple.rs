@@ -115,7 +115,7 @@ async fn answer_request(
         client: Arc::new(client),
         call,
         account: request.account.clone(),
-        request_id: request.request_id.to_owned(),
+        request_id: request.request_id,
         waiting: Charge::default(),
     };
     // Dropped when the connection is closed, which cancels the call.

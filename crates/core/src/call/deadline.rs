@@ -9,8 +9,8 @@ use super::resolve::Target;
 use crate::Inner;
 use crate::sources::setup::ToolSettings;
 
-/// The bounds of one call.
-pub(super) struct Limits {
+/// The time of one call, with the settings that give it.
+pub(super) struct Deadline {
     /// The current settings of the tool.
     pub(super) settings: ToolSettings,
     /// The whole time of the call: the tool's `timeout`, or less if the caller stops waiting before.
@@ -19,18 +19,18 @@ pub(super) struct Limits {
 }
 
 impl Inner {
-    pub(super) fn limits(
+    pub(super) fn deadline(
         &self,
         target: &Target,
         received: Option<Instant>,
         deadline: Option<Instant>,
-    ) -> Limits {
+    ) -> Deadline {
         let settings = self.settings.load()[target.at as usize];
         let began = received.unwrap_or_else(Instant::now);
         let until = |deadline: Instant| deadline.saturating_duration_since(began);
         let left = deadline.map_or(Duration::MAX, until);
         let time = left.min(settings.timeout);
-        Limits {
+        Deadline {
             settings,
             time,
             began,
@@ -38,7 +38,7 @@ impl Inner {
     }
 }
 
-impl Limits {
+impl Deadline {
     /// When the call arrived.
     pub(super) const fn began(&self) -> Instant {
         self.began

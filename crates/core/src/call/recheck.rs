@@ -1,15 +1,12 @@
-//! Decides again, just before a call is sent, whether its caller may make it: a reload may have changed the rules
-//! while the call waited.
+//! Re-checks authorization right before sending: a reload may have changed the rules while the call waited.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use broker_mcp::CallSubject;
-use broker_memory::Account;
 use broker_model::access::Decision;
 use broker_model::{CallCode, json};
 use broker_schema::Budget;
 
-use super::resolve::Target;
+use super::Call;
 use super::revoked;
 use super::validate::MAX_INLINE_STEPS;
 use crate::Inner;
@@ -18,7 +15,6 @@ use crate::call::arguments::charge_parsed;
 use crate::call::validator::Refusal;
 use crate::errors::error::CoreError;
 use crate::errors::failure::SHORT_RETRY_DELAY;
-use crate::identity::Identity;
 use crate::listing::items::no_resource;
 use crate::listing::lookup;
 
@@ -26,41 +22,47 @@ use crate::listing::lookup;
 const MAX_ARGS_BYTES: usize = 64 << 10;
 
 /// A call that was admitted and is not sent yet.
-pub(super) struct Unsent<'a> {
+pub(super) struct AdmittedCall<'a> {
     core: &'a Inner,
-    identity: &'a Identity,
-    target: &'a Target,
+    call: &'a Call<'a>,
     args: &'a [u8],
-    /// The URI that is read, if it is not that of the tool.
-    subject: Option<&'a CallSubject>,
-    account: &'a Account,
+    /// The URI that is read, if the operation names one.
+    uri: Option<&'a str>,
     /// The number of the last policy that is known to admit it.
     policy: AtomicU64,
 }
 
-impl<'a> Unsent<'a> {
+impl<'a> AdmittedCall<'a> {
     pub(super) fn new(
         core: &'a Inner,
-        identity: &'a Identity,
-        target: &'a Target,
-        (args, subject, account): (&'a [u8], Option<&'a CallSubject>, &'a Account),
+        call: &'a Call<'a>,
+        args: &'a [u8],
+        uri: Option<&'a str>,
     ) -> Self {
         Self {
             core,
-            identity,
-            target,
+            call,
             args,
-            subject,
-            account,
-            policy: AtomicU64::new(target.policy),
+            uri,
+            policy: AtomicU64::new(call.target.policy),
         }
+    }
+
+    /// Returns the call.
+    pub(super) const fn call(&self) -> &'a Call<'a> {
+        self.call
+    }
+
+    /// Returns the URI that is read, if the operation names one.
+    pub(super) const fn uri(&self) -> Option<&'a str> {
+        self.uri
     }
 
     /// Whether the rules and the filter of the source that are in force admit it.
     pub(super) fn is_admitted(&self) -> bool {
         let number = self.core.policy.load().number();
         let view = self.core.drift_state.view.load();
-        if number == self.policy.load(Ordering::Relaxed) && !view.is_hidden(self.target.at) {
+        if number == self.policy.load(Ordering::Relaxed) && !view.is_hidden(self.call.target.at) {
             return true;
         }
         let is_admitted = self.decide().is_ok();
@@ -72,7 +74,7 @@ impl<'a> Unsent<'a> {
 
     /// The error of the call if it must not be sent.
     pub(super) fn refusal(&self) -> Option<Box<CoreError>> {
-        if self.identity.is_revoked() {
+        if self.call.identity.is_revoked() {
             return Some(revoked::error(false));
         }
         match self.is_admitted() {
@@ -83,21 +85,21 @@ impl<'a> Unsent<'a> {
 
     /// Refuses the call like one that arrives now.
     fn decide(&self) -> Result<(), Box<CoreError>> {
-        let (core, target) = (self.core, self.target);
+        let (core, identity, target) = (self.core, self.call.identity, self.call.target);
         let view = core.drift_state.view.load();
         // Filters of the program are not asked again: they may depend on the health of the source, for which the call
         // waits.
-        let caller = Caller::by_rules(core, self.identity);
-        if caller.decide(&view, core.catalog, target.tool.entry) == Decision::Absent {
+        let caller = Caller::by_rules(core, identity);
+        if caller.decide(&view, core.catalog, target.item.entry) == Decision::Absent {
             // The error has suggestions, which they filter.
-            let caller = core.caller(self.identity);
+            let caller = core.caller(identity);
             let found = lookup::resolve(core.scope(&view, &caller), target.path);
             return found
                 .map(drop)
                 .map_err(|error| Box::new(error.maybe_executed(false)));
         }
-        if let Some(CallSubject::Uri(uri)) = self.subject {
-            let read = (target.tool.source, &**uri);
+        if let Some(uri) = self.uri {
+            let read = (target.item.source, uri);
             if !caller.may_read(&view, core.catalog, read, Some(target.at)) {
                 return Err(no_resource(uri));
             }
@@ -111,13 +113,13 @@ impl<'a> Unsent<'a> {
 
     /// Arguments that cannot be checked in place are refused, since others may wait for this thread.
     fn check_args(&self, narrowed: &NarrowedArgs) -> Result<(), Box<CoreError>> {
-        let path = self.target.path;
+        let path = self.call.target.path;
         let text = std::str::from_utf8(self.args).unwrap_or_default();
         if text.len() > MAX_ARGS_BYTES {
             return Err(changed(path));
         }
         let size = json::estimate(self.args);
-        let _charge = charge_parsed(self.account, text.len(), size)?;
+        let _charge = charge_parsed(&self.call.context.account, text.len(), size)?;
         let value = json::parse(text).map_err(|_| changed(path))?;
         let checked = narrowed.check(path, &value, &Budget::steps(MAX_INLINE_STEPS));
         checked.map_err(|refusal| match refusal {

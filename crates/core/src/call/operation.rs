@@ -1,0 +1,288 @@
+//! Steps 2 and 5: what the server is asked for an operation: the arguments that are checked, and the URI that is read.
+
+use broker_mcp::ServerOperation;
+use broker_model::CallCode;
+use broker_model::item::ItemKind;
+use broker_model::text::shown_line;
+use broker_model::uri::{MAX_URI_BYTES, has_dot_segment};
+use broker_model::uri_template::{TemplateError, UriTemplate};
+use bytes::Bytes;
+use serde_json::{Map, Value, json};
+
+use super::Call;
+use super::coerce::CoercedArgs;
+use super::context::Operation;
+use super::deadline::Deadline;
+use super::resolve::Target;
+use crate::Inner;
+use crate::call::arguments::Args;
+use crate::errors::error::CoreError;
+use crate::listing::items::{covers, no_prompt, no_resource};
+
+/// The hints of errors about URIs.
+const URI_HINT: &str = "Send other values.";
+const LIST_HINT: &str = "`meta_desc` of the path lists the URIs.";
+
+/// An operation that its item has, before its arguments are checked.
+pub(super) enum UncheckedOperation {
+    /// The result of the item for these arguments.
+    Result(Args),
+    /// The content of a URI that the template covers.
+    Uri(Box<str>),
+    /// A completion with these parameters.
+    Completion(Bytes),
+}
+
+impl UncheckedOperation {
+    /// Returns the arguments that rules about arguments are applied to.
+    pub(super) fn text(&self) -> &[u8] {
+        match self {
+            Self::Result(args) => args.text(),
+            Self::Uri(_) => b"{}",
+            Self::Completion(params) => params,
+        }
+    }
+}
+
+/// An operation that may be sent, unless the rules change.
+pub(super) struct CheckedOperation {
+    /// The arguments that were checked, or the parameters of a completion.
+    text: Bytes,
+    /// The arguments that replace them.
+    coerced: Option<Box<CoercedArgs>>,
+    asked: Asked,
+}
+
+/// What a server is asked.
+enum Asked {
+    /// The result of the item, for its arguments.
+    Result,
+    /// The content of this URI.
+    Uri(Box<str>),
+    /// A completion.
+    Completion,
+}
+
+impl CheckedOperation {
+    /// Returns the text of the arguments, as they are sent.
+    pub(super) fn text(&self) -> &[u8] {
+        match &self.coerced {
+            Some(coerced) => &coerced.text,
+            None => &self.text,
+        }
+    }
+
+    /// Returns the URI that is read, unless it is the one of the item.
+    pub(super) fn uri(&self) -> Option<&str> {
+        match &self.asked {
+            Asked::Uri(uri) => Some(uri),
+            Asked::Result | Asked::Completion => None,
+        }
+    }
+
+    /// Returns the request that the server of the item gets.
+    pub(super) fn to_server<'a>(&'a self, target: &Target) -> ServerOperation<'a> {
+        let (id, text) = (target.item.id, self.text());
+        match (&self.asked, target.item.kind) {
+            (Asked::Uri(uri), _) => ServerOperation::ReadResource { uri },
+            (Asked::Completion, _) => ServerOperation::Complete { params: text },
+            (Asked::Result, ItemKind::Tool) => ServerOperation::CallTool {
+                name: id,
+                args: text,
+            },
+            (Asked::Result, ItemKind::Prompt) => ServerOperation::GetPrompt {
+                name: id,
+                args: text,
+            },
+            (Asked::Result, ItemKind::Template | ItemKind::Resource) => {
+                ServerOperation::ReadResource { uri: id }
+            }
+        }
+    }
+
+    /// Returns the warning about converted arguments.
+    pub(super) fn into_warning(self) -> Option<String> {
+        self.coerced.map(|coerced| coerced.warning)
+    }
+}
+
+impl Call<'_> {
+    /// Refuses an operation that the item does not have.
+    pub(super) fn unchecked(
+        &self,
+        operation: Operation,
+    ) -> Result<UncheckedOperation, Box<CoreError>> {
+        let item = self.target.item;
+        // Rules that narrow arguments cannot be applied to parts of them, nor to a URI.
+        let is_narrowed = self.target.narrowed.is_some();
+        match (operation, item.kind) {
+            (Operation::CallTool(args), _) | (Operation::GetPrompt(args), ItemKind::Prompt) => {
+                Ok(UncheckedOperation::Result(args))
+            }
+            (Operation::GetPrompt(_), ItemKind::Tool | ItemKind::Template | ItemKind::Resource) => {
+                Err(no_prompt(self.target.path))
+            }
+            (Operation::ReadResource(uri), ItemKind::Resource) if item.is_live() => {
+                let value = json!({ "uri": uri });
+                let text = Bytes::from(value.to_string());
+                Ok(UncheckedOperation::Result(Args::Read { text, value }))
+            }
+            (Operation::ReadResource(uri), ItemKind::Resource) if *uri == *item.id => {
+                Ok(UncheckedOperation::Result(Args::empty()))
+            }
+            (Operation::ReadResource(uri), ItemKind::Template) => {
+                match UriTemplate::parse(item.id) {
+                    Ok(template) if !is_narrowed && template.covers(&uri) => {
+                        Ok(UncheckedOperation::Uri(uri))
+                    }
+                    Ok(_) => Err(self.bad_uri(TemplateError::Leaves.to_string())),
+                    Err(error) => Err(self.bad_uri(error.to_string())),
+                }
+            }
+            (
+                Operation::ReadResource(uri),
+                ItemKind::Tool | ItemKind::Prompt | ItemKind::Resource,
+            ) => Err(no_resource(&uri)),
+            (Operation::Complete(params), ItemKind::Prompt | ItemKind::Template)
+                if !is_narrowed =>
+            {
+                Ok(UncheckedOperation::Completion(params))
+            }
+            (Operation::Complete(_), _) => {
+                Err(self.bad_uri("the entry has no completions for this caller".to_owned()))
+            }
+        }
+    }
+
+    /// Returns the error of arguments or a URI that lead to no readable URI.
+    fn bad_uri(&self, message: String) -> Box<CoreError> {
+        refused(self.target, message, URI_HINT)
+    }
+}
+
+impl Inner {
+    /// Checks the arguments of an operation and the URI that it reads.
+    pub(super) async fn check(
+        &self,
+        call: &Call<'_>,
+        operation: UncheckedOperation,
+        deadline: &Deadline,
+    ) -> Result<CheckedOperation, Box<CoreError>> {
+        match operation {
+            UncheckedOperation::Result(args) => {
+                let (text, coerced) = self.validate(call, args, deadline).await?;
+                let mut checked = CheckedOperation {
+                    text,
+                    coerced,
+                    asked: Asked::Result,
+                };
+                if let Some(uri) = self.uri_of(call, checked.text())? {
+                    checked.asked = Asked::Uri(uri);
+                }
+                Ok(checked)
+            }
+            UncheckedOperation::Uri(uri) => {
+                self.check_template_uri(call, &uri)?;
+                Ok(CheckedOperation {
+                    text: Bytes::from_static(b"{}"),
+                    coerced: None,
+                    asked: Asked::Uri(uri),
+                })
+            }
+            UncheckedOperation::Completion(params) => Ok(CheckedOperation {
+                text: params,
+                coerced: None,
+                asked: Asked::Completion,
+            }),
+        }
+    }
+
+    /// Returns the URI that is read for these arguments: the argument of a live entry, or the URI that a template
+    /// expands to. `None` for everything else.
+    fn uri_of(&self, call: &Call<'_>, args: &[u8]) -> Result<Option<Box<str>>, Box<CoreError>> {
+        let item = call.target.item;
+        let values = || serde_json::from_slice::<Map<String, Value>>(args).unwrap_or_default();
+        match item.kind {
+            ItemKind::Template => {
+                let uri = UriTemplate::parse(item.id)
+                    .and_then(|template| template.expand(&values()))
+                    .map_err(|error| call.bad_uri(error.to_string()))?;
+                self.check_template_uri(call, &uri)?;
+                Ok(Some(uri.into()))
+            }
+            ItemKind::Resource if item.is_live() => {
+                let values = values();
+                let uri = values
+                    .get("uri")
+                    .and_then(Value::as_str)
+                    .unwrap_or_default();
+                if !self.is_readable_now(call.target, uri, true) {
+                    return Err(refused(call.target, not_listed(uri), LIST_HINT));
+                }
+                self.check_rights(call, uri)?;
+                Ok(Some(uri.into()))
+            }
+            ItemKind::Tool | ItemKind::Prompt | ItemKind::Resource => Ok(None),
+        }
+    }
+
+    /// Refuses a URI of a template that the filter of the source or another entry excludes.
+    fn check_template_uri(&self, call: &Call<'_>, uri: &str) -> Result<(), Box<CoreError>> {
+        match self.exposes_uri(call.target, uri) {
+            true => self.check_rights(call, uri),
+            false => Err(call.bad_uri(
+                "the filter of the source does not admit the URI for these values".to_owned(),
+            )),
+        }
+    }
+
+    /// Refuses a URI that belongs to an entry which the caller may not use, like one that is unknown.
+    fn check_rights(&self, call: &Call<'_>, uri: &str) -> Result<(), Box<CoreError>> {
+        let (view, caller) = (self.drift_state.view.load(), self.caller(call.identity));
+        let source = call.target.item.source;
+        match caller.may_read(&view, self.catalog, (source, uri), Some(call.target.at)) {
+            true => Ok(()),
+            false => Err(no_resource(uri)),
+        }
+    }
+
+    /// Refuses a URI of a live entry that its source does not list any longer: its first list may have come after the
+    /// check of the arguments.
+    pub(super) fn check_listed(&self, target: &Target, uri: &str) -> Result<(), Box<CoreError>> {
+        match target.item.is_live() && !self.is_readable_now(target, uri, false) {
+            true => Err(refused(target, not_listed(uri), LIST_HINT)),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether the source of a live entry lists a URI now, or has a template that covers it. `unlisted` is the answer
+    /// before its first list.
+    fn is_readable_now(&self, target: &Target, uri: &str, unlisted: bool) -> bool {
+        let source = target.item.source;
+        if uri.len() > MAX_URI_BYTES || has_dot_segment(uri) || !self.exposes_uri(target, uri) {
+            return false;
+        }
+        let mut items = self.catalog.items.iter();
+        let list = self.drift_state.live.of(source as usize);
+        list.map_or(unlisted, |list| list.has(uri))
+            || items.any(|item| item.source == source && covers(item, uri))
+    }
+
+    /// Whether the filter of a source admits a URI.
+    fn exposes_uri(&self, target: &Target, uri: &str) -> bool {
+        let source = target.item.source as usize;
+        self.drift_state.admits_uri(source, uri)
+    }
+}
+
+/// Returns the message about a URI that a live entry does not read.
+fn not_listed(uri: &str) -> String {
+    let shown = shown_line(uri, 160);
+    format!("the source does not list the resource `{shown}`, or its filter excludes it")
+}
+
+/// Returns the error of arguments that give no readable URI.
+fn refused(target: &Target, message: String, hint: &str) -> Box<CoreError> {
+    let error = CoreError::new(CallCode::ArgsInvalid, message).path(target.path);
+    Box::new(error.hint(hint.to_owned()).maybe_executed(false))
+}
