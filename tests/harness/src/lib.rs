@@ -5,6 +5,7 @@
 pub mod access;
 mod alone;
 mod bench;
+mod binaries;
 mod broker;
 pub mod callers;
 mod chaos;
@@ -36,6 +37,7 @@ pub mod websocket;
 
 pub use alone::{again, alone};
 pub use bench::{Bench, contains, node};
+pub use binaries::binary;
 pub use broker::Broker;
 pub use chaos::Chaos;
 pub use chaos_http::{ChaosServer, http_script, on_echo};
@@ -50,8 +52,7 @@ pub use mcp::{DirectServer, json_text, tree_paths};
 pub use mcp_direct::DirectHttpServer;
 pub use official::{official_clients, official_python, private_node};
 pub use program::{
-    Daemon, Output, Run, binary, children_of, copy_program, guarded_by, is_alive, wait_until,
-    wait_within,
+    Daemon, Output, Run, children_of, copy_program, guarded_by, is_alive, wait_until, wait_within,
 };
 pub use proxy::Proxy;
 pub use refusal::{named, refusal};

@@ -10,30 +10,11 @@ use std::time::{Duration, Instant};
 /// The timeout of a wait in a test. Generous: machines are shared.
 pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A binary of this workspace, beside the running test. Tests of one package get only their own
-/// binaries built; `cargo test --workspace` builds all.
-pub fn binary(name: &str) -> PathBuf {
-    let path = binary_folder().join(name);
-    assert!(
-        path.exists(),
-        "{} is not built; run `cargo test --workspace --locked`",
-        path.display()
-    );
-    path
-}
-
 /// Copies a program, to be executed at once. Another process does it: a process that a test starts meanwhile would inherit
 /// the open copy, and no file that is open for writing can be executed.
 pub fn copy_program(from: &Path, to: &Path) {
     let copied = Run::new(Path::new("cp")).args([from, to]).output();
     assert_eq!(copied.code, Some(0), "{}", copied.stderr);
-}
-
-/// The folder of the binaries.
-pub(crate) fn binary_folder() -> PathBuf {
-    let test = std::env::current_exe().expect("the test has a path");
-    let folder = test.parent().and_then(Path::parent);
-    folder.expect("tests lie in target/PROFILE/deps").to_owned()
 }
 
 /// A program to run: arguments, folder, environment. Secrets and `CI` are removed from the environment,
