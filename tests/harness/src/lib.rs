@@ -41,7 +41,7 @@ pub use binaries::binary;
 pub use broker::Broker;
 pub use chaos::Chaos;
 pub use chaos_http::{ChaosServer, http_script, on_echo};
-pub use expected::assert_expected;
+pub use expected::{assert_expected, text_difference};
 pub use flood::{FLOOD, assert_inert, assert_no_commands, flooded, flooded_places};
 pub use http::{Response, get, post, post_bytes, raw, read, request, send};
 pub use http_stage::{HttpSources, HttpStage};
