@@ -1,5 +1,5 @@
-//! Compares the commands of CONTRIBUTING.md and of `.vscode` with the workspace: each names packages, targets, features, tests
-//! and files that exist.
+//! Compares the commands of CONTRIBUTING.md, of `justfile` and of `.vscode` with each other and with the workspace: each
+//! names packages, targets, features, tests and files that exist.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -173,6 +173,40 @@ fn commands_of_the_page() -> BTreeSet<String> {
     spans.filter(is_command).map(str::to_owned).collect()
 }
 
+/// The commands of the recipes, with the defaults of their parameters.
+fn commands_of_the_recipes() -> BTreeSet<String> {
+    let mut commands = BTreeSet::new();
+    let mut defaults: Vec<(String, String)> = Vec::new();
+    for line in text("justfile").lines() {
+        if let Some(command) = line.strip_prefix("    ") {
+            let fill = |command: String, (name, value): &(String, String)| {
+                command.replace(&format!("{{{{{name}}}}}"), value)
+            };
+            commands.insert(defaults.iter().fold(command.to_owned(), fill));
+        } else if let Some(head) = line.strip_suffix(':').filter(|_| !line.starts_with('#')) {
+            let parameters = head.split(' ').skip(1);
+            let parts = parameters.map(|parameter| {
+                let (name, value) = parameter.split_once('=').expect("it has a default");
+                (name.to_owned(), value.trim_matches('\'').to_owned())
+            });
+            defaults = parts.collect();
+        }
+    }
+    commands
+}
+
+#[test]
+fn recipes_are_the_commands_of_the_page() {
+    let (page, recipes) = (commands_of_the_page(), commands_of_the_recipes());
+    assert!(page.len() > 20, "the table was read: {page:#?}");
+    let missing: Vec<_> = page.difference(&recipes).collect();
+    let unknown: Vec<_> = recipes.difference(&page).collect();
+    assert!(
+        missing.is_empty() && unknown.is_empty(),
+        "not in justfile: {missing:#?}; not in CONTRIBUTING.md: {unknown:#?}"
+    );
+}
+
 #[test]
 fn commands_of_the_page_name_what_exists() {
     let workspace = Workspace::read();
@@ -303,4 +337,54 @@ fn absent_names_of_a_command_are_found() {
         // The name of an absent test must not be in this file as one.
         assert_eq!(known.absent(command), absent, "{command}");
     }
+}
+
+#[test]
+fn version_of_the_workspace_and_its_compiler_are_the_same_everywhere() {
+    let read = |file: &str| -> toml::Table { text(file).parse().expect("the file is TOML") };
+    let manifest = read("Cargo.toml");
+    let package = &manifest["workspace"]["package"];
+    let version = package["version"].as_str().expect("a version");
+    let changelog = text("CHANGELOG.md");
+    let newest = changelog
+        .lines()
+        .filter_map(|line| line.strip_prefix("## "))
+        .find(|heading| *heading != "Unreleased");
+    let newest = newest.and_then(|heading| heading.split(' ').next());
+    assert_eq!(newest, Some(version), "the newest version of the changelog");
+    let supported = version.rsplit_once('.').map_or(version, |(minor, _)| minor);
+    assert!(
+        text("SECURITY.md").contains(&format!("at present {supported};")),
+        "SECURITY.md names {supported}"
+    );
+
+    let compiler = package["rust-version"].as_str().expect("a version");
+    let toolchain = read("rust-toolchain.toml");
+    let table = toolchain["toolchain"].as_table().expect("a table");
+    let channel = table["channel"].as_str().expect("a channel");
+    assert!(channel.starts_with(&format!("{compiler}.")), "{channel}");
+    assert_eq!(
+        table.len(),
+        1,
+        "rustup installs nothing but the compiler: {table:?}"
+    );
+    for page in ["README.md", "CONTRIBUTING.md"] {
+        assert!(text(page).contains(&format!("Rust {compiler}")), "{page}");
+    }
+}
+
+#[test]
+fn form_for_bugs_asks_for_what_finds_their_cause() {
+    let form = text(".github/ISSUE_TEMPLATE/bug.yml");
+    for part in [
+        "`broker-gen doctor`",
+        "catalog digest",
+        "log line",
+        "SECURITY.md",
+    ] {
+        assert!(form.contains(part), "{part}");
+    }
+    assert!(workspace().join("broker-gen/src/cli/doctor.rs").is_file());
+    let ids = form.matches("\n    id: ").count();
+    assert_eq!(ids, form.matches("\n      label: ").count());
 }
