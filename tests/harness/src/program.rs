@@ -7,6 +7,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::binaries::build_servers;
+
 /// The timeout of a wait in a test. Generous: machines are shared.
 pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -36,8 +38,9 @@ pub struct Output {
 }
 
 impl Run {
-    /// Prepares `program`.
+    /// Prepares `program`. If it is a broker of this workspace, missing servers of its config are built.
     pub fn new(program: &Path) -> Self {
+        build_servers(program);
         #[expect(
             clippy::disallowed_methods,
             reason = "tests start the programs that they test"
