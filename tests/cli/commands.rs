@@ -109,6 +109,7 @@ fn texts() -> Vec<(PathBuf, String)> {
         "CHANGELOG.md",
         "CONTRIBUTING.md",
         "ARCHITECTURE.md",
+        "SECURITY.md",
     ]
     .iter()
     .map(|name| root.join(name))

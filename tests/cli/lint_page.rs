@@ -14,6 +14,7 @@ use broker_gen::lint::{advice, lint, rules};
 use broker_model::config::Config;
 use broker_model::lock::LockedSource;
 use broker_model::snapshot::Snapshot;
+use harness::assert_expected;
 use serde_json::{Value, json};
 
 fn root() -> PathBuf {
@@ -157,14 +158,7 @@ fn lint_page_has_every_rule_with_its_counts() {
         "{head}<!-- rules -->\n{}\n<!-- end -->{tail}",
         tables(&sources, &linted)
     );
-    if std::env::var_os("UPDATE_EXPECT").is_some() {
-        fs::write(&file, &expected).expect("the page can be written");
-        return;
-    }
-    assert!(
-        page == expected,
-        "docs/lint.md is not current: review the findings with `SHOW_LINT=1`, then run `UPDATE_EXPECT=1 cargo test --test cli lint_page`"
-    );
+    assert_expected(&file, &expected);
 }
 
 #[test]

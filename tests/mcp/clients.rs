@@ -47,12 +47,10 @@ fn client(program: &str, script: &str, mode: &str, rest: &[&OsStr]) -> Value {
 
 /// The results in the client on the smoke config over standard input and output.
 fn seen(program: &str, script: &str, mode: &str) -> Value {
-    let broker = [
-        env!("CARGO_BIN_EXE_mcp-broker"),
-        "stdio",
-        "smoke_config.json",
-    ];
-    client(program, script, mode, &broker.map(OsStr::new))
+    let broker = binary("mcp-broker");
+    let args = ["stdio", "smoke_config.json"].map(OsStr::new);
+    let words = [&[broker.as_os_str()][..], &args].concat();
+    client(program, script, mode, &words)
 }
 
 fn hash(text: &str) -> Value {
@@ -148,11 +146,8 @@ fn agents_sdk_with_strict_schemas_calls_every_meta_tool() {
     let output = Run::new(&official_python("agents"))
         .folder(Path::new(env!("CARGO_MANIFEST_DIR")))
         .args([&official_clients().join("openai_strict.py")])
-        .args([
-            env!("CARGO_BIN_EXE_mcp-broker"),
-            "stdio",
-            "smoke_config.json",
-        ])
+        .args([binary("mcp-broker")])
+        .args(["stdio", "smoke_config.json"])
         .output();
     assert_eq!(output.code, Some(0), "{}", output.stderr);
     let mut lines = output.stdout.lines();

@@ -1,14 +1,19 @@
-//! A client over the SDK's transport to a child process. It returns JSON as the SDK parsed it, so that two
-//! servers can be compared.
+//! A client over the SDK's transports to a child process and over streamable HTTP. It returns JSON as the SDK parsed it,
+//! so that two servers can be compared.
 
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::Path;
 
-use rmcp::model::{CallToolRequestParams, JsonObject, ProtocolVersion};
+use rmcp::model::{
+    CallToolRequestParams, GetPromptRequestParams, Implementation, JsonObject, ProtocolVersion,
+    ReadResourceRequestParams,
+};
 use rmcp::service::{RoleClient, RunningService, ServiceError};
-use rmcp::transport::TokioChildProcess;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess, Transport};
 use rmcp::{ClientLifecycleMode, ClientServiceExt as _};
+use serde::Serialize;
 use serde_json::Value;
 use tokio::process::Command;
 
@@ -53,8 +58,23 @@ impl Client {
         if let Some(folder) = folder {
             command.current_dir(folder);
         }
-        let other = |error: &dyn fmt::Display| CallError::Other(error.to_string());
-        let transport = TokioChildProcess::new(command).map_err(|error| other(&error))?;
+        let transport = TokioChildProcess::new(command).map_err(other)?;
+        Self::open(transport, era).await
+    }
+
+    /// Opens a connection to a URL.
+    pub async fn connect(url: &str, era: Era) -> Result<Self, CallError> {
+        // A proxy of the environment does not reach this machine.
+        let client = reqwest::Client::builder().no_proxy().build();
+        let config = StreamableHttpClientTransportConfig::with_uri(url);
+        let transport = StreamableHttpClientTransport::with_client(client.map_err(other)?, config);
+        Self::open(transport, era).await
+    }
+
+    async fn open<T: Transport<RoleClient> + 'static>(
+        transport: T,
+        era: Era,
+    ) -> Result<Self, CallError> {
         let modern = vec![ProtocolVersion::V_2026_07_28];
         let mode = match era {
             Era::Legacy => ClientLifecycleMode::Initialize,
@@ -67,7 +87,12 @@ impl Client {
             },
         };
         let service = ().serve_with_lifecycle(transport, mode).await;
-        Ok(Self(service.map_err(|error| other(&error))?))
+        Ok(Self(service.map_err(other)?))
+    }
+
+    /// The version of the SDK.
+    pub fn sdk_version() -> String {
+        Implementation::from_build_env().version
     }
 
     /// The server's revision, capabilities, name and instructions.
@@ -80,26 +105,52 @@ impl Client {
     /// Every tool, all pages.
     pub async fn tools(&self) -> Result<Vec<Value>, CallError> {
         let tools = self.0.list_all_tools().await?;
-        let values = tools.iter().map(serde_json::to_value);
-        values
-            .collect::<Result<_, _>>()
-            .map_err(|error| CallError::Other(error.to_string()))
+        tools.iter().map(json).collect()
     }
 
     /// The result of a tool. Dropping the future cancels the call.
     pub async fn call(&self, tool: &str, args: JsonObject) -> Result<Value, CallError> {
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(args);
-        let result = self.0.call_tool(params).await?;
-        serde_json::to_value(result).map_err(|error| CallError::Other(error.to_string()))
+        json(&self.0.call_tool(params).await?)
+    }
+
+    /// Every resource, all pages.
+    pub async fn resources(&self) -> Result<Vec<Value>, CallError> {
+        let resources = self.0.list_all_resources().await?;
+        resources.iter().map(json).collect()
+    }
+
+    /// Every prompt, all pages.
+    pub async fn prompts(&self) -> Result<Vec<Value>, CallError> {
+        let prompts = self.0.list_all_prompts().await?;
+        prompts.iter().map(json).collect()
+    }
+
+    /// The contents of a resource.
+    pub async fn read(&self, uri: &str) -> Result<Value, CallError> {
+        let params = ReadResourceRequestParams::new(uri);
+        json(&self.0.read_resource(params).await?)
+    }
+
+    /// The messages of a prompt.
+    pub async fn prompt(&self, name: &str, args: JsonObject) -> Result<Value, CallError> {
+        let params = GetPromptRequestParams::new(name).with_arguments(args);
+        json(&self.0.get_prompt(params).await?)
     }
 
     /// Ends the connection and waits for the server's end.
     pub async fn close(self) -> Result<(), CallError> {
         let ended = self.0.cancel().await;
-        ended
-            .map(drop)
-            .map_err(|error| CallError::Other(error.to_string()))
+        ended.map(drop).map_err(other)
     }
+}
+
+fn other(error: impl fmt::Display) -> CallError {
+    CallError::Other(error.to_string())
+}
+
+fn json(result: &impl Serialize) -> Result<Value, CallError> {
+    serde_json::to_value(result).map_err(other)
 }
 
 impl From<ServiceError> for CallError {

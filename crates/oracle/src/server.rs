@@ -1,28 +1,49 @@
 //! A server with few tools and constant answers: every kind of content, structured results with edge cases, both
-//! kinds of failure, and one tool that never ends.
+//! kinds of failure, and one tool that never ends. It may also have a resource and a prompt.
 
 use std::borrow::Cow;
 
 use rmcp::ErrorData;
 use rmcp::ServerHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, Implementation, JsonObject,
-    ListToolsResult, PaginatedRequestParams, ProtocolVersion, ServerCapabilities, ServerConfig,
-    Tool,
+    CallToolRequestParams, CallToolResponse, CallToolResult, GetPromptRequestParams,
+    GetPromptResponse, GetPromptResult, Implementation, JsonObject, ListPromptsResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
+    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ServerCapabilities,
+    ServerConfig, Tool,
 };
 use rmcp::service::{RequestContext, RoleServer};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 /// The server. It speaks both eras, as the SDK does.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct OracleServer {
     /// Without the modern era.
     pub legacy_only: bool,
+    /// With a resource and a prompt. Their texts have this name, and so have the URI and the prompt, which must differ
+    /// between two sources of a broker.
+    pub items: Option<String>,
+}
+
+impl OracleServer {
+    fn uri(&self) -> Option<String> {
+        let name = self.items.as_ref()?;
+        Some(format!("oracle://{name}/greeting"))
+    }
+
+    fn prompt(&self) -> Option<String> {
+        Some(format!("greet-{}", self.items.as_ref()?))
+    }
 }
 
 impl ServerHandler for OracleServer {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder().enable_tools().build();
+        let tools = ServerCapabilities::builder().enable_tools();
+        let capabilities = match self.items {
+            Some(_) => tools.enable_resources().enable_prompts().build(),
+            None => tools.build(),
+        };
         let info = Implementation::new("oracle-mcp", env!("CARGO_PKG_VERSION"));
         ServerConfig::new(capabilities).with_server_info(info)
     }
@@ -42,8 +63,7 @@ impl ServerHandler for OracleServer {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        serde_json::from_value(json!({ "tools": tools(), "resultType": "complete" }))
-            .map_err(|error| internal(&error))
+        complete(json!({ "tools": tools() }))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
@@ -57,7 +77,7 @@ impl ServerHandler for OracleServer {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let args = request.arguments.unwrap_or_default();
-        let mut result = match &*request.name {
+        let result = match &*request.name {
             "echo" => echo(&args),
             "add" => add(&args),
             "blocks" => blocks(),
@@ -79,16 +99,70 @@ impl ServerHandler for OracleServer {
                 return Err(ErrorData::invalid_params(message, None));
             }
         };
-        // The SDK removes it for clients of the legacy era.
-        result["resultType"] = json!("complete");
-        let result: CallToolResult =
-            serde_json::from_value(result).map_err(|error| internal(&error))?;
+        let result: CallToolResult = complete(result)?;
+        Ok(result.into())
+    }
+
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let resource = |uri| json!({ "uri": uri, "name": "greeting", "mimeType": "text/plain" });
+        let resources: Vec<_> = self.uri().map(resource).into_iter().collect();
+        complete(json!({ "resources": resources }))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let uri = self.uri().filter(|uri| *uri == request.uri);
+        let Some(uri) = uri else {
+            return Err(ErrorData::invalid_params("unknown resource", None));
+        };
+        let text = format!("read from {uri}");
+        let content = json!({ "uri": uri, "mimeType": "text/plain", "text": text });
+        let result: ReadResourceResult = complete(json!({ "contents": [content] }))?;
+        Ok(result.into())
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        let argument = json!({ "name": "who", "required": true });
+        let prompt =
+            |name| json!({ "name": name, "description": "Greets.", "arguments": [argument] });
+        let prompts: Vec<_> = self.prompt().map(prompt).into_iter().collect();
+        complete(json!({ "prompts": prompts }))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let is_known = self.prompt().is_some_and(|name| name == request.name);
+        let Some(name) = self.items.as_ref().filter(|_| is_known) else {
+            return Err(ErrorData::invalid_params("unknown prompt", None));
+        };
+        let args = request.arguments.unwrap_or_default();
+        let who = args.get("who").and_then(Value::as_str).unwrap_or_default();
+        let content = json!({ "type": "text", "text": format!("{name} greets {who}") });
+        let message = json!({ "role": "user", "content": content });
+        let result: GetPromptResult = complete(json!({ "messages": [message] }))?;
         Ok(result.into())
     }
 }
 
-fn internal(error: &serde_json::Error) -> ErrorData {
-    ErrorData::internal_error(error.to_string(), None)
+/// A result in the SDK's type, complete; the SDK removes `resultType` for clients of the legacy era.
+fn complete<T: DeserializeOwned>(mut result: Value) -> Result<T, ErrorData> {
+    result["resultType"] = json!("complete");
+    serde_json::from_value(result)
+        .map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }
 
 fn structured(value: &Value) -> Value {

@@ -9,13 +9,10 @@ use broker_model::config::Config;
 use broker_model::digest::Digest;
 use broker_model::json::to_review_text;
 use broker_schema::compile;
-use harness::Bench;
+use harness::{Bench, assert_expected, text_difference};
 use serde_json::{Value, json};
 
 use super::bench::{config, tool, workspace, write_lock};
-
-/// Writes the schemas instead of comparing them.
-const UPDATE: &str = "UPDATE_EXPECT";
 
 /// The key of the other form of a config.
 const OTHER_FORM: &str = "mcpServers";
@@ -71,17 +68,10 @@ fn json_schemas_are_current_and_printed_unchanged() {
     for document in Document::ALL {
         let name = document.file_name();
         let path = workspace().join("schemas").join(name);
-        if std::env::var_os(UPDATE).is_some() {
-            fs::write(&path, document.text()).expect("writable");
-            continue;
-        }
-        let committed = fs::read_to_string(&path).expect("it is committed");
-        assert!(
-            committed == document.text(),
-            "schemas/{name} is stale; run: {UPDATE}=1 cargo test --test cli offline::schemas"
-        );
+        assert_expected(&path, &document.text());
         let verb = name.split('.').next().expect("a name");
-        assert_eq!(bench.fine(&["schema", verb]), committed);
+        let difference = text_difference(&document.text(), &bench.fine(&["schema", verb]));
+        assert!(difference.is_empty(), "`schema {verb}`:\n{difference}");
     }
     assert_eq!(bench.fine(&["schema"]), bench.fine(&["schema", "config"]));
 }

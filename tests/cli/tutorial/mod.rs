@@ -24,32 +24,21 @@ fn tutorial_commands_print_the_shown_output() {
     assert_eq!(page.render(), text, "the page is read whole");
 
     let mut session = Session::start(&["my-broker", "meeting"]);
-    let mut differences = Vec::new();
     for part in &mut page.parts {
         match part {
             Part::Prose(_) => {}
             Part::File { name, text, .. } => session.write(name, text),
             Part::Command { line, text, output } => {
-                let place = format!("docs/tutorial.md:{line}");
                 let seen = session.run(text).unwrap_or_else(|seen| {
-                    panic!("{place}: a command failed; it and its output:\n{text}\n{seen}")
+                    panic!("docs/tutorial.md:{line}: a command failed; it and its output:\n{text}\n{seen}")
                 });
                 let shown = output.as_ref().map_or("", |output| output.text.as_str());
                 if seen != shown {
-                    differences.push(format!("{place}: {text}shows:\n{shown}printed:\n{seen}"));
                     page::Output::renew(output, seen);
                 }
             }
         }
     }
     session.end();
-    if std::env::var_os("UPDATE_EXPECT").is_some() {
-        fs::write(&file, page.render()).expect("the page can be written");
-    } else {
-        assert!(
-            differences.is_empty(),
-            "UPDATE_EXPECT=1 renews the page where these are meant:\n{}",
-            differences.join("\n")
-        );
-    }
+    harness::assert_expected(&file, &page.render());
 }

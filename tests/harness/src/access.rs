@@ -8,12 +8,13 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
 use tempfile::{NamedTempFile, TempDir};
 
+use crate::binaries::config_of;
 use crate::faults::scaled;
 use crate::load::whole_machine;
 use crate::program::Run;
@@ -120,7 +121,7 @@ pub(crate) fn prepare(run: Run) -> (Run, Option<Ruled>) {
     let given = words.iter().rposition(|word| word.ends_with(".json"));
     let file = match (given, &program) {
         (Some(at), _) => run.current_folder().join(&words[at]),
-        (None, Some(program)) => compiled_in(program),
+        (None, Some(program)) => config_of(program),
         (None, None) => panic!("no config is known: {words:?}"),
     };
     let text = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{error}: {file:?}"));
@@ -144,16 +145,6 @@ pub(crate) fn prepare(run: Run) -> (Run, Option<Ruled>) {
         address: String::new(),
     };
     (run, Some(ruled))
-}
-
-/// The config that a broker has compiled in.
-fn compiled_in(program: &str) -> PathBuf {
-    let tests = repository().join("tests");
-    match program {
-        "mcp-broker" => repository().join("smoke_config.json"),
-        "soak-broker" => tests.join("soak/config.json"),
-        other => tests.join(other).join("config.json"),
-    }
 }
 
 impl Ruled {

@@ -9,7 +9,8 @@ use std::time::SystemTime;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::program::{Output, binary};
+use crate::binaries::binary;
+use crate::program::Output;
 
 /// A temporary folder, removed when dropped; the config in it is `c.json`.
 #[derive(Debug)]

@@ -9,8 +9,9 @@ use std::sync::Mutex;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::binaries::binary;
 use crate::mcp::DirectServer;
-use crate::program::{Run, binary, wait_until};
+use crate::program::{Run, wait_until};
 
 /// A folder of scripts and journals, `NAME.json` and `NAME.log` for the source NAME; removed when
 /// dropped. A source without a script has no faults.

@@ -6,8 +6,9 @@ use std::process::Child;
 
 use serde_json::{Value, json};
 
+use crate::binaries::binary;
 use crate::chaos::Chaos;
-use crate::program::{Run, binary, wait_until};
+use crate::program::{Run, wait_until};
 
 /// A scripted server at a free port of 127.0.0.1; ended when dropped.
 #[derive(Debug)]

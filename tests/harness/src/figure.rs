@@ -4,7 +4,8 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use crate::access;
-use crate::program::{binary_folder, now};
+use crate::binaries::binary_folder;
+use crate::program::now;
 
 /// The folder of figures, beside the binaries.
 const FOLDER: &str = "fault-figures";

@@ -5,6 +5,7 @@
 pub mod access;
 mod alone;
 mod bench;
+mod binaries;
 mod broker;
 pub mod callers;
 mod chaos;
@@ -36,10 +37,11 @@ pub mod websocket;
 
 pub use alone::{again, alone};
 pub use bench::{Bench, contains, node};
+pub use binaries::binary;
 pub use broker::Broker;
 pub use chaos::Chaos;
 pub use chaos_http::{ChaosServer, http_script, on_echo};
-pub use expected::assert_expected;
+pub use expected::{assert_expected, text_difference};
 pub use flood::{FLOOD, assert_inert, assert_no_commands, flooded, flooded_places};
 pub use http::{Response, get, post, post_bytes, raw, read, request, send};
 pub use http_stage::{HttpSources, HttpStage};
@@ -50,8 +52,7 @@ pub use mcp::{DirectServer, json_text, tree_paths};
 pub use mcp_direct::DirectHttpServer;
 pub use official::{official_clients, official_python, private_node};
 pub use program::{
-    Daemon, Output, Run, binary, children_of, copy_program, guarded_by, is_alive, wait_until,
-    wait_within,
+    Daemon, Output, Run, children_of, copy_program, guarded_by, is_alive, wait_until, wait_within,
 };
 pub use proxy::Proxy;
 pub use refusal::{named, refusal};

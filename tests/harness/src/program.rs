@@ -7,33 +7,16 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::binaries::build_servers;
+
 /// The timeout of a wait in a test. Generous: machines are shared.
 pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// A binary of this workspace, beside the running test. Tests of one package get only their own
-/// binaries built; `cargo test --workspace` builds all.
-pub fn binary(name: &str) -> PathBuf {
-    let path = binary_folder().join(name);
-    assert!(
-        path.exists(),
-        "{} is not built; run `cargo test --workspace --locked`",
-        path.display()
-    );
-    path
-}
 
 /// Copies a program, to be executed at once. Another process does it: a process that a test starts meanwhile would inherit
 /// the open copy, and no file that is open for writing can be executed.
 pub fn copy_program(from: &Path, to: &Path) {
     let copied = Run::new(Path::new("cp")).args([from, to]).output();
     assert_eq!(copied.code, Some(0), "{}", copied.stderr);
-}
-
-/// The folder of the binaries.
-pub(crate) fn binary_folder() -> PathBuf {
-    let test = std::env::current_exe().expect("the test has a path");
-    let folder = test.parent().and_then(Path::parent);
-    folder.expect("tests lie in target/PROFILE/deps").to_owned()
 }
 
 /// A program to run: arguments, folder, environment. Secrets and `CI` are removed from the environment,
@@ -55,8 +38,9 @@ pub struct Output {
 }
 
 impl Run {
-    /// Prepares `program`.
+    /// Prepares `program`. If it is a broker of this workspace, missing servers of its config are built.
     pub fn new(program: &Path) -> Self {
+        build_servers(program);
         #[expect(
             clippy::disallowed_methods,
             reason = "tests start the programs that they test"

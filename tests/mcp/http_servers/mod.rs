@@ -3,4 +3,4 @@
 mod bearer;
 mod equality;
 mod first_use;
-mod servers;
+pub(crate) mod servers;

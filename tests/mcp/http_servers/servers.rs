@@ -46,7 +46,7 @@ pub(super) fn broker_gen(bench: &Bench, args: &[&str]) -> Run {
 }
 
 /// Writes the config and locks it, which must succeed.
-pub(super) fn lock(bench: &Bench, config: &Value) -> Output {
+pub(crate) fn lock(bench: &Bench, config: &Value) -> Output {
     bench.write("c.json", &config.to_string());
     let output = broker_gen(bench, &["lock"]).output();
     assert_eq!(output.code, Some(0), "{}{}", output.stdout, output.stderr);
@@ -54,6 +54,6 @@ pub(super) fn lock(bench: &Bench, config: &Value) -> Output {
 }
 
 /// A broker without a build over the config and its lock.
-pub(super) fn serve(bench: &Bench) -> Broker {
+pub(crate) fn serve(bench: &Bench) -> Broker {
     Broker::start_ready(broker_gen(bench, &["serve", "0"]))
 }

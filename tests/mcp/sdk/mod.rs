@@ -2,3 +2,4 @@
 
 pub(crate) mod client;
 mod equality;
+mod items;

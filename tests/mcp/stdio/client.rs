@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use harness::wait_until;
+use harness::{binary, wait_until};
 use serde_json::{Value, json};
 
 /// Generous: machines are shared.
@@ -40,13 +40,12 @@ pub(crate) struct End {
 impl Client {
     /// The broker of this package on the smoke config.
     pub(crate) fn start(args: &[&str]) -> Self {
-        Self::start_program(Path::new(env!("CARGO_BIN_EXE_mcp-broker")), args, &[])
+        Self::start_program(&binary("mcp-broker"), args, &[])
     }
 
     /// Starts the program with its log written to `stderr`.
     pub(crate) fn start_logging_to(stderr: Stdio, args: &[&str]) -> Self {
-        let program = Path::new(env!("CARGO_BIN_EXE_mcp-broker"));
-        Self::start_with(program, args, &[], stderr)
+        Self::start_with(&binary("mcp-broker"), args, &[], stderr)
     }
 
     pub(crate) fn start_program(program: &Path, args: &[&str], env: &[(&str, &str)]) -> Self {

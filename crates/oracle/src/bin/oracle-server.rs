@@ -1,6 +1,7 @@
 //! The SDK's server: `oracle-server [legacy]` on standard input and output, `oracle-server http [legacy]` over
 //! streamable HTTP at a free port of 127.0.0.1, which it prints on standard error. Over HTTP the legacy era has
-//! sessions at `/mcp`, and none at `/stateless/mcp`, where results are JSON if nothing is sent before them.
+//! sessions at `/mcp`, and none at `/stateless/mcp`, where results are JSON if nothing is sent before them. With
+//! `items=NAME` it has a resource and a prompt as well.
 
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -20,6 +21,9 @@ async fn main() -> ExitCode {
     let given = |word: &str| words.iter().any(|given| given == word);
     let server = OracleServer {
         legacy_only: given("legacy"),
+        items: words
+            .iter()
+            .find_map(|word| word.strip_prefix("items=").map(str::to_owned)),
     };
     let is_served = match given("http") {
         true => serve_http(server).await.is_ok(),
@@ -42,7 +46,8 @@ async fn serve_http(server: OracleServer) -> std::io::Result<()> {
             .with_legacy_session_mode(has_sessions)
             .with_json_response(!has_sessions);
         let sessions = Arc::new(LocalSessionManager::default());
-        StreamableHttpService::new(move || Ok(server), sessions, config)
+        let server = server.clone();
+        StreamableHttpService::new(move || Ok(server.clone()), sessions, config)
     };
     let routes = Router::new()
         .route_service("/mcp", service(true))

@@ -214,6 +214,21 @@ fn generator_is_not_linked_into_the_broker() {
 }
 
 #[test]
+fn sdk_of_the_tests_is_in_no_program_of_users() {
+    let tree = Tree::read();
+    assert!(
+        tree.linked("oracle-mcp").contains("reqwest"),
+        "the tree was read"
+    );
+    for program in ["broker-binary", "broker-gen", "toolbox-mcp"] {
+        let reached = tree.reached(program);
+        for name in ["oracle-mcp", "reqwest", "rmcp", "tower-http"] {
+            assert!(!reached.contains(name), "{program} needs {name}");
+        }
+    }
+}
+
+#[test]
 fn packages_depend_only_on_packages_below() {
     let tree = Tree::read();
     let ours = |name: &str| -> BTreeSet<String> {

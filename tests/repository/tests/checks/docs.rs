@@ -7,6 +7,15 @@ use std::path::{Path, PathBuf};
 
 use crate::workspace;
 
+/// The pages beside `docs`.
+const PAGES: [&str; 5] = [
+    "README.md",
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+];
+
 fn root() -> &'static Path {
     workspace()
 }
@@ -67,7 +76,7 @@ fn links_between_pages_are_valid() {
     let mut broken = Vec::new();
     for page in below("docs", "md")
         .into_iter()
-        .chain(["README.md", "ARCHITECTURE.md", "CHANGELOG.md"].map(|name| root().join(name)))
+        .chain(PAGES.map(|name| root().join(name)))
     {
         let text = fs::read_to_string(&page).expect("the page is UTF-8");
         // Every second part is a block of code, in which `](` is not a link.

@@ -4,6 +4,7 @@ use std::path::Path;
 
 mod admission;
 mod advisories;
+mod commands;
 mod dependencies;
 mod docs;
 mod faults_page;

@@ -363,7 +363,8 @@ fn written_texts() -> Vec<(PathBuf, String)> {
             let is_data = matches!(
                 name.as_str(),
                 "golden" | "pairs" | "seeds" | "target" | "node_modules" | "venv" | "LICENSE"
-            ) || (name.starts_with('.') && name != ".ci");
+            ) || (name.starts_with('.')
+                && !matches!(name.as_str(), ".ci" | ".github"));
             if is_data {
                 continue;
             }
