@@ -1,5 +1,5 @@
 //! JUnit XML: a suite for each source of the lock, a case for each tool, so that unchanged tools are shown
-//! as passed.
+//! as passed. Written here: `quick-junit` would add five crates for two short functions.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
