@@ -159,11 +159,8 @@ pub enum EntryKind {
 /// A tool, prompt, template or resource of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// Its entry.
     pub entry: u32,
-    /// Its source.
     pub source: u32,
-    /// Its kind.
     pub kind: ItemKind,
     /// The server's identifier for it.
     pub id: String,

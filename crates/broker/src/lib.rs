@@ -4,6 +4,25 @@
 //! one at its start and give it to [`serve`]. [`core`] is the only way to a
 //! server and names no transport of callers; surfaces translate protocols, and only `app` connects all
 //! parts.
+//!
+//! A program that calls tools by their generated types opens a [`typed::Broker`]; `examples/typed.rs` does so with the catalog
+//! of the smoke config. One that works with paths and JSON uses its core:
+//!
+//! ```
+//! use mcp_broker::catalog;
+//! use mcp_broker::core::Identity;
+//! use mcp_broker::typed::{Broker, Options};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // A program with a lock includes its own catalog by `include_catalog!`.
+//! let broker = Broker::open(&catalog::NONE, Options::new()).await?;
+//! let tree = broker.core().list(&Identity::local(), "/", 1)?;
+//! assert!(tree.body.starts_with(br#"{"path":"/""#));
+//! broker.close().await;
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod typed;
 

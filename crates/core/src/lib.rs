@@ -1,18 +1,49 @@
 //! The core of the broker: catalog, admission, call path, drift state. It is the only way to a server,
 //! and it names no transport of callers: surfaces give it an identity and raw arguments.
+//!
+//! A [`Core`] is built from a catalog, which a build compiles in; [`catalog::NONE`] has no tools. Every operation takes the
+//! [`Identity`] of its caller, and a call is a [`Request`] that owns its parts:
+//!
+//! ```
+//! use broker_core::{
+//!     Args, CallContext, Core, Identity, Operation, Request, RequestId, ResultForm, catalog,
+//! };
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! let core = Core::builder(&catalog::NONE).build().expect("the config can be used");
+//! core.start();
+//! let caller = Identity::local();
+//! let tree = core.list(&caller, "/", 1).expect("the root exists");
+//! assert!(tree.body.starts_with(br#"{"path":"/""#));
+//!
+//! let request = Request {
+//!     identity: caller,
+//!     context: CallContext::new(
+//!         RequestId::new(&["example-1"]),
+//!         core.memory().whole_account(),
+//!         ResultForm::Verbatim,
+//!     ),
+//!     path: "/util/hash_text".into(),
+//!     operation: Operation::CallTool(Args::empty()),
+//! };
+//! let error = core.call(request).await.expect_err("the catalog has no tools");
+//! assert_eq!(error.code.as_str(), "path_not_found");
+//! core.close().await;
+//! # }
+//! ```
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
-use broker_mcp::{AskedLogLevel, ConcurrencyLimits, Environment, SourceSpec};
-use broker_model::config::{Config, StartDefaults};
+use broker_mcp::{AskedLogLevel, ConcurrencyLimits, SourceSpec};
+use broker_model::CallCode;
+use broker_model::config::StartDefaults;
 use broker_model::json::estimate;
 use broker_model::redact::Redactor;
-use broker_model::{CallCode, Diagnostic};
 use tokio_util::task::TaskTracker;
 
 use crate::catalog::{Catalog, EntryKind};
@@ -28,6 +59,7 @@ mod generations;
 mod heap_trim;
 mod identity;
 mod interface;
+mod life_cycle;
 mod listing;
 mod sources;
 mod types;
@@ -98,7 +130,7 @@ use listing::scope::Scope;
 use listing::search::ToolSearch;
 use listing::view::View;
 use sources::drift_state::DriftState;
-use sources::setup::{self, ToolSettings};
+use sources::setup::ToolSettings;
 use sources::slot::SourceSlot;
 use sources::upstream::Upstream;
 
@@ -167,47 +199,6 @@ impl Core {
     /// A builder of a core that serves this catalog.
     pub fn builder<'a>(catalog: &'static Catalog) -> CoreBuilder<'a> {
         CoreBuilder::new(catalog)
-    }
-
-    /// Limits the stop of each source to `grace` after its input is closed, and to `grace` again after
-    /// SIGTERM. Applies to the sources that [`Core::start`] starts.
-    pub fn shorten_stop(&self, grace: Duration) {
-        self.0.shorten_stop(grace);
-    }
-
-    /// Starts all sources concurrently. Must be called once, within a runtime.
-    pub fn start(&self) {
-        let inner = self.inner();
-        inner.start_sources();
-    }
-
-    /// Prepares a config for [`Core::reload`]. Changes nothing and reports all problems.
-    pub fn prepare(
-        &self,
-        config: &Config,
-        environment: &Environment,
-        base: &Path,
-    ) -> Result<PreparedConfig, Vec<Diagnostic>> {
-        let inner = self.inner();
-        let shared = (&inner.memory, &inner.concurrency, &inner.log_level);
-        let settings = (&inner.partial, inner.start_defaults);
-        setup::prepare(inner.catalog, config, environment, base, settings, shared)
-    }
-
-    /// Applies a config completely or not at all. Sources whose command line, variables or bounds
-    /// changed are started beside the running ones and replace them after the comparison with the lock;
-    /// the others keep their process. No call is dropped. Call it after [`Core::first_verdict`];
-    /// concurrent reloads run one after the other.
-    pub async fn reload(&self, prepared: PreparedConfig) -> Result<ReloadSummary, ReloadError> {
-        let inner = self.inner();
-        inner.reload(prepared).await
-    }
-
-    /// Waits until no source is awaited any longer: each required one was checked, failed to start, or,
-    /// if the start can go on without it, was not reached in time.
-    pub async fn first_verdict(&self) -> StartOutcome {
-        let inner = self.inner();
-        inner.drift_state.gate.outcome().await
     }
 
     /// Makes a call. [`CancelMode`] says what cancels it.
@@ -328,41 +319,6 @@ impl Core {
     pub fn health(&self) -> Health {
         let inner = self.inner();
         inner.health()
-    }
-
-    /// The number of sources and tools that are served once [`Core::first_verdict`] has an outcome.
-    pub fn served(&self) -> ServedCounts {
-        let inner = self.inner();
-        inner.served()
-    }
-
-    /// The phases of the shutdown. From draining on, new calls fail with `shutting_down`.
-    pub fn drain(&self) -> &Drain {
-        self.0.drain()
-    }
-
-    /// The error of every call after a refused start; `None` unless the start was refused.
-    pub fn start_refusal(&self, identity: &Identity) -> Option<Box<CoreError>> {
-        let inner = self.inner();
-        inner.start_refusal(identity)
-    }
-
-    /// Stops all sources after a refused start, in which no call was sent. Calls fail with
-    /// `start_refused` until [`Core::close`].
-    pub async fn stop_after_refusal(&self) {
-        let inner = self.inner();
-        inner.stop_upstreams(sources::lifecycle::STOP_TIMEOUT).await;
-    }
-
-    /// Fails the remaining calls with `shutting_down` and stops all sources concurrently. Idempotent.
-    pub async fn close(&self) {
-        self.close_within(sources::lifecycle::STOP_TIMEOUT).await;
-    }
-
-    /// Closes like [`Core::close`] within about `time`; servers get less time to end by themselves.
-    /// Also shortens a close that is in progress.
-    pub async fn close_within(&self, time: Duration) {
-        self.0.stop_sources(time).await;
     }
 
     /// A redactor that knows the secrets of every source, and the key of an endpoint for embeddings.

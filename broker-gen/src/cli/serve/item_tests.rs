@@ -1,8 +1,8 @@
 //! Prompts, templates and resources of a core, as programs that embed one find, read and narrow them.
 
 use broker_core::{
-    Args, BrokerInterface, CallContext, CancelMode, Core, CoreError, Identity, ListedItem,
-    Operation, ReadForm, Request, RequestId, Restrict, ResultForm,
+    Args, BrokerInterface, CallContext, Core, CoreError, Identity, ListedItem, Operation, ReadForm,
+    Request, RequestId, Restrict, ResultForm,
 };
 use broker_model::CallCode;
 use broker_model::Snapshot;
@@ -97,16 +97,11 @@ async fn codes(
     let call = async |path: Result<&'static str, Box<CoreError>>, operation| {
         let request = Request {
             identity: caller.clone(),
-            context: CallContext {
-                request_id: RequestId::new(&["r"]),
-                meta: None,
-                events: None,
-                account: core.memory().account(),
-                received: None,
-                deadline: None,
-                cancel: CancelMode::OnDrop,
-                form: ResultForm::Whole,
-            },
+            context: CallContext::new(
+                RequestId::new(&["r"]),
+                core.memory().account(),
+                ResultForm::Whole,
+            ),
             path: path?.into(),
             operation,
         };

@@ -47,8 +47,8 @@ pub use crate::core::{CoreError, StartMode};
 
 use crate::catalog::Catalog;
 use crate::core::{
-    Account, Args, CallContext, CancelMode, Core, Identity, Operation, Request, RequestId,
-    ResultForm, SMALL_BYTES,
+    Account, Args, CallContext, Core, Identity, Operation, Request, RequestId, ResultForm,
+    SMALL_BYTES,
 };
 
 /// A tool of the lock, as generated. Not meant to be implemented by hand.
@@ -153,16 +153,11 @@ impl Broker {
         let number = CALLS.fetch_add(1, Ordering::Relaxed).to_string();
         let request = Request {
             identity: Identity::local(),
-            context: CallContext {
-                request_id: RequestId::new(&["typed-", &number]),
-                meta: None,
-                events: None,
-                account: self.account.clone(),
-                received: None,
-                deadline: None,
-                cancel: CancelMode::OnDrop,
-                form: ResultForm::Verbatim,
-            },
+            context: CallContext::new(
+                RequestId::new(&["typed-", &number]),
+                self.account.clone(),
+                ResultForm::Verbatim,
+            ),
             path: path.into(),
             operation: Operation::CallTool(args),
         };

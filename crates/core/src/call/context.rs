@@ -61,6 +61,22 @@ pub struct CallContext {
     pub form: ResultForm,
 }
 
+impl CallContext {
+    /// Returns the context of a caller that sends no `_meta`, wants no events and waits for the result.
+    pub const fn new(request_id: RequestId, account: Account, form: ResultForm) -> Self {
+        Self {
+            request_id,
+            meta: None,
+            events: None,
+            account,
+            received: None,
+            deadline: None,
+            cancel: CancelMode::OnDrop,
+            form,
+        }
+    }
+}
+
 /// The event that cancels a call, apart from its timeout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]

@@ -147,13 +147,13 @@ async fn call_of_a_revoked_caller_is_refused_and_its_result_discarded() {
 async fn failure_of_a_revoked_callers_call_shows_nothing_of_the_server() {
     let rules = json!([{"allow": ["/**"], "to": ["first"]}]);
     let exited = |maybe_executed| CallFailure::Exited {
-        failure: SourceFailure::new(SourceCause::Exited, "told by the server"),
+        failure: SourceFailure::new(SourceCause::Exited, "sent by the server"),
         maybe_executed,
     };
     let rpc = CallFailure::Rpc {
-        error: serde_json::value::to_raw_value(&json!({"message": "told by the server"})).unwrap(),
+        error: serde_json::value::to_raw_value(&json!({"message": "sent by the server"})).unwrap(),
         code: -32000,
-        message: "told by the server".to_owned(),
+        message: "sent by the server".to_owned(),
     };
     for (failure, maybe_executed) in [(exited(true), true), (exited(false), false), (rpc, true)] {
         let broker = fixture_with(rules.clone());
@@ -170,7 +170,7 @@ async fn failure_of_a_revoked_callers_call_shows_nothing_of_the_server() {
             (error.code, error.maybe_executed),
             (CallCode::Unauthorized, Some(maybe_executed))
         );
-        assert!(!format!("{error:?}").contains("told by the server"));
+        assert!(!format!("{error:?}").contains("sent by the server"));
     }
 }
 

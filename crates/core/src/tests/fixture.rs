@@ -23,8 +23,8 @@ use crate::sources::fake::Fake;
 use crate::sources::slot::{Phase, RunningSource, SharedSlotState, SlotDriftCheck};
 use crate::sources::upstream::Upstream;
 use crate::{
-    Args, CallContext, CancelMode, Core, CoreBuilder, CoreError, Identity, Operation, Outcome,
-    Reply, Request, RequestId, ResultForm, StartMode,
+    Args, CallContext, Core, CoreBuilder, CoreError, Identity, Operation, Outcome, Reply, Request,
+    RequestId, ResultForm, StartMode,
 };
 
 pub(super) static CALLER: Identity = Identity::anonymous();
@@ -421,20 +421,12 @@ pub(super) async fn call(
 
 /// The context of a caller that asks for nothing in particular.
 pub(super) fn context(core: &Core) -> CallContext {
-    CallContext {
-        request_id: RequestId::new(&["r-1"]),
-        meta: None,
-        events: None,
-        account: core.memory().account(),
-        received: None,
-        deadline: None,
-        cancel: CancelMode::OnDrop,
-        form: ResultForm::Configured {
-            limit: crate::ResultLimit::Configured,
-            reserved_chars: 0,
-            note_chars: 0,
-        },
-    }
+    let form = ResultForm::Configured {
+        limit: crate::ResultLimit::Configured,
+        reserved_chars: 0,
+        note_chars: 0,
+    };
+    CallContext::new(RequestId::new(&["r-1"]), core.memory().account(), form)
 }
 
 /// A call of the tool at `path`.

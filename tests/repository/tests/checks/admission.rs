@@ -14,7 +14,7 @@ const MARKS: [(&str, &[&str]); 8] = [
     (
         ".decide(",
         &[
-            "crates/core/src/call/right.rs",
+            "crates/core/src/call/recheck.rs",
             "crates/core/src/listing/scope.rs",
         ],
     ),

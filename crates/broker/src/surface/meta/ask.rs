@@ -10,14 +10,14 @@ use bytes::Bytes;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::call_body::{CallBody, LongArgs, LongCallBody};
+use super::call_body::{CallBody, LongArgs, LongCallBody, ShortArgs};
 use super::fields::{BodyForm, DescBody, DescRequest, TreeBody, TreeRequest};
 use super::members::{json_invalid, utf8};
 use super::reply::{chars_around, with_warnings};
 use crate::core::{
-    Account, Args, CallContext, CallEvents, CancelMode, Charge, Core, CoreError, Describe,
-    Identity, Operation, Outcome, QueryVector, Reply, Request, RequestId, ResultForm, ResultLimit,
-    SMALL_BYTES, SearchOptions, memory_error_for_request,
+    Account, Args, CallContext, CallEvents, Charge, Core, CoreError, Describe, Identity, Operation,
+    Outcome, QueryVector, Reply, Request, RequestId, ResultForm, ResultLimit, SMALL_BYTES,
+    SearchOptions, memory_error_for_request,
 };
 
 /// The caller of a request.
@@ -108,12 +108,15 @@ impl MetaCaller<'_> {
             return Box::pin(self.long_call(body)).await;
         }
         let read = utf8(&body).and_then(CallBody::parse)?;
-        let args = Args::Read {
-            text: match read.args {
-                Cow::Borrowed(args) => body.slice_ref(args.as_bytes()),
-                Cow::Owned(args) => Bytes::from(args),
-            },
-            value: read.args_value,
+        let args = match read.args {
+            Some(ShortArgs { text, value }) => {
+                let text = match text {
+                    Cow::Borrowed(part) => body.slice_ref(part.as_bytes()),
+                    Cow::Owned(text) => Bytes::from(text),
+                };
+                Args::Read { text, value }
+            }
+            None => Args::empty(),
         };
         let path = self.path(&read.path);
         let meta = self.meta_of(read.meta);
@@ -168,16 +171,13 @@ impl MetaCaller<'_> {
         self.ask(path, args, meta, received).await
     }
 
-    /// Refuses a tool that another one of three tools calls.
+    /// Refuses a tool that another one of the three tools calls.
     fn check_split(&self, path: &str) -> Result<(), Box<CoreError>> {
-        match (
-            self.only,
-            self.only
-                .and_then(|_| self.core.call_safety(self.identity, path)),
-        ) {
-            (Some(only), Some(safety)) => only.check(path, safety),
-            (_, _) => Ok(()),
-        }
+        let Some(only) = self.only else {
+            return Ok(());
+        };
+        let safety = self.core.call_safety(self.identity, path);
+        safety.map_or(Ok(()), |safety| only.check(path, safety))
     }
 
     /// Calls an entry of any kind, with a result in the form of the config. Not an `async fn`, which would have room for
@@ -219,14 +219,10 @@ impl MetaCaller<'_> {
         self.core.call(Request {
             identity: self.identity.clone(),
             context: CallContext {
-                request_id: self.request_id,
                 meta,
                 events: self.events.cloned(),
-                account: self.account.clone(),
                 received,
-                deadline: None,
-                cancel: CancelMode::OnDrop,
-                form,
+                ..CallContext::new(self.request_id, self.account.clone(), form)
             },
             path,
             operation,

@@ -7,8 +7,8 @@ use std::ops::Range;
 use broker_model::json;
 use bytes::Bytes;
 use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
 
 use super::arguments::{ArgsJson, quoted_invalid, unquote, unquote_long};
 use super::caller_meta;
@@ -23,12 +23,18 @@ const ARGS: &str = "args";
 #[derive(Debug)]
 pub(super) struct CallBody<'a> {
     pub(super) path: Cow<'a, str>,
-    /// One JSON object, byte for byte as sent, or as the string that was sent says.
-    pub(super) args: Cow<'a, str>,
-    /// The arguments, parsed strictly: the validated text is the forwarded text.
-    pub(super) args_value: Value,
+    /// The arguments, if there are any.
+    pub(super) args: Option<ShortArgs<'a>>,
     /// The `_meta` for the server, if the body has `meta`; it replaces that of the request.
     pub(super) meta: Option<Option<String>>,
+}
+
+/// Arguments that were parsed strictly: the validated text is the forwarded text.
+#[derive(Debug)]
+pub(super) struct ShortArgs<'a> {
+    /// One JSON object: a part of the body, or the content of a string in it.
+    pub(super) text: Cow<'a, str>,
+    pub(super) value: Value,
 }
 
 /// A body whose arguments are not parsed yet, since that takes long.
@@ -96,21 +102,21 @@ impl<'a> CallBody<'a> {
             _ => None,
         };
         let path = envelope.path()?;
-        let (args, args_value) = match (json?, object) {
-            (Some(ArgsJson::Object(raw)), Some(object)) => (Cow::Borrowed(raw), object),
+        let args = match (json?, object) {
+            (Some(ArgsJson::Object(raw)), Some(value)) => {
+                let text = Cow::Borrowed(raw);
+                Some(ShortArgs { text, value })
+            }
             (Some(ArgsJson::Quoted(quoted)), _) => {
-                let unquoted = unquote(ARGS, quoted)?;
-                let value = json::parse(&unquoted).map_err(|error| quoted_invalid(ARGS, &error))?;
-                (unquoted, value)
+                let text = unquote(ARGS, quoted)?;
+                let value = json::parse(&text).map_err(|error| quoted_invalid(ARGS, &error))?;
+                Some(ShortArgs { text, value })
             }
-            (None | Some(ArgsJson::Object(_)), _) => {
-                (Cow::Borrowed("{}"), Value::Object(Map::new()))
-            }
+            (None | Some(ArgsJson::Object(_)), _) => None,
         };
         Ok(Self {
             path,
             args,
-            args_value,
             meta: envelope.meta()?,
         })
     }
@@ -337,12 +343,13 @@ mod tests {
     fn arguments_may_be_a_string_with_the_json_of_an_object() {
         let text = r#"{"path":"/a","args":" {\"n\":1.0}"}"#;
         let body = CallBody::parse(text).unwrap();
-        assert_eq!(body.args, " {\"n\":1.0}");
-        assert_eq!(body.args_value, serde_json::json!({"n": 1.0}));
+        let args = body.args.unwrap();
+        assert_eq!(args.text, " {\"n\":1.0}");
+        assert_eq!(args.value, serde_json::json!({"n": 1.0}));
         let long = LongCallBody::parse(text, &account()).unwrap();
         assert!(matches!(long.args, Some(LongArgs::Unquoted(args)) if args == " {\"n\":1.0}"));
         let none = r#"{"path":"/a","args":null}"#;
-        assert_eq!(CallBody::parse(none).unwrap().args, "{}");
+        assert!(CallBody::parse(none).unwrap().args.is_none());
         assert!(
             LongCallBody::parse(none, &account())
                 .unwrap()
@@ -366,12 +373,15 @@ mod tests {
         let text = " {\"args\" : {\"n\":1.0, \"s\":\"\\u00e9\" }, \"path\":\"/a\\u002fb\"} ";
         let body = CallBody::parse(text).unwrap();
         assert_eq!(body.path, "/a/b");
-        assert_eq!(body.args, "{\"n\":1.0, \"s\":\"\\u00e9\" }");
-        assert_eq!(body.args_value, serde_json::json!({"n": 1.0, "s": "é"}));
+        let args = body.args.unwrap();
+        assert!(matches!(
+            args.text,
+            Cow::Borrowed("{\"n\":1.0, \"s\":\"\\u00e9\" }")
+        ));
+        assert_eq!(args.value, serde_json::json!({"n": 1.0, "s": "é"}));
         let body = CallBody::parse(r#"{"path":"/a"}"#).unwrap();
         assert!(matches!(body.path, Cow::Borrowed("/a")));
-        assert_eq!(body.args, "{}");
-        assert_eq!(body.args_value, serde_json::json!({}));
+        assert!(body.args.is_none());
     }
 
     #[test]

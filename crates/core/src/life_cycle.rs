@@ -1,0 +1,93 @@
+//! The life of a core: its start, the configs that it takes over while it runs, and its end.
+
+use std::path::Path;
+use std::time::Duration;
+
+use broker_mcp::Environment;
+use broker_model::Diagnostic;
+use broker_model::config::Config;
+
+use crate::sources::lifecycle::STOP_TIMEOUT;
+use crate::sources::setup;
+use crate::{
+    Core, CoreError, Drain, Identity, PreparedConfig, ReloadError, ReloadSummary, ServedCounts,
+    StartOutcome,
+};
+
+impl Core {
+    /// Limits the stop of each source to `grace` after its input is closed, and to `grace` again after
+    /// SIGTERM. Applies to the sources that [`Core::start`] starts.
+    pub fn shorten_stop(&self, grace: Duration) {
+        self.0.shorten_stop(grace);
+    }
+
+    /// Starts all sources concurrently. Must be called once, within a runtime.
+    pub fn start(&self) {
+        let inner = self.inner();
+        inner.start_sources();
+    }
+
+    /// Prepares a config for [`Core::reload`]. Changes nothing and reports all problems.
+    pub fn prepare(
+        &self,
+        config: &Config,
+        environment: &Environment,
+        base: &Path,
+    ) -> Result<PreparedConfig, Vec<Diagnostic>> {
+        let inner = self.inner();
+        let shared = (&inner.memory, &inner.concurrency, &inner.log_level);
+        let settings = (&inner.partial, inner.start_defaults);
+        setup::prepare(inner.catalog, config, environment, base, settings, shared)
+    }
+
+    /// Applies a config completely or not at all. Sources whose command line, variables or bounds
+    /// changed are started beside the running ones and replace them after the comparison with the lock;
+    /// the others keep their process. No call is dropped. Call it after [`Core::first_verdict`];
+    /// concurrent reloads run one after the other.
+    pub async fn reload(&self, prepared: PreparedConfig) -> Result<ReloadSummary, ReloadError> {
+        let inner = self.inner();
+        inner.reload(prepared).await
+    }
+
+    /// Waits until no source is awaited any longer: each required one was checked, failed to start, or,
+    /// if the start can go on without it, was not reached in time.
+    pub async fn first_verdict(&self) -> StartOutcome {
+        let inner = self.inner();
+        inner.drift_state.gate.outcome().await
+    }
+
+    /// The number of sources and tools that are served once [`Core::first_verdict`] has an outcome.
+    pub fn served(&self) -> ServedCounts {
+        let inner = self.inner();
+        inner.served()
+    }
+
+    /// The phases of the shutdown. From draining on, new calls fail with `shutting_down`.
+    pub fn drain(&self) -> &Drain {
+        self.0.drain()
+    }
+
+    /// The error of every call after a refused start; `None` unless the start was refused.
+    pub fn start_refusal(&self, identity: &Identity) -> Option<Box<CoreError>> {
+        let inner = self.inner();
+        inner.start_refusal(identity)
+    }
+
+    /// Stops all sources after a refused start, in which no call was sent. Calls fail with
+    /// `start_refused` until [`Core::close`].
+    pub async fn stop_after_refusal(&self) {
+        let inner = self.inner();
+        inner.stop_upstreams(STOP_TIMEOUT).await;
+    }
+
+    /// Fails the remaining calls with `shutting_down` and stops all sources concurrently. Idempotent.
+    pub async fn close(&self) {
+        self.close_within(STOP_TIMEOUT).await;
+    }
+
+    /// Closes like [`Core::close`] within about `time`; servers get less time to end by themselves.
+    /// Also shortens a close that is in progress.
+    pub async fn close_within(&self, time: Duration) {
+        self.0.stop_sources(time).await;
+    }
+}
