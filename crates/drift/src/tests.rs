@@ -14,6 +14,7 @@ use broker_model::path::NodePath;
 use broker_model::snapshot::Snapshot;
 use broker_model::trust::{Exposure, TrustLevel};
 
+mod combinations;
 mod numbers;
 mod renames;
 mod schemas;
