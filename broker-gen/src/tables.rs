@@ -379,7 +379,7 @@ impl Writer<'_, '_> {
             name: tool.tool.upstream_name.clone(),
             flat_name: match tool.tool.kind() {
                 ItemKind::Tool => flat_name(path, self.max_name),
-                _ => String::new(),
+                ItemKind::Prompt | ItemKind::Template | ItemKind::Resource => String::new(),
             },
             digest: tool.tool.digest.as_str().to_owned(),
             args_schema,

@@ -47,11 +47,13 @@ pub(crate) fn modern_meta() -> String {
 
 /// The method of a call.
 pub(crate) fn method_of(call: &ToolCall<'_>) -> &'static str {
-    match (call.subject, ItemKind::of_key(call.tool).0) {
-        (Some(CallSubject::Completion), _) => COMPLETE,
-        (_, ItemKind::Tool) => CALL,
-        (_, ItemKind::Prompt) => GET_PROMPT,
-        (_, ItemKind::Template | ItemKind::Resource) => READ_RESOURCE,
+    if let Some(CallSubject::Completion) = call.subject {
+        return COMPLETE;
+    }
+    match ItemKind::of_key(call.tool).0 {
+        ItemKind::Tool => CALL,
+        ItemKind::Prompt => GET_PROMPT,
+        ItemKind::Template | ItemKind::Resource => READ_RESOURCE,
     }
 }
 
@@ -63,26 +65,28 @@ pub(crate) fn call(id: u64, call: &ToolCall<'_>, meta: &str) -> Bytes {
     request(id, method_of(call), size, |line| {
         line.push(b'{');
         push_meta(line, id, call, meta);
-        match (call.subject, kind) {
-            (Some(CallSubject::Completion), _) => {
+        match call.subject {
+            Some(CallSubject::Completion) => {
                 let inner = call.args.trim_ascii();
                 let inner = inner.strip_prefix(b"{").unwrap_or(inner);
                 push_one_line(line, inner.strip_suffix(b"}").unwrap_or(inner));
             }
-            (Some(CallSubject::Uri(uri)), _) => {
+            Some(CallSubject::Uri(uri)) => {
                 line.extend_from_slice(br#""uri":"#);
                 push_string(line, uri);
             }
-            (None, ItemKind::Tool | ItemKind::Prompt) => {
-                line.extend_from_slice(br#""name":"#);
-                push_string(line, name);
-                line.extend_from_slice(br#","arguments":"#);
-                push_one_line(line, call.args);
-            }
-            (None, ItemKind::Template | ItemKind::Resource) => {
-                line.extend_from_slice(br#""uri":"#);
-                push_string(line, name);
-            }
+            None => match kind {
+                ItemKind::Tool | ItemKind::Prompt => {
+                    line.extend_from_slice(br#""name":"#);
+                    push_string(line, name);
+                    line.extend_from_slice(br#","arguments":"#);
+                    push_one_line(line, call.args);
+                }
+                ItemKind::Template | ItemKind::Resource => {
+                    line.extend_from_slice(br#""uri":"#);
+                    push_string(line, name);
+                }
+            },
         }
         line.push(b'}');
     })

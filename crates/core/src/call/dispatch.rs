@@ -130,7 +130,10 @@ impl Inner {
             {
                 return Ok(None);
             }
-            (_, Some(CallSubject::Completion)) => {
+            (
+                ItemKind::Tool | ItemKind::Prompt | ItemKind::Template | ItemKind::Resource,
+                Some(CallSubject::Completion),
+            ) => {
                 return refuse("the entry has no completions for this caller".to_owned());
             }
             (ItemKind::Template, Some(CallSubject::Uri(uri))) => match template() {
@@ -138,7 +141,9 @@ impl Inner {
                 Ok(_) => Err(TemplateError::Leaves),
                 Err(error) => Err(error),
             },
-            (_, Some(CallSubject::Uri(_))) => Err(TemplateError::Leaves),
+            (ItemKind::Tool | ItemKind::Prompt | ItemKind::Resource, Some(CallSubject::Uri(_))) => {
+                Err(TemplateError::Leaves)
+            }
             (ItemKind::Template, None) => {
                 template().and_then(|template| template.expand(&values()))
             }
@@ -154,7 +159,7 @@ impl Inner {
                 self.check_uri(identity, target, uri)?;
                 return Ok(Some(Box::new(CallSubject::Uri(uri.into()))));
             }
-            (_, None) => return Ok(None),
+            (ItemKind::Tool | ItemKind::Prompt | ItemKind::Resource, None) => return Ok(None),
         };
         match uri {
             Err(error) => refuse(error.to_string()),

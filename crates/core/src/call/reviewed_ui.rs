@@ -48,9 +48,9 @@ pub(super) fn with_reviewed(
     let listed = format!("{{{}}}", catalog.text(tool.list_head));
     // The build wrote the text.
     let listed = broker_model::json::parse(&listed).unwrap_or_default();
-    let uri = match (tool.kind(), item::is_live(tool.name)) {
-        (ItemKind::Resource, false) => Some(ItemKind::of_key(tool.name).1),
-        _ => None,
+    let uri = match ItemKind::of_key(tool.name) {
+        (ItemKind::Resource, uri) if !item::is_live(tool.name) => Some(uri),
+        (ItemKind::Tool | ItemKind::Prompt | ItemKind::Template | ItemKind::Resource, _) => None,
     };
     let reviewed = Reviewed {
         uri,

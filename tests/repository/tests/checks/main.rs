@@ -4,9 +4,11 @@ use std::path::Path;
 
 mod admission;
 mod advisories;
+mod decisions;
 mod dependencies;
 mod docs;
 mod faults_page;
+mod rust_text;
 mod tidy;
 
 /// The root of the workspace.
