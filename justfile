@@ -86,3 +86,7 @@ reproducible:
 # Calls a broker from a page in Chromium
 browser:
     cargo build -p broker-gen -p chaos-mcp && tests/clients/browser
+
+# Checks that the library tests fail for each listed mutant
+mutants:
+    tests/mutants/run

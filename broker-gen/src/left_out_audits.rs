@@ -140,15 +140,12 @@ fn problem(part: &LeftOutPart<'_>, audits: &LeftOutAudits, config: &str) -> Diag
 
 /// The part in a message: its source, or its tool and source.
 pub(crate) fn shown(part: &LeftOutPart<'_>) -> String {
-    match (&part.tool, part.code) {
-        (Some(tool), _) => format!(
-            "`{}` of `{}`",
-            shown_line(tool, MAX_NAME_CHARS),
-            part.source
-        ),
-        (None, LeftOutCode::More) => format!("a number of parts of `{}`", part.source),
-        (None, _) if part.is_source => format!("the source `{}`", part.source),
-        (None, _) => format!("an object without a name of `{}`", part.source),
+    let source = part.source;
+    match &part.tool {
+        Some(tool) => format!("`{}` of `{source}`", shown_line(tool, MAX_NAME_CHARS)),
+        None if part.code == LeftOutCode::More => format!("a number of parts of `{source}`"),
+        None if part.is_source => format!("the source `{source}`"),
+        None => format!("an object without a name of `{source}`"),
     }
 }
 
@@ -167,23 +164,39 @@ pub(crate) fn accept_command(part: &LeftOutPart<'_>, config: &str) -> String {
 pub(crate) fn remedy(part: &LeftOutPart<'_>, config: &str) -> String {
     let (config, source) = (shell_word(config), part.source);
     let lock = format!("broker-gen lock --config {config} --source {source}");
-    match (part.code, &part.tool) {
-        (LeftOutCode::NotStarted, _) => format!(
+    let settles = part.code.remedy();
+    match part.code {
+        LeftOutCode::NotStarted => format!(
             "Find the cause with `broker-gen doctor --config {config} --source {source}`, then run `{lock}`; or write `\"disabled\": true` into the source."
         ),
-        (LeftOutCode::NotLocked, _) => {
+        LeftOutCode::NotLocked => {
             format!("Run `{lock}`, or write `\"disabled\": true` into the source.")
         }
-        (LeftOutCode::Violation, _) => {
+        LeftOutCode::Violation => {
             format!("No violation refuses it any more: run `{lock}`.")
         }
-        (LeftOutCode::Unstable, _) if part.is_source => UNSTABLE_SOURCE.to_owned(),
-        (LeftOutCode::PackageChanged, _) => format!("Find out why, then run `{lock}`."),
-        (LeftOutCode::SchemaRefused | LeftOutCode::LintRefused, Some(tool)) => format!(
-            "Hide it, with `\"!{}\"` in the `tool_filter` of `{source}`, or: {}",
-            shown_line(tool, MAX_NAME_CHARS),
-            part.code.remedy()
-        ),
-        (code, _) => code.remedy().to_owned(),
+        LeftOutCode::Unstable if part.is_source => UNSTABLE_SOURCE.to_owned(),
+        LeftOutCode::PackageChanged => format!("Find out why, then run `{lock}`."),
+        LeftOutCode::SchemaRefused | LeftOutCode::LintRefused => match &part.tool {
+            Some(tool) => format!(
+                "Hide it, with `\"!{}\"` in the `tool_filter` of `{source}`, or: {settles}",
+                shown_line(tool, MAX_NAME_CHARS),
+            ),
+            None => settles.to_owned(),
+        },
+        LeftOutCode::JsonInvalid
+        | LeftOutCode::NotAnObject
+        | LeftOutCode::NameInvalid
+        | LeftOutCode::NameUnsafe
+        | LeftOutCode::MemberInvalid
+        | LeftOutCode::TooLarge
+        | LeftOutCode::DefinedTwice
+        | LeftOutCode::ListCut
+        | LeftOutCode::HeaderParam
+        | LeftOutCode::Unvalidated
+        | LeftOutCode::PathClash
+        | LeftOutCode::SecretListed
+        | LeftOutCode::Unstable
+        | LeftOutCode::More => settles.to_owned(),
     }
 }

@@ -383,7 +383,7 @@ impl Writer<'_, '_> {
             key: tool.tool.upstream_name.clone(),
             flat_name: match kind {
                 ItemKind::Tool => flat_name(path, self.max_name),
-                _ => String::new(),
+                ItemKind::Prompt | ItemKind::Template | ItemKind::Resource => String::new(),
             },
             digest: tool.tool.digest.as_str().to_owned(),
             args_schema,

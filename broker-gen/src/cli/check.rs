@@ -105,7 +105,7 @@ async fn checked(args: &ConfigArgs, strict: bool) -> Result<CheckOutcome, Vec<Di
         let left_out = lock.left_out_source(&spec.source);
         !args.sources.is_empty()
             || left_out.is_none_or(|known| {
-                !matches!(known.code, LeftOutCode::NotLocked | LeftOutCode::Violation)
+                ![LeftOutCode::NotLocked, LeftOutCode::Violation].contains(&known.code)
             })
     };
     let jobs: Vec<_> = input

@@ -35,12 +35,9 @@ pub(super) fn of_source(lock: &Lock, draft: &Draft, path: &NodePath) -> Vec<Stri
     let Some((before, now)) = lock.source(path.as_str()).zip(now) else {
         return Vec::new();
     };
-    let kept = match before.kept {
-        Some(LeftOutCode::NotStarted) => Some(format!(
-            "the source `{path}` starts now; the lock has an older state of it"
-        )),
-        Some(_) | None => None,
-    };
+    let did_not_start = before.kept == Some(LeftOutCode::NotStarted);
+    let kept = did_not_start
+        .then(|| format!("the source `{path}` starts now; the lock has an older state of it"));
     let records = before
         .left_out
         .iter()

@@ -420,9 +420,9 @@ fn finding(rule: &'static str, class: Class, severity: FindingSeverity, message:
 }
 
 fn remedy(class: Class) -> &'static str {
-    match class {
-        Class::Same => "none; the new lock records it",
-        _ => REMEDY,
+    match class == Class::Same {
+        true => "none; the new lock records it",
+        false => REMEDY,
     }
 }
 

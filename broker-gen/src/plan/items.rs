@@ -109,7 +109,7 @@ impl<'a> Planner<'a> {
                 ItemKind::Prompt => ("prompt_aliases", has(kind, id)),
                 // The template with the same text was seen.
                 ItemKind::Template => continue,
-                _ => (
+                ItemKind::Resource | ItemKind::Tool => (
                     "resource_aliases",
                     has(ItemKind::Resource, id) || has(ItemKind::Template, id),
                 ),

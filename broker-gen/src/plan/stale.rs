@@ -46,13 +46,15 @@ pub(crate) fn stale_sources(
         let source = config
             .sources()
             .find(|source| problem.pointer.as_ref() == Some(&source.pointer));
-        match (problem.code, source) {
-            (DiagnosticCode::LockStale, Some(source)) => stale.push(StaleSource {
+        let is_stale = problem.code == DiagnosticCode::LockStale;
+        let is_orphan = problem.code == DiagnosticCode::LockOrphan;
+        match source {
+            Some(source) if is_stale => stale.push(StaleSource {
                 path: source.path.clone(),
                 problem: problem.clone(),
             }),
-            (DiagnosticCode::LockOrphan, None) => orphans.push(problem.clone()),
-            _ => return Err(problems),
+            None if is_orphan => orphans.push(problem.clone()),
+            Some(_) | None => return Err(problems),
         }
     }
     let is_stale = |path: &NodePath| stale.iter().any(|stale| stale.path == *path);

@@ -3,7 +3,6 @@
 
 use std::collections::HashSet;
 
-use broker_model::SourceCause;
 use broker_model::text::shown_line;
 
 use super::finding::Code;
@@ -67,10 +66,7 @@ pub fn explain(start: FailedStart<'_>, doctor: &str) -> Explanation {
     };
     // The remedies of causes name the program that is installed with a broker.
     remedy = remedy.replace("`mcp-broker doctor`", &format!("`{doctor}`"));
-    let may_lack_value = matches!(
-        start.failure.cause,
-        SourceCause::NeedsAuth | SourceCause::ExitBeforeReady
-    );
+    let may_lack_value = start.failure.cause.may_lack_value();
     if may_lack_value && !start.empty_variables.is_empty() && !is_about_variable {
         remedy = format!(
             "Give each empty variable a value. In CI, runs for forks and bots get empty secrets: leave such runs out. Otherwise: {remedy}"
@@ -124,6 +120,7 @@ fn names_error(line: &str) -> bool {
 mod tests {
     use super::*;
     use broker_mcp::SourceFailure;
+    use broker_model::SourceCause;
 
     fn lines(said: &[&str], failure: &SourceFailure) -> Vec<String> {
         let stderr: Vec<_> = said.iter().map(|line| (*line).to_owned()).collect();

@@ -78,6 +78,66 @@ impl Class {
         }
     }
 
+    /// Whether a finding of this class on a source withdraws the source, with all of its tools.
+    pub const fn withdraws_source(self) -> bool {
+        match self {
+            Self::Security | Self::Unchecked => true,
+            Self::Same
+            | Self::Equivalent
+            | Self::Text
+            | Self::Compatible
+            | Self::Unknown
+            | Self::Breaking
+            | Self::Gone
+            | Self::Added => false,
+        }
+    }
+
+    /// Whether a tool or source of this class was not compared: only one side has it, or the source did not answer.
+    pub(crate) const fn is_not_compared(self) -> bool {
+        match self {
+            Self::Gone | Self::Added | Self::Unchecked => true,
+            Self::Same
+            | Self::Equivalent
+            | Self::Text
+            | Self::Compatible
+            | Self::Unknown
+            | Self::Breaking
+            | Self::Security => false,
+        }
+    }
+
+    /// The class of a change that its rule gives this one, if every value is proven to be valid still: the walk compared
+    /// places that the proof did not need.
+    pub(crate) const fn if_proven(self) -> Self {
+        match self {
+            Self::Unknown | Self::Breaking => Self::Compatible,
+            Self::Same
+            | Self::Equivalent
+            | Self::Text
+            | Self::Compatible
+            | Self::Security
+            | Self::Gone
+            | Self::Added
+            | Self::Unchecked => self,
+        }
+    }
+
+    /// Whether `--fail-on` can name it.
+    pub const fn can_fail(self) -> bool {
+        match self {
+            Self::Same | Self::Unchecked => false,
+            Self::Equivalent
+            | Self::Text
+            | Self::Compatible
+            | Self::Unknown
+            | Self::Breaking
+            | Self::Security
+            | Self::Gone
+            | Self::Added => true,
+        }
+    }
+
     /// Whether it refuses a plain start and fails a check. A source that was not checked does as well.
     pub const fn refuses(self) -> bool {
         match self {
@@ -115,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_class_is_in_the_list_once_and_withdraws_only_if_it_refuses() {
+    fn every_class_is_in_the_list_once_and_decides_consistently() {
         let position = |class: Class| match class {
             Class::Same => 0,
             Class::Equivalent => 1,
@@ -130,7 +190,16 @@ mod tests {
         };
         for (at, class) in Class::ALL.into_iter().enumerate() {
             assert_eq!(position(class), at, "{class:?}");
+            // What a running broker withdraws refuses a start, and a proof makes no class worse.
             assert!(class.refuses() || !class.withdraws(), "{class:?}");
+            assert!(class.refuses() || !class.withdraws_source(), "{class:?}");
+            assert!(class.if_proven() <= class, "{class:?}");
+            // A class that refuses a start can be named, except that of a source that was not compared.
+            let is_compared = class != Class::Unchecked;
+            assert!(
+                class.can_fail() || !(class.refuses() && is_compared),
+                "{class:?}"
+            );
         }
         // A new class needs a position above, and with it a place in the list.
         assert_eq!(Class::ALL.len(), 1 + position(Class::Unchecked));

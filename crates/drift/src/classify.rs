@@ -222,9 +222,10 @@ fn renamed(
 ) -> ToolDrift {
     let name = &tool.upstream_name;
     let digest = Digest::of_tool(&live);
-    let how = match rename::class_but_for_the_name(tool, live) {
-        Class::Same => "with the same definition".to_owned(),
-        class => format!(
+    let class = rename::class_but_for_the_name(tool, live);
+    let how = match class == Class::Same {
+        true => "with the same definition".to_owned(),
+        false => format!(
             "with other differences, the worst of class `{}`",
             class.as_str()
         ),
@@ -249,9 +250,12 @@ fn renamed(
 
 /// The name of a tool or of another item, for a sentence.
 fn named(key: &str) -> String {
-    match ItemKind::of_key(key) {
-        (ItemKind::Tool, name) => format!("`{name}`"),
-        (kind, id) => format!("the {} `{id}`", kind.as_str()),
+    let (kind, id) = ItemKind::of_key(key);
+    match kind {
+        ItemKind::Tool => format!("`{id}`"),
+        ItemKind::Prompt | ItemKind::Template | ItemKind::Resource => {
+            format!("the {} `{id}`", kind.as_str())
+        }
     }
 }
 

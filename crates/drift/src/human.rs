@@ -325,9 +325,9 @@ fn relock_all(report: &Report) -> String {
 fn write_finding(out: &mut Text, finding: &Finding, before: &[Finding], sides: Sides) {
     // Only the message of a source that could not be started or listed has several lines, each already
     // escaped.
-    let lines = match finding.class {
-        Class::Unchecked => finding.message.lines().take(UNCHECKED_LINES).collect(),
-        _ => vec![finding.message.as_str()],
+    let lines = match finding.class == Class::Unchecked {
+        true => finding.message.lines().take(UNCHECKED_LINES).collect(),
+        false => vec![finding.message.as_str()],
     };
     for (index, line) in lines.into_iter().enumerate() {
         let line = shown_line(line, 400);

@@ -11,6 +11,7 @@ mod class;
 mod classify;
 mod difference;
 pub mod encoded;
+mod fail_on;
 mod human;
 mod icons;
 mod package;
@@ -31,12 +32,11 @@ pub use access::{
 };
 pub use classify::{classify, left_out_changed, unchecked};
 pub use difference::{Difference, differences};
+pub use fail_on::FailOn;
 pub use human::BetweenLocks;
 pub use package::SeenPackage;
 pub use rename::name_moves;
-pub use report::{
-    Class, FailOn, Finding, FindingSeverity, REPORT_VERSION, Report, SourceDrift, ToolDrift,
-};
+pub use report::{Class, Finding, FindingSeverity, REPORT_VERSION, Report, SourceDrift, ToolDrift};
 pub use rules::{Rule, add_rule_ids, rules};
 pub use text_diff::{text_diff, unified};
 #[cfg(feature = "schema")]

@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::access::AccessChange;
+use super::fail_on::FailOn;
 use super::rules::add_rule_ids;
 use broker_model::exit::Exit;
 use broker_model::json::number_in;
@@ -56,54 +57,6 @@ pub enum Class {
     Gone,
     /// The source could not be started or listed; it has not drifted.
     Unchecked,
-}
-
-/// The classes that fail a check: the mildest one and all worse ones, since a worse class must not be hidden
-/// by a milder one; and optionally new tools.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FailOn {
-    least: Class,
-    added: bool,
-    package: bool,
-}
-
-impl Default for FailOn {
-    fn default() -> Self {
-        Self {
-            least: Class::Equivalent,
-            added: false,
-            package: false,
-        }
-    }
-}
-
-impl FailOn {
-    /// From named classes; `same` and `unchecked` have no effect. Without a class of drift, as with `added` alone, all of
-    /// them fail: new tools are the mildest change.
-    pub fn of(classes: &[Class]) -> Self {
-        let named = classes.iter().copied();
-        let named = named.filter(|class| class.refuses() && class.is_drift());
-        Self {
-            least: named.min().unwrap_or(Self::default().least),
-            added: classes.contains(&Class::Added),
-            package: false,
-        }
-    }
-
-    /// The same, and whether every finding on the package of a source fails too: another, an unseen or an unrecorded one.
-    #[must_use]
-    pub fn with_packages(self, package: bool) -> Self {
-        Self { package, ..self }
-    }
-
-    /// Whether this class fails.
-    pub fn counts(self, class: Class) -> bool {
-        match class {
-            Class::Added => self.added,
-            Class::Same => false,
-            class => class >= self.least,
-        }
-    }
 }
 
 /// The severity of a finding.
@@ -301,9 +254,7 @@ impl Report {
         };
         let is_changed =
             |change: &Finding| change.new.is_some() && found.pointer.starts_with(&change.pointer);
-        if !matches!(*class, Class::Added | Class::Gone | Class::Unchecked)
-            && findings.iter().any(is_changed)
-        {
+        if !class.is_not_compared() && findings.iter().any(is_changed) {
             findings.push(found);
             *class = worst(findings);
         }

@@ -65,12 +65,12 @@ fn assign(
     for (at, change) in changes.into_iter().enumerate() {
         if change.direction == Direction::RuleDefined {
             let proven = matches!(relation, Relation::Equal | Relation::Covered(_));
-            let usual = match rules::of(side.as_str(), &change.rule).class {
-                // The walk compared places that the proof did not need.
-                Class::Breaking | Class::Unknown if proven => Class::Compatible,
-                usual => usual,
+            let usual = rules::of(side.as_str(), &change.rule).class;
+            let class = match proven {
+                true => usual.if_proven(),
+                false => usual,
             };
-            out.push(SchemaFinding::of(side, change, usual, None));
+            out.push(SchemaFinding::of(side, change, class, None));
             continue;
         }
         let bad = bad(&change);
@@ -81,7 +81,10 @@ fn assign(
             }
             Relation::NotCovered(..) if bad => Class::Breaking,
             Relation::Unknown(_) if bad => Class::Unknown,
-            _ => Class::Compatible,
+            Relation::Covered(_)
+            | Relation::LosesMembers(_)
+            | Relation::NotCovered(..)
+            | Relation::Unknown(_) => Class::Compatible,
         };
         let shown = witness.take_if(|_| shown_by == Some(at));
         out.push(SchemaFinding::of(side, change, class, shown));

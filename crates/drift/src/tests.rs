@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::classify::{classify, unchecked};
 use super::rename::name_moves;
-use super::report::Class;
-use super::report::Report;
+use super::report::{Class, Finding, Report};
+use super::rules::rule;
 use broker_model::codes::SourceCause;
 use broker_model::config::Config;
 use broker_model::filter::ToolFilter;
@@ -14,6 +14,7 @@ use broker_model::path::NodePath;
 use broker_model::snapshot::Snapshot;
 use broker_model::trust::{Exposure, TrustLevel};
 
+mod combinations;
 mod numbers;
 mod renames;
 mod schemas;
@@ -328,6 +329,37 @@ fn report_keeps_a_bounded_size_of_live_values() {
     assert_eq!(
         too_large.tools[0].findings[0].new,
         Some(json!("(too large to be shown)"))
+    );
+}
+
+#[test]
+fn finding_on_a_text_is_added_to_the_change_of_that_text_only() {
+    let mut report = check(
+        json!([{"name": "a", "description": "x"}, {"name": "c", "description": "x"}]),
+        json!([{"name": "a", "description": "y"}, {"name": "b", "description": "z"},
+            {"name": "c", "description": "x", "title": "t"}]),
+    );
+    let source = NodePath::parse("/s").unwrap();
+    for tool in ["a", "b", "c", "d"] {
+        let found = Finding {
+            pointer: "/description".to_owned(),
+            ..Finding::of(rule("hidden-characters"), "it is hidden".to_owned(), "")
+        };
+        report.add_to_change(&source, Some(tool), found);
+    }
+    let classes: Vec<_> = report
+        .tools
+        .iter()
+        .map(|tool| (tool.tool.as_str(), tool.class, tool.findings.len()))
+        .collect();
+    // An added tool has no reviewed text, and another member of `c` changed.
+    assert_eq!(
+        classes,
+        [
+            ("a", Class::Security, 2),
+            ("c", Class::Text, 1),
+            ("b", Class::Added, 1)
+        ]
     );
 }
 

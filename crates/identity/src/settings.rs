@@ -171,21 +171,21 @@ impl Settings {
 impl SettingsError {
     /// The same as diagnostics, each with file and place.
     pub fn into_diagnostics(self) -> Vec<Diagnostic> {
-        use DiagnosticCode::{ConfigRange, ConfigUnreadable, EnvMissing};
+        use DiagnosticCode as Code;
         let message = self.to_string();
         let (code, file, pointer) = match self {
             Self::Invalid { problems, .. } => return problems,
             Self::Variables(_) => {
-                let found = Diagnostic::error(EnvMissing, message);
+                let found = Diagnostic::error(Code::EnvMissing, message);
                 return vec![found.at("/identities/keys_file")];
             }
             Self::Unreadable { file, .. } => {
-                let found = Diagnostic::error(ConfigUnreadable, message);
+                let found = Diagnostic::error(Code::ConfigUnreadable, message);
                 let help = "correct `identities.keys_file`, or make the file with `{\"keys\": []}`";
                 return vec![found.help(help).in_file(file.to_string_lossy())];
             }
-            Self::Twice { file, index, .. } => (ConfigRange, file, format!("/keys/{index}")),
-            Self::Count { file, .. } => (ConfigRange, file, "/keys".to_owned()),
+            Self::Twice { file, index, .. } => (Code::ConfigRange, file, format!("/keys/{index}")),
+            Self::Count { file, .. } => (Code::ConfigRange, file, "/keys".to_owned()),
         };
         let found =
             Diagnostic::error(code, message).help("remove keys from the file or the config");

@@ -261,7 +261,24 @@ fn read_end(era: Era, known: Option<Era>, failure: SourceFailure, begun: bool) -
         SourceCause::Unreachable | SourceCause::TlsFailed | SourceCause::NeedsAuth => {
             ProbeOutcome::Refused(failure)
         }
-        _ => ProbeOutcome::Died(failure),
+        SourceCause::SpawnNotFound
+        | SourceCause::SpawnDenied
+        | SourceCause::SpawnFormat
+        | SourceCause::SpawnFailed
+        | SourceCause::ExitBeforeReady
+        | SourceCause::StartupTimeout
+        | SourceCause::HandshakeFailed
+        | SourceCause::ListFailed
+        | SourceCause::ListInvalid
+        | SourceCause::SessionEnded
+        | SourceCause::EnvMissing
+        | SourceCause::Exited
+        | SourceCause::Protocol
+        | SourceCause::StdinStalled
+        | SourceCause::RecheckPending
+        | SourceCause::DriftSource
+        | SourceCause::LockStale
+        | SourceCause::Stopped => ProbeOutcome::Died(failure),
     }
 }
 

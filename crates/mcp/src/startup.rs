@@ -126,11 +126,7 @@ pub(crate) fn explain_exit(failure: &mut SourceFailure, tail: &StderrTail) {
 /// Names the variables of the config that are set and empty if the server refused the credentials or ended: CI gives
 /// empty secrets to the runs of forks and bots.
 pub(crate) fn name_empty(failure: &mut SourceFailure, spec: &SourceSpec) {
-    let may_explain = matches!(
-        failure.cause,
-        SourceCause::NeedsAuth | SourceCause::ExitBeforeReady
-    );
-    if !may_explain || spec.empty_variables.is_empty() {
+    if !failure.cause.may_lack_value() || spec.empty_variables.is_empty() {
         return;
     }
     let verb = if spec.empty_variables.len() == 1 {

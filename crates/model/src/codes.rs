@@ -147,6 +147,32 @@ impl SourceCause {
             | Self::DriftSource => RETRY_HINT,
         }
     }
+
+    /// Whether a variable that is set and empty may explain it.
+    pub const fn may_lack_value(self) -> bool {
+        match self {
+            Self::NeedsAuth | Self::ExitBeforeReady => true,
+            Self::SpawnNotFound
+            | Self::SpawnDenied
+            | Self::SpawnFormat
+            | Self::SpawnFailed
+            | Self::StartupTimeout
+            | Self::HandshakeFailed
+            | Self::ListFailed
+            | Self::ListInvalid
+            | Self::Unreachable
+            | Self::TlsFailed
+            | Self::SessionEnded
+            | Self::EnvMissing
+            | Self::Exited
+            | Self::Protocol
+            | Self::StdinStalled
+            | Self::RecheckPending
+            | Self::DriftSource
+            | Self::LockStale
+            | Self::Stopped => false,
+        }
+    }
 }
 
 closed_list! {

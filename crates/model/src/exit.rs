@@ -118,7 +118,8 @@ impl Exit {
             .fold(Self::Ok, |exit, d| exit.or(Self::of_code(d.code)))
     }
 
-    fn of_code(code: DiagnosticCode) -> Self {
+    /// The exit of an error with this code. Each code is decided here.
+    const fn of_code(code: DiagnosticCode) -> Self {
         use DiagnosticCode as Code;
         match code {
             Code::LockMissing
@@ -148,7 +149,83 @@ impl Exit {
             | Code::BinaryUnchecked => Self::Unchecked,
             Code::LintRefused => Self::Lint,
             Code::FileWrite => Self::Failure,
-            _ => Self::Usage,
+            Code::ConfigUnreadable
+            | Code::ConfigSyntax
+            | Code::ConfigEncoding
+            | Code::ConfigShape
+            | Code::ConfigSize
+            | Code::ConfigUnknownKey
+            | Code::ConfigDupKey
+            | Code::ConfigType
+            | Code::ConfigRange
+            | Code::ConfigSourceKind
+            | Code::UrlInvalid
+            | Code::PlainHttp
+            | Code::NotSupportedYet
+            | Code::KeyIgnored
+            | Code::CatalogsFull
+            | Code::OwnBroker
+            | Code::TimeoutUnit
+            | Code::ClientValue
+            | Code::LiteralSecret
+            | Code::EnvMissing
+            | Code::EnvSyntax
+            | Code::EnvValue
+            | Code::TextVariable
+            | Code::ShellPlace
+            | Code::PathInvalid
+            | Code::PathDup
+            | Code::PathParent
+            | Code::PathCase
+            | Code::NameClash
+            | Code::LeafClash
+            | Code::FlatNameClash
+            | Code::ItemClash
+            | Code::AliasNeeded
+            | Code::GlobSyntax
+            | Code::FilterEmpty
+            | Code::TrustEmpty
+            | Code::AccessGroupUnknown
+            | Code::AccessNoMatch
+            | Code::AccessArgsUnknownProperty
+            | Code::AccessArgsNever
+            | Code::AccessArgsInvalid
+            | Code::AccessRuleDead
+            | Code::AccessToolUnreachable
+            | Code::OverrideUnknown
+            | Code::ExampleInvalid
+            | Code::BindOpen
+            | Code::ServeOpen
+            | Code::SecretPermissions
+            | Code::SecretEmpty
+            | Code::SecretUnexpanded
+            | Code::MergeUnreadable
+            | Code::LockMismatch
+            | Code::LockWiden
+            | Code::EmbedderMismatch
+            | Code::SchemaRead
+            | Code::SchemaUnlisted
+            | Code::PackageUnpinned
+            | Code::PackageChanged
+            | Code::PackageUnseen
+            | Code::MachineText
+            | Code::AuditsUnreadable
+            | Code::AuditsSyntax
+            | Code::AuditsUnknownKey
+            | Code::AuditsValue
+            | Code::HintUnreviewed
+            | Code::HintStale
+            | Code::HintRefused
+            | Code::MovedRefused
+            | Code::ViolationUnmatched
+            | Code::AuditStale
+            | Code::WriteRefused
+            | Code::WhoMissing
+            | Code::TerminalNeeded
+            | Code::BaselineUnreadable
+            | Code::FileExists
+            | Code::ImportSyntax
+            | Code::ImportServers => Self::Usage,
         }
     }
 }
@@ -162,6 +239,19 @@ impl From<Exit> for std::process::ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_exit_has_a_place_in_the_order() {
+        for exit in Exit::ALL {
+            assert_eq!(exit.or(exit), exit);
+            assert_eq!(
+                exit.or(Exit::Ok),
+                exit,
+                "an exit without a place is the last one"
+            );
+            assert_eq!(exit.or(Exit::Interrupted), Exit::Interrupted);
+        }
+    }
 
     #[test]
     fn exit_code_of_several_is_the_first_of_2_5_4_6_3_8() {

@@ -38,6 +38,8 @@ pub enum ItemKind {
 }
 
 impl ItemKind {
+    /// All kinds.
+    pub const ALL: [Self; 4] = [Self::Tool, Self::Prompt, Self::Template, Self::Resource];
     /// All kinds but tools, which have keys with a prefix.
     pub const PREFIXED: [Self; 3] = [Self::Prompt, Self::Template, Self::Resource];
 
@@ -64,7 +66,7 @@ impl ItemKind {
     pub fn key(self, id: &str) -> String {
         match self {
             Self::Tool => id.to_owned(),
-            kind => format!("{}:{id}", kind.as_str()),
+            Self::Prompt | Self::Template | Self::Resource => format!("{}:{id}", self.as_str()),
         }
     }
 
@@ -172,6 +174,11 @@ mod tests {
             assert_eq!(kind.key(id), key);
             assert_eq!(ItemKind::of_key(key), (kind, id));
         }
+        let prefixed: Vec<_> = ItemKind::ALL
+            .into_iter()
+            .filter(|kind| *kind != ItemKind::Tool)
+            .collect();
+        assert_eq!(prefixed, ItemKind::PREFIXED);
         assert!(is_ambiguous("prompt:x") && !is_ambiguous("prompts:x"));
     }
 

@@ -42,6 +42,8 @@ mod reading;
 mod unique;
 #[cfg(feature = "validate")]
 mod validate;
+#[cfg(all(test, feature = "validate"))]
+mod validate_tests;
 mod vendor_form;
 #[cfg(feature = "validate")]
 mod weights;

@@ -208,7 +208,7 @@ fn change(members: &mut Map<String, Value>, kind: usize, random: &mut Random) {
 }
 
 /// Every subschema, by its place.
-fn places_of(schema: &Value, at: String, out: &mut Vec<String>) {
+pub(crate) fn places_of(schema: &Value, at: String, out: &mut Vec<String>) {
     let Some(members) = schema.as_object() else {
         return;
     };
@@ -216,20 +216,26 @@ fn places_of(schema: &Value, at: String, out: &mut Vec<String>) {
     for (keyword, value) in members {
         let below = format!("{at}/{}", keyword.replace('~', "~0").replace('/', "~1"));
         match (keyword.as_str(), value) {
-            ("properties" | "$defs" | "definitions", Value::Object(map)) => {
+            ("properties" | "$defs" | "definitions" | "x-types", Value::Object(map)) => {
                 for (name, value) in map {
                     let name = name.replace('~', "~0").replace('/', "~1");
                     places_of(value, format!("{below}/{name}"), out);
                 }
             }
-            ("anyOf" | "oneOf" | "allOf" | "prefixItems", Value::Array(list)) => {
+            ("anyOf" | "oneOf" | "allOf" | "prefixItems" | "items", Value::Array(list)) => {
                 for (index, value) in list.iter().enumerate() {
                     places_of(value, format!("{below}/{index}"), out);
                 }
             }
-            ("items" | "additionalProperties" | "propertyNames" | "not" | "contains", value) => {
-                places_of(value, below, out)
-            }
+            (
+                "items"
+                | "additionalItems"
+                | "additionalProperties"
+                | "propertyNames"
+                | "not"
+                | "contains",
+                value,
+            ) => places_of(value, below, out),
             _ => {}
         }
     }

@@ -93,12 +93,9 @@ pub(crate) fn of(root: &Value, schema: &Value, random: &mut Random, depth: usize
             } else {
                 low + random.below(3)
             };
-            let tuple = members.get("prefixItems").and_then(Value::as_array);
             (0..count.min(20))
                 .map(|index| {
-                    let item = tuple
-                        .and_then(|tuple| tuple.get(index))
-                        .or(members.get("items"));
+                    let item = item_schema(schema, index);
                     item.map_or_else(|| json!("item"), |item| of(root, item, random, depth + 1))
                 })
                 .collect()
@@ -110,6 +107,16 @@ pub(crate) fn of(root: &Value, schema: &Value, random: &mut Random, depth: usize
         }
         _ => Value::Null,
     }
+}
+
+/// The schema of the item at this position, in the form of any dialect.
+fn item_schema(schema: &Value, index: usize) -> Option<&Value> {
+    let items = schema.get("items");
+    if let Some(Value::Array(tuple)) = items {
+        return tuple.get(index).or(schema.get("additionalItems"));
+    }
+    let tuple = schema.get("prefixItems");
+    tuple.and_then(|tuple| tuple.get(index)).or(items)
 }
 
 fn text(members: &Map<String, Value>, random: &mut Random) -> Value {
@@ -206,7 +213,7 @@ pub(crate) fn is_practical(
     reviewed: Option<&Value>,
 ) -> bool {
     let mut all = Vec::new();
-    gather(root, schema, 0, &mut all);
+    gather(root, schema, value, 0, &mut all);
     match value {
         Value::Object(members) => members.iter().all(|(name, value)| {
             let own: Vec<&Value> = all
@@ -242,11 +249,7 @@ pub(crate) fn is_practical(
                     .all(|place| is_practical(root, place, value, reviewed))
         }),
         Value::Array(items) => items.iter().enumerate().all(|(index, item)| {
-            let places = all.iter().filter_map(|one| {
-                one.get("prefixItems")
-                    .and_then(|list| list.get(index))
-                    .or(one.get("items"))
-            });
+            let places = all.iter().filter_map(|one| item_schema(one, index));
             places
                 .into_iter()
                 .all(|place| is_practical(root, place, item, reviewed))
@@ -274,8 +277,14 @@ fn declares_anywhere(schema: &Value, name: &str) -> bool {
     }
 }
 
-/// Every subschema that speaks of the same value.
-fn gather<'a>(root: &'a Value, schema: &'a Value, depth: usize, out: &mut Vec<&'a Value>) {
+/// Every subschema that speaks of the same value. An alternative that refuses the value declares nothing for it.
+fn gather<'a>(
+    root: &'a Value,
+    schema: &'a Value,
+    value: &Value,
+    depth: usize,
+    out: &mut Vec<&'a Value>,
+) {
     if depth > 12 {
         return;
     }
@@ -285,7 +294,7 @@ fn gather<'a>(root: &'a Value, schema: &'a Value, depth: usize, out: &mut Vec<&'
         .and_then(Value::as_str)
         .and_then(|target| target.strip_prefix('#'));
     if let Some(found) = target.and_then(|pointer| root.pointer(pointer)) {
-        gather(root, found, depth + 1, out);
+        gather(root, found, value, depth + 1, out);
     }
     for group in ["anyOf", "oneOf", "allOf"] {
         for branch in schema
@@ -294,7 +303,56 @@ fn gather<'a>(root: &'a Value, schema: &'a Value, depth: usize, out: &mut Vec<&'
             .into_iter()
             .flatten()
         {
-            gather(root, branch, depth + 1, out);
+            if group == "allOf" || !refuses(root, branch, value, depth + 1) {
+                gather(root, branch, value, depth + 1, out);
+            }
         }
     }
+}
+
+/// Whether a schema certainly refuses a value, by the keywords that tell alternatives apart.
+fn refuses(root: &Value, schema: &Value, value: &Value, depth: usize) -> bool {
+    if depth > 12 {
+        return false;
+    }
+    let target = schema.get("$ref").and_then(Value::as_str);
+    if let Some(pointer) = target.and_then(|target| target.strip_prefix('#')) {
+        let found = root.pointer(pointer);
+        return found.is_some_and(|found| refuses(root, found, value, depth + 1));
+    }
+    let is_type = |name: &Value| match name.as_str() {
+        Some("null") => value.is_null(),
+        Some("boolean") => value.is_boolean(),
+        Some("string") => value.is_string(),
+        Some("array") => value.is_array(),
+        Some("object") => value.is_object(),
+        Some("integer") => value.as_f64().is_some_and(|number| number.fract() == 0.0),
+        _ => value.is_number(),
+    };
+    let has_type = match schema.get("type") {
+        Some(Value::Array(names)) => names.iter().any(is_type),
+        Some(name) => is_type(name),
+        None => true,
+    };
+    // Numbers have several forms.
+    let is_listed = |one: &Value| one == value || (one.is_number() && value.is_number());
+    let in_list = match (schema.get("const"), schema.get("enum")) {
+        (Some(one), _) => is_listed(one),
+        (None, Some(Value::Array(list))) => list.iter().any(is_listed),
+        (None, _) => true,
+    };
+    let needs = schema.get("required").and_then(Value::as_array);
+    let declares = schema.get("properties").and_then(Value::as_object);
+    let refuses_members = value.as_object().is_some_and(|members| {
+        let lacks = |name: &Value| {
+            name.as_str()
+                .is_some_and(|name| !members.contains_key(name))
+        };
+        needs.is_some_and(|names| names.iter().any(lacks))
+            || declares.into_iter().flatten().any(|(name, schema)| {
+                let member = members.get(name);
+                member.is_some_and(|member| refuses(root, schema, member, depth + 1))
+            })
+    });
+    !has_type || !in_list || refuses_members
 }

@@ -151,7 +151,7 @@ fn written<'a>(
     out.push_parts(rows, limits.rows);
     let detailed: Vec<_> = blocks
         .iter()
-        .filter(|block| !matches!(block.class, Class::Added | Class::Same))
+        .filter(|block| ![Class::Added, Class::Same].contains(&block.class))
         .collect();
     let groups = Group::of(detailed.iter().copied());
     if !detailed.is_empty() {

@@ -79,8 +79,8 @@ enum FailKind {
 
 /// The values for `--fail-on`: all classes of findings that can fail, and `package`.
 fn fail_kinds() -> impl TypedValueParser<Value = FailKind> {
-    let can_fail = |class: &Class| !matches!(class, Class::Same | Class::Unchecked);
-    let classes: Vec<_> = Class::ALL.into_iter().filter(can_fail).collect();
+    let classes = Class::ALL.into_iter().filter(|class| class.can_fail());
+    let classes: Vec<_> = classes.collect();
     let names = classes.iter().map(|class| class.as_str()).chain([PACKAGE]);
     PossibleValuesParser::new(names).try_map(move |name| {
         let mut known = classes.iter().copied();

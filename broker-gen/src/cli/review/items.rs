@@ -88,9 +88,9 @@ pub(super) fn changed_sources(lock: &Lock, baseline: Option<&Lock>) -> Vec<Strin
             let findings = drift.findings.iter().filter(of_config);
             findings.map(|finding| {
                 let message = shown_line(&finding.message, 600);
-                let rule = match finding.class {
-                    Class::Security => format!("security[{}] ", finding.rule),
-                    _ => String::new(),
+                let rule = match finding.class == Class::Security {
+                    true => format!("security[{}] ", finding.rule),
+                    false => String::new(),
                 };
                 match finding.rule {
                     "access-changed" => message,
@@ -176,12 +176,17 @@ impl Item<'_> {
     /// Whether it may not be accepted without being shown: the texts of a source itself, an item with a finding
     /// of the lint, and a change that is worse than one of a text.
     pub(super) fn has_to_be_shown(&self) -> bool {
-        let is_harmless = self.class.is_none_or(|class| {
-            matches!(
-                class,
-                Class::Added | Class::Same | Class::Equivalent | Class::Text
-            )
-        });
+        let is_harmless = match self.class {
+            None | Some(Class::Added | Class::Same | Class::Equivalent | Class::Text) => true,
+            Some(
+                Class::Compatible
+                | Class::Unknown
+                | Class::Breaking
+                | Class::Security
+                | Class::Gone
+                | Class::Unchecked,
+            ) => false,
+        };
         self.subject.tool.is_none() || !self.linted.is_empty() || !is_harmless
     }
 

@@ -93,14 +93,20 @@ fn in_sentence(text: &str) -> String {
 
 /// The remedy for a lock that does not match names the config.
 fn with_command(problem: Diagnostic, config: &Path) -> Diagnostic {
-    use DiagnosticCode::{LockCorrupt, LockMissing, LockOrphan, LockStale, LockVersion};
-    if problem.code == LockVersion {
+    use DiagnosticCode as Code;
+    if problem.code == Code::LockVersion {
         let config = shell_word(&config.to_string_lossy());
         return problem.help(format!(
             "Upgrade mcp-broker and broker-gen to the version that wrote it, or run `broker-gen lock --config {config}`."
         ));
     }
-    let by_lock = [LockCorrupt, LockMissing, LockOrphan, LockStale].contains(&problem.code);
+    let of_lock = [
+        Code::LockCorrupt,
+        Code::LockMissing,
+        Code::LockOrphan,
+        Code::LockStale,
+    ];
+    let by_lock = of_lock.contains(&problem.code);
     if !by_lock || problem.help.is_some() {
         return problem;
     }

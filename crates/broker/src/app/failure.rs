@@ -57,9 +57,12 @@ impl Failure {
         let Self::Diagnostics(found) = self else {
             return self;
         };
-        let with_remedy = |problem: Diagnostic| match problem.code {
-            DiagnosticCode::LockMismatch | DiagnosticCode::LockWiden => problem.help(RESTART),
-            _ => problem,
+        let is_of_lock = |problem: &Diagnostic| {
+            [DiagnosticCode::LockMismatch, DiagnosticCode::LockWiden].contains(&problem.code)
+        };
+        let with_remedy = |problem: Diagnostic| match is_of_lock(&problem) {
+            true => problem.help(RESTART),
+            false => problem,
         };
         Self::Diagnostics(found.into_iter().map(with_remedy).collect())
     }

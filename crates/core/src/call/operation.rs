@@ -82,21 +82,17 @@ impl CheckedOperation {
 
     /// Returns the request that the server of the item gets.
     pub(super) fn to_server<'a>(&'a self, target: &Target) -> ServerOperation<'a> {
-        let (id, text) = (target.item.id, self.text());
-        match (&self.asked, target.item.kind) {
-            (Asked::Uri(uri), _) => ServerOperation::ReadResource { uri },
-            (Asked::Completion, _) => ServerOperation::Complete { params: text },
-            (Asked::Result, ItemKind::Tool) => ServerOperation::CallTool {
-                name: id,
-                args: text,
+        let (id, args) = (target.item.id, self.text());
+        match &self.asked {
+            Asked::Uri(uri) => ServerOperation::ReadResource { uri },
+            Asked::Completion => ServerOperation::Complete { params: args },
+            Asked::Result => match target.item.kind {
+                ItemKind::Tool => ServerOperation::CallTool { name: id, args },
+                ItemKind::Prompt => ServerOperation::GetPrompt { name: id, args },
+                ItemKind::Template | ItemKind::Resource => {
+                    ServerOperation::ReadResource { uri: id }
+                }
             },
-            (Asked::Result, ItemKind::Prompt) => ServerOperation::GetPrompt {
-                name: id,
-                args: text,
-            },
-            (Asked::Result, ItemKind::Template | ItemKind::Resource) => {
-                ServerOperation::ReadResource { uri: id }
-            }
         }
     }
 
@@ -112,46 +108,51 @@ impl Call<'_> {
         &self,
         operation: Operation,
     ) -> Result<UncheckedOperation, Box<CoreError>> {
+        match operation {
+            Operation::CallTool(args) => Ok(UncheckedOperation::Result(args)),
+            Operation::GetPrompt(args) => match self.target.item.kind {
+                ItemKind::Prompt => Ok(UncheckedOperation::Result(args)),
+                ItemKind::Tool | ItemKind::Template | ItemKind::Resource => {
+                    Err(no_prompt(self.target.path))
+                }
+            },
+            Operation::ReadResource(uri) => self.unchecked_read(uri),
+            Operation::Complete(params) => match self.target.item.kind {
+                ItemKind::Prompt | ItemKind::Template if !self.is_narrowed() => {
+                    Ok(UncheckedOperation::Completion(params))
+                }
+                ItemKind::Tool | ItemKind::Prompt | ItemKind::Template | ItemKind::Resource => {
+                    Err(self.bad_uri("the entry has no completions for this caller".to_owned()))
+                }
+            },
+        }
+    }
+
+    /// Refuses a URI that the item does not serve.
+    fn unchecked_read(&self, uri: Box<str>) -> Result<UncheckedOperation, Box<CoreError>> {
         let item = self.target.item;
-        // Rules that narrow arguments cannot be applied to parts of them, nor to a URI.
-        let is_narrowed = self.target.narrowed.is_some();
-        match (operation, item.kind) {
-            (Operation::CallTool(args), _) | (Operation::GetPrompt(args), ItemKind::Prompt) => {
-                Ok(UncheckedOperation::Result(args))
-            }
-            (Operation::GetPrompt(_), ItemKind::Tool | ItemKind::Template | ItemKind::Resource) => {
-                Err(no_prompt(self.target.path))
-            }
-            (Operation::ReadResource(uri), ItemKind::Resource) if item.is_live() => {
+        match item.kind {
+            ItemKind::Tool | ItemKind::Prompt => Err(no_resource(&uri)),
+            ItemKind::Resource if item.is_live() => {
                 let value = json!({ "uri": uri });
                 let text = Bytes::from(value.to_string());
                 Ok(UncheckedOperation::Result(Args::Read { text, value }))
             }
-            (Operation::ReadResource(uri), ItemKind::Resource) if *uri == *item.id => {
-                Ok(UncheckedOperation::Result(Args::empty()))
-            }
-            (Operation::ReadResource(uri), ItemKind::Template) => {
-                match UriTemplate::parse(item.id) {
-                    Ok(template) if !is_narrowed && template.covers(&uri) => {
-                        Ok(UncheckedOperation::Uri(uri))
-                    }
-                    Ok(_) => Err(self.bad_uri(TemplateError::Leaves.to_string())),
-                    Err(error) => Err(self.bad_uri(error.to_string())),
+            ItemKind::Resource if *uri == *item.id => Ok(UncheckedOperation::Result(Args::empty())),
+            ItemKind::Resource => Err(no_resource(&uri)),
+            ItemKind::Template => match UriTemplate::parse(item.id) {
+                Ok(template) if !self.is_narrowed() && template.covers(&uri) => {
+                    Ok(UncheckedOperation::Uri(uri))
                 }
-            }
-            (
-                Operation::ReadResource(uri),
-                ItemKind::Tool | ItemKind::Prompt | ItemKind::Resource,
-            ) => Err(no_resource(&uri)),
-            (Operation::Complete(params), ItemKind::Prompt | ItemKind::Template)
-                if !is_narrowed =>
-            {
-                Ok(UncheckedOperation::Completion(params))
-            }
-            (Operation::Complete(_), _) => {
-                Err(self.bad_uri("the entry has no completions for this caller".to_owned()))
-            }
+                Ok(_) => Err(self.bad_uri(TemplateError::Leaves.to_string())),
+                Err(error) => Err(self.bad_uri(error.to_string())),
+            },
         }
+    }
+
+    /// Whether rules narrow the arguments. They cannot be applied to parts of arguments, nor to a URI.
+    const fn is_narrowed(&self) -> bool {
+        self.target.narrowed.is_some()
     }
 
     /// Returns the error of arguments or a URI that lead to no readable URI.

@@ -50,7 +50,7 @@ pub(super) fn with_reviewed(
     let listed = broker_model::json::parse(&listed).unwrap_or_default();
     let uri = match (tool.kind, tool.is_live()) {
         (ItemKind::Resource, false) => Some(tool.id),
-        _ => None,
+        (ItemKind::Tool | ItemKind::Prompt | ItemKind::Template | ItemKind::Resource, _) => None,
     };
     let reviewed = Reviewed {
         uri,

@@ -105,10 +105,7 @@ pub(crate) fn from_call(failure: CallFailure, path: &str, source: &str) -> Box<C
                 Some(_) => failure.cause.restart_hint(),
                 None => failure.cause.hint(),
             };
-            let code = match failure.cause {
-                SourceCause::LockStale => CallCode::LockStale,
-                _ => CallCode::SourceUnavailable,
-            };
+            let code = unavailable_code(failure.cause);
             let error = CoreError::new(code, public_reason(&failure))
                 .hint(hint)
                 .details(details_of(&failure))
@@ -121,6 +118,33 @@ pub(crate) fn from_call(failure: CallFailure, path: &str, source: &str) -> Box<C
         CallFailure::Stopping => shutting_down().maybe_executed(false),
     };
     Box::new(error.path(path))
+}
+
+/// The code of a source that is not ready for this cause.
+const fn unavailable_code(cause: SourceCause) -> CallCode {
+    match cause {
+        SourceCause::LockStale => CallCode::LockStale,
+        SourceCause::SpawnNotFound
+        | SourceCause::SpawnDenied
+        | SourceCause::SpawnFormat
+        | SourceCause::SpawnFailed
+        | SourceCause::ExitBeforeReady
+        | SourceCause::StartupTimeout
+        | SourceCause::HandshakeFailed
+        | SourceCause::ListFailed
+        | SourceCause::ListInvalid
+        | SourceCause::Unreachable
+        | SourceCause::TlsFailed
+        | SourceCause::SessionEnded
+        | SourceCause::NeedsAuth
+        | SourceCause::EnvMissing
+        | SourceCause::Exited
+        | SourceCause::Protocol
+        | SourceCause::StdinStalled
+        | SourceCause::RecheckPending
+        | SourceCause::DriftSource
+        | SourceCause::Stopped => CallCode::SourceUnavailable,
+    }
 }
 
 /// The error for every request that arrives while the broker shuts down.

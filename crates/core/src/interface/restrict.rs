@@ -304,10 +304,10 @@ impl<B: BrokerInterface> BrokerInterface for Restrict<B> {
         let called = self.inner.call(request).await;
         called.map_err(|error| {
             let paths = self.paths(&identity);
-            match error.code {
-                CallCode::PathIsNode if !Self::exists(&paths, &path) => not_found(&path),
-                _ => Self::without_others(&paths, error),
+            if error.code == CallCode::PathIsNode && !Self::exists(&paths, &path) {
+                return not_found(&path);
             }
+            Self::without_others(&paths, error)
         })
     }
 

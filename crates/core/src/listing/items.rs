@@ -89,7 +89,10 @@ impl Core {
 
     /// Whether resources or templates exist for the caller, withdrawn ones included.
     pub fn has_resources(&self, identity: &Identity) -> bool {
-        let is_one = |tool: &Item| matches!(tool.kind, ItemKind::Resource | ItemKind::Template);
+        let is_one = |item: &Item| match item.kind {
+            ItemKind::Resource | ItemKind::Template => true,
+            ItemKind::Tool | ItemKind::Prompt => false,
+        };
         self.find_item(identity, is_one).is_some()
     }
 

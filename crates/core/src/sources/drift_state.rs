@@ -159,8 +159,8 @@ impl DriftState {
                 (report, withdrawn, BTreeMap::new())
             }
         };
-        let against = |class| class == Class::Security || class == Class::Unchecked;
-        let verdict = match report.sources.iter().find(|about| against(about.class)) {
+        let mut sources = report.sources.iter();
+        let verdict = match sources.find(|about| about.class.withdraws_source()) {
             Some(about) => Verdict::WithdrawSource {
                 message: Reason::of_source(about).public,
             },
@@ -355,7 +355,8 @@ impl DriftState {
         locked: &LockedSource,
         snapshot: &Snapshot,
     ) -> BTreeMap<u32, Arc<Withdrawal>> {
-        if let Some(about) = report.sources.iter().find(|s| s.class == Class::Security) {
+        let mut sources = report.sources.iter();
+        if let Some(about) = sources.find(|about| about.class.withdraws_source()) {
             let rule = reason::worst(about).map_or("source-changed", |finding| finding.rule);
             return self.all_of(source, about.class, rule, &Reason::of_source(about));
         }

@@ -246,8 +246,5 @@ fn tools_of(at: usize, snapshot: &Snapshot, drift_state: &DriftState) -> ToolCom
 }
 
 fn is_about_variables(problem: &Diagnostic) -> bool {
-    matches!(
-        problem.code,
-        DiagnosticCode::EnvMissing | DiagnosticCode::EnvValue
-    )
+    [DiagnosticCode::EnvMissing, DiagnosticCode::EnvValue].contains(&problem.code)
 }

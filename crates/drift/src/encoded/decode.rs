@@ -166,12 +166,23 @@ fn escape(text: &str) -> Option<(&'static str, char, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::mpsc;
+    use std::thread;
+    use std::time::Duration;
 
+    /// Maximum duration of a decoding, far above what a slow machine takes.
+    const TIME_LIMIT: Duration = Duration::from_secs(60);
+
+    /// The decoded runs. A decoder that does not advance fails the test at the time limit.
     fn decoded(text: &str) -> Vec<(&'static str, String)> {
-        runs(text)
-            .into_iter()
-            .map(|run| (run.coding, run.decoded))
-            .collect()
+        let (sender, receiver) = mpsc::channel();
+        let owned = text.to_owned();
+        thread::spawn(move || {
+            let found = runs(&owned).into_iter();
+            sender.send(found.map(|run| (run.coding, run.decoded)).collect())
+        });
+        let found = receiver.recv_timeout(TIME_LIMIT);
+        found.unwrap_or_else(|error| panic!("{text}: {error}"))
     }
 
     #[test]

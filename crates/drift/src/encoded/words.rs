@@ -117,4 +117,12 @@ mod tests {
             ["^to", "@url", "or", "@mail", "now"]
         );
     }
+
+    #[test]
+    fn address_needs_a_dot_within_its_domain() {
+        assert_eq!(texts("ask a@bcd now"), ["^ask", "a", "bcd", "now"]);
+        assert_eq!(texts("ask a@b. now"), ["^ask", "a", "b", "^now"]);
+        assert_eq!(texts("ask a@.bc now"), ["^ask", "a", "bc", "now"]);
+        assert_eq!(texts("ask a@b.c now"), ["^ask", "@mail", "now"]);
+    }
 }

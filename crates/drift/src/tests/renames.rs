@@ -83,3 +83,19 @@ fn property_of_results_under_another_name_is_one_rename() {
     assert_eq!(report.tools[0].rules(), ["output-property-renamed"]);
     assert_eq!(report.tools[0].class, Class::Breaking);
 }
+
+#[test]
+fn tools_without_properties_are_no_rename_by_their_schemas() {
+    let of = |name: &str, properties: Value| {
+        let schema = json!({"type": "object", "properties": properties});
+        json!([{"name": name, "description": name, "inputSchema": schema}])
+    };
+    let is_renamed = |old: Value, new: Value| check(old, new).tools[0].rules() == ["tool-renamed"];
+    let none = || json!({});
+    // A third of the words is the same, which is enough only beside equal members.
+    assert!(!is_renamed(of("get_time", none()), of("get_user", none())));
+    let one = || json!({"zone": {"type": "string"}});
+    assert!(is_renamed(of("get_time", one()), of("get_user", one())));
+    let other = || json!({"id": {"type": "string"}});
+    assert!(!is_renamed(of("get_time", one()), of("get_user", other())));
+}

@@ -145,19 +145,29 @@ impl From<SourceFailure> for ClientError {
 
 /// The kind of a failure of a session.
 fn kind_of(cause: SourceCause, maybe_executed: bool, status: Option<u16>) -> ClientErrorKind {
-    match (cause, status) {
-        (SourceCause::NeedsAuth, _) => ClientErrorKind::Unauthorized,
-        (SourceCause::SessionEnded, _) => ClientErrorKind::SessionEnded,
-        (_, Some(status)) => ClientErrorKind::Http { status },
-        (SourceCause::HandshakeFailed | SourceCause::StartupTimeout, _) => {
-            ClientErrorKind::Handshake
-        }
-        (SourceCause::Protocol | SourceCause::ListFailed | SourceCause::ListInvalid, _) => {
+    let without_status = match cause {
+        SourceCause::NeedsAuth => return ClientErrorKind::Unauthorized,
+        SourceCause::SessionEnded => return ClientErrorKind::SessionEnded,
+        SourceCause::HandshakeFailed | SourceCause::StartupTimeout => ClientErrorKind::Handshake,
+        SourceCause::Protocol | SourceCause::ListFailed | SourceCause::ListInvalid => {
             ClientErrorKind::Protocol
         }
-        (SourceCause::Stopped, _) => ClientErrorKind::Closed,
-        _ => ClientErrorKind::Unreachable { maybe_executed },
-    }
+        SourceCause::Stopped => ClientErrorKind::Closed,
+        SourceCause::SpawnNotFound
+        | SourceCause::SpawnDenied
+        | SourceCause::SpawnFormat
+        | SourceCause::SpawnFailed
+        | SourceCause::ExitBeforeReady
+        | SourceCause::Unreachable
+        | SourceCause::TlsFailed
+        | SourceCause::EnvMissing
+        | SourceCause::Exited
+        | SourceCause::StdinStalled
+        | SourceCause::RecheckPending
+        | SourceCause::DriftSource
+        | SourceCause::LockStale => ClientErrorKind::Unreachable { maybe_executed },
+    };
+    status.map_or(without_status, |status| ClientErrorKind::Http { status })
 }
 
 impl From<CallFailure> for ClientError {

@@ -361,13 +361,11 @@ impl<'a> Exchange<'a> {
                 rpc_error: None,
             }));
         }
-        match error.failure.cause {
-            SourceCause::NeedsAuth => {
-                self.state.finish(error.failure);
-                self.state.gone(error.begun)
-            }
-            _ => self.transport_failed(error.failure, error.begun),
+        if error.failure.cause == SourceCause::NeedsAuth {
+            self.state.finish(error.failure);
+            return self.state.gone(error.begun);
         }
+        self.transport_failed(error.failure, error.begun)
     }
 
     /// The error of an answer that broke off.

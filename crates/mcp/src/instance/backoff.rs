@@ -96,15 +96,29 @@ impl Backoff {
 
 /// Whether another attempt can succeed without a change by the operator.
 fn heals(cause: SourceCause) -> bool {
-    !matches!(
-        cause,
+    match cause {
         SourceCause::SpawnNotFound
-            | SourceCause::SpawnDenied
-            | SourceCause::SpawnFormat
-            | SourceCause::NeedsAuth
-            | SourceCause::EnvMissing
-            | SourceCause::LockStale
-    )
+        | SourceCause::SpawnDenied
+        | SourceCause::SpawnFormat
+        | SourceCause::NeedsAuth
+        | SourceCause::EnvMissing
+        | SourceCause::LockStale => false,
+        SourceCause::SpawnFailed
+        | SourceCause::ExitBeforeReady
+        | SourceCause::StartupTimeout
+        | SourceCause::HandshakeFailed
+        | SourceCause::ListFailed
+        | SourceCause::ListInvalid
+        | SourceCause::Unreachable
+        | SourceCause::TlsFailed
+        | SourceCause::SessionEnded
+        | SourceCause::Exited
+        | SourceCause::Protocol
+        | SourceCause::StdinStalled
+        | SourceCause::RecheckPending
+        | SourceCause::DriftSource
+        | SourceCause::Stopped => true,
+    }
 }
 
 #[cfg(test)]

@@ -169,7 +169,7 @@ pub(crate) async fn all(
                 let (key, text) = item::live_resources();
                 listing.keep(vec![ListedTool::new(key, text)]);
             }
-            _ => listing.keep(elements),
+            ItemKind::Prompt | ItemKind::Template | ItemKind::Resource => listing.keep(elements),
         }
     }
     let (tools, left_out, warnings) = listing.finish();

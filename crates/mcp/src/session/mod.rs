@@ -314,10 +314,27 @@ pub(crate) fn stopped() -> SourceFailure {
 
 /// Whether a call that was not sent for this cause found its server unreachable, rather than lost with its session.
 fn is_unsent_over_http(cause: SourceCause) -> bool {
-    matches!(
-        cause,
-        SourceCause::Unreachable | SourceCause::TlsFailed | SourceCause::NeedsAuth
-    )
+    match cause {
+        SourceCause::Unreachable | SourceCause::TlsFailed | SourceCause::NeedsAuth => true,
+        SourceCause::SpawnNotFound
+        | SourceCause::SpawnDenied
+        | SourceCause::SpawnFormat
+        | SourceCause::SpawnFailed
+        | SourceCause::ExitBeforeReady
+        | SourceCause::StartupTimeout
+        | SourceCause::HandshakeFailed
+        | SourceCause::ListFailed
+        | SourceCause::ListInvalid
+        | SourceCause::SessionEnded
+        | SourceCause::EnvMissing
+        | SourceCause::Exited
+        | SourceCause::Protocol
+        | SourceCause::StdinStalled
+        | SourceCause::RecheckPending
+        | SourceCause::DriftSource
+        | SourceCause::LockStale
+        | SourceCause::Stopped => false,
+    }
 }
 
 fn protocol(message: &str) -> CallFailure {

@@ -96,10 +96,12 @@ impl Lock {
 impl LeftOutPart<'_> {
     /// The state of the part, after its name.
     pub fn state(&self) -> &'static str {
-        match (self.code, self.is_kept) {
-            (LeftOutCode::Unvalidated, _) => "is served unvalidated",
-            (_, true) => "is kept as it was locked",
-            (_, false) => "is left out of the lock",
+        if self.code == LeftOutCode::Unvalidated {
+            return "is served unvalidated";
+        }
+        match self.is_kept {
+            true => "is kept as it was locked",
+            false => "is left out of the lock",
         }
     }
 }

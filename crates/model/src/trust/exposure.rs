@@ -241,6 +241,37 @@ mod tests {
     }
 
     #[test]
+    fn resources_are_exposed_as_the_mode_and_the_filter_say() {
+        let exposes = |mode, patterns: &[&str], id: &str| {
+            let items = ItemExposure {
+                resources: mode,
+                resource_filter: UriFilter::new(ToolFilter::compile(patterns).unwrap()).unwrap(),
+                prompt_filter: ToolFilter::default(),
+            };
+            items.exposes(ItemKind::Resource, id)
+        };
+        use ResourceMode::{Live, Locked, None};
+        let all: &[&str] = &["**"];
+        assert_eq!(
+            [None, Locked, Live].map(|mode| exposes(mode, all, LIVE)),
+            [false, false, true]
+        );
+        assert_eq!(
+            [None, Locked, Live].map(|mode| exposes(mode, all, "x://a")),
+            [false, true, true]
+        );
+        let denied: &[&str] = &["x://**", "!x://a"];
+        assert_eq!(
+            [None, Locked, Live].map(|mode| exposes(mode, denied, "x://a")),
+            [false; 3]
+        );
+        assert!(
+            !exposes(Live, &[], LIVE),
+            "without a positive pattern there is none"
+        );
+    }
+
+    #[test]
     fn verified_source_exposes_only_what_a_positive_pattern_matches() {
         let listed = exposure(&["get_*", "delete_file", "!get_x"], TrustLevel::Verified);
         assert_eq!(listed.hidden_by("get_y"), None);

@@ -177,35 +177,4 @@ fn numbers_mean_the_same(one: &Document, other: &Document) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn covers_proves_refutes_or_reports_unknown() {
-        let any_text = json!({"type": "string"});
-        let short_text = json!({"type": "string", "maxLength": 3});
-        assert_eq!(covers(&short_text, &any_text), Coverage::Covered);
-        let Coverage::Counterexample { value, reasons } = covers(&any_text, &short_text) else {
-            panic!("longer texts are not covered");
-        };
-        assert!(value.as_str().is_some_and(|text| text.chars().count() > 3));
-        assert_eq!(reasons[0].keyword, "maxLength");
-        let object = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
-        let strict =
-            json!({"type": "object", "properties": {"n": {"type": "number"}}, "required": ["n"]});
-        assert_eq!(
-            covers(&strict, &json!({"type": "object"})),
-            Coverage::Covered
-        );
-        let refuted = covers(&object, &strict);
-        assert!(
-            matches!(refuted, Coverage::Counterexample { .. }),
-            "{refuted:?}"
-        );
-        let other_document = json!({"$ref": "https://example.com/schema.json"});
-        let unknown = covers(&other_document, &any_text);
-        assert!(matches!(unknown, Coverage::Unknown(_)), "{unknown:?}");
-    }
-}
+mod tests;

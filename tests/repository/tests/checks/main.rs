@@ -5,9 +5,11 @@ use std::path::Path;
 mod admission;
 mod advisories;
 mod commands;
+mod decisions;
 mod dependencies;
 mod docs;
 mod faults_page;
+mod rust_text;
 mod tidy;
 
 /// The root of the workspace.

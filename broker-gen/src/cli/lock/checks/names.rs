@@ -13,9 +13,9 @@ pub(super) fn check(context: &Context<'_>, draft: &Draft) -> CheckResult {
     let mut result = CheckResult::default();
     let mut seen = BTreeSet::new();
     for clash in plan::clashes(&context.input.config, &draft.sources) {
-        let code = match clash.problem.code {
-            DiagnosticCode::AliasNeeded => LeftOutCode::NameInvalid,
-            _ => LeftOutCode::PathClash,
+        let code = match clash.problem.code == DiagnosticCode::AliasNeeded {
+            true => LeftOutCode::NameInvalid,
+            false => LeftOutCode::PathClash,
         };
         for (source, key) in &clash.parts {
             let locked = draft.sources.iter().find(|known| known.path == *source);

@@ -139,9 +139,9 @@ fn refuse_violations(lock: &Lock, file: &Path) -> Result<(), Vec<Diagnostic>> {
         "Run `broker-gen lock --merge --config {} --source PATH` with the path of its source: it leaves the part out.",
         shell_word(&shown)
     );
-    let with_help = |problem: Diagnostic| match problem.code {
-        DiagnosticCode::Violation => problem.help(help.as_str()),
-        _ => problem,
+    let with_help = |problem: Diagnostic| match problem.code == DiagnosticCode::Violation {
+        true => problem.help(help.as_str()),
+        false => problem,
     };
     Err(refused.into_iter().map(with_help).collect())
 }

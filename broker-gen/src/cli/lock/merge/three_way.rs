@@ -179,7 +179,10 @@ fn merge_states<'a>(
 }
 
 fn is_not_locked(state: Option<State<'_>>) -> bool {
-    matches!(state, Some(State::LeftOut(record)) if record.code == LeftOutCode::NotLocked)
+    match state {
+        Some(State::LeftOut(record)) => record.code == LeftOutCode::NotLocked,
+        Some(State::Locked(_)) | None => false,
+    }
 }
 
 /// Whether the state is that of the base with the mark that the source did not start or runs another package.

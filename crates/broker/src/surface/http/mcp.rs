@@ -202,9 +202,10 @@ fn rpc_error(refusal: &Refusal, request_id: &str, body_limit: usize) -> RpcError
         status if status.is_server_error() => INTERNAL_ERROR,
         _ => INVALID_REQUEST,
     };
-    let data = match (error.code, &error.details) {
-        (CallCode::BodyTooLarge, None) => json!({ "limit": body_limit }),
-        _ => serde_json::to_value(error.members(Some(request_id))).unwrap_or_default(),
+    let is_body_limit = error.code == CallCode::BodyTooLarge && error.details.is_none();
+    let data = match is_body_limit {
+        true => json!({ "limit": body_limit }),
+        false => serde_json::to_value(error.members(Some(request_id))).unwrap_or_default(),
     };
     RpcError::new(code, error.message.clone()).data(data)
 }

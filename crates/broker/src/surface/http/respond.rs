@@ -80,11 +80,11 @@ impl Refusal {
         let has_token = matches!(identity.subject(), Subject::Token { .. });
         // A refusal of arguments has details of them; another token would not change it.
         let is_of_entry = self.error.details.is_none();
-        match self.code() {
-            _ if !has_token => {}
-            CallCode::Forbidden if is_of_entry => self.challenge = Challenge::LacksScope,
-            CallCode::Unauthorized => self.challenge = Challenge::InvalidToken,
-            _ => {}
+        let code = self.code();
+        if has_token && code == CallCode::Unauthorized {
+            self.challenge = Challenge::InvalidToken;
+        } else if has_token && code == CallCode::Forbidden && is_of_entry {
+            self.challenge = Challenge::LacksScope;
         }
         self
     }
@@ -159,6 +159,11 @@ pub(super) fn status_of(code: CallCode) -> StatusCode {
     }
 }
 
+/// Whether the connection is closed after a reply with this code.
+fn ends_connection(code: CallCode) -> bool {
+    [CallCode::BodyTooLarge, CallCode::ShuttingDown].contains(&code)
+}
+
 /// Whether replies with this code carry `Retry-After`.
 fn has_retry_after(code: CallCode) -> bool {
     matches!(
@@ -196,8 +201,7 @@ pub(super) fn respond(
             let code = refusal.code();
             add_error_headers(&mut headers, &refusal, common.resource);
             let body = render(&refusal.error, request_id);
-            let ends = matches!(code, CallCode::BodyTooLarge | CallCode::ShuttingDown);
-            (status_of(code), body, close || ends)
+            (status_of(code), body, close || ends_connection(code))
         }
     };
     common.add_to(&mut headers, request_id, close);
@@ -216,7 +220,7 @@ pub(super) fn refused_message(
     let code = refusal.code();
     let mut response = error_reply(status_of(code), error);
     add_error_headers(response.headers_mut(), refusal, resource);
-    if matches!(code, CallCode::BodyTooLarge | CallCode::ShuttingDown) {
+    if ends_connection(code) {
         response.headers_mut().insert(header::CONNECTION, CLOSE);
     }
     response
@@ -258,15 +262,16 @@ fn add_error_headers(
     if let Some(methods) = refusal.allow {
         headers.insert(header::ALLOW, HeaderValue::from_static(methods));
     }
-    let challenge = match (refusal.code(), refusal.challenge, resource) {
-        (CallCode::Unauthorized, Challenge::InvalidToken, None) => Some(INVALID_TOKEN),
-        (CallCode::Unauthorized, _, None) => Some(HeaderValue::from_static("Bearer")),
-        (CallCode::Unauthorized, Challenge::InvalidToken, Some(resource)) => {
+    let is_unauthorized = refusal.code() == CallCode::Unauthorized;
+    let challenge = match (is_unauthorized, refusal.challenge, resource) {
+        (true, Challenge::InvalidToken, None) => Some(INVALID_TOKEN),
+        (true, _, None) => Some(HeaderValue::from_static("Bearer")),
+        (true, Challenge::InvalidToken, Some(resource)) => {
             Some(resource.challenge_of_token().clone())
         }
-        (CallCode::Unauthorized, _, Some(resource)) => Some(resource.challenge().clone()),
-        (_, Challenge::LacksScope, Some(resource)) => resource.challenge_of_scope().cloned(),
-        _ => None,
+        (true, _, Some(resource)) => Some(resource.challenge().clone()),
+        (false, Challenge::LacksScope, Some(resource)) => resource.challenge_of_scope().cloned(),
+        (false, _, _) => None,
     };
     if let Some(challenge) = challenge {
         headers.insert(header::WWW_AUTHENTICATE, challenge);

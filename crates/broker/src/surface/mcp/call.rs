@@ -404,14 +404,20 @@ impl ToolCall {
         outcome: Outcome,
     ) -> Result<Text, Box<CoreError>> {
         let (length, era) = (outcome.result.len(), self.era);
-        let form = match (&self.tool, outcome.kind) {
-            (Tool::Flat(tool), ItemKind::Tool) if tool.lists_output => ServerResult::Promised,
-            (_, ItemKind::Tool) => ServerResult::Same,
-            (Tool::Item(item), _) if item.is_cacheable() => ServerResult::Cacheable {
+        let form = match &self.tool {
+            Tool::Item(item) if item.is_cacheable() => ServerResult::Cacheable {
                 is_private: client.core.lists_may_differ(),
             },
-            (Tool::Item(_), _) => ServerResult::Same,
-            (_, _) => ServerResult::AsToolResult,
+            Tool::Item(_) => ServerResult::Same,
+            Tool::Flat(tool) if tool.lists_output => ServerResult::Promised,
+            Tool::Flat(_) | Tool::Own(_) | Tool::AfterStart(_) | Tool::Refused => {
+                match outcome.kind {
+                    ItemKind::Tool => ServerResult::Same,
+                    ItemKind::Prompt | ItemKind::Template | ItemKind::Resource => {
+                        ServerResult::AsToolResult
+                    }
+                }
+            }
         };
         let mut charge = Charge::default();
         // The result for the era, in addition to the one of the server.

@@ -79,24 +79,24 @@ pub(super) fn error_text(error: &CoreError, request_id: &str) -> String {
 
 /// The details of an error in short; the hint changes if it names what is left out.
 fn brief(error: &CoreError, details: &Value, hint: &mut Option<String>) -> Option<Value> {
-    match error.code {
-        CallCode::ArgsInvalid => {
-            *hint = Some("Correct the arguments and call again.".to_owned());
-            arguments(error, details)
-        }
-        CallCode::ToolWithdrawn => Some(without_digests(details)),
-        _ if details["children"].is_array() => match error.did_you_mean.is_empty() {
-            true => Some(entries(details)),
-            false => {
-                let node = details["node"].as_str().unwrap_or("/");
-                *hint = Some(format!(
-                    "Use one of `did_you_mean`, or list `{node}` with `meta_tree`."
-                ));
-                None
-            }
-        },
-        _ => Some(details.clone()),
+    if error.code == CallCode::ArgsInvalid {
+        *hint = Some("Correct the arguments and call again.".to_owned());
+        return arguments(error, details);
     }
+    if error.code == CallCode::ToolWithdrawn {
+        return Some(without_digests(details));
+    }
+    if !details["children"].is_array() {
+        return Some(details.clone());
+    }
+    if error.did_you_mean.is_empty() {
+        return Some(entries(details));
+    }
+    let node = details["node"].as_str().unwrap_or("/");
+    *hint = Some(format!(
+        "Use one of `did_you_mean`, or list `{node}` with `meta_tree`."
+    ));
+    None
 }
 
 /// The places that do not match, unless the message names the only one, and the schema.

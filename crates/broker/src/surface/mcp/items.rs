@@ -345,9 +345,15 @@ fn not_found(uri: &str, era: Era) -> RpcError {
 /// The error of a prompt or resource that the broker refuses: these methods have no results with `isError`.
 pub(super) fn refusal(error: &CoreError, object: serde_json::Value) -> RpcError {
     use broker_model::CallCode as C;
-    let code = match error.code {
-        C::ArgsInvalid | C::FieldInvalid | C::JsonInvalid | C::PathNotFound => INVALID_PARAMS,
-        _ => broker_wire::protocol::INTERNAL_ERROR,
+    let of_params = [
+        C::ArgsInvalid,
+        C::FieldInvalid,
+        C::JsonInvalid,
+        C::PathNotFound,
+    ];
+    let code = match of_params.contains(&error.code) {
+        true => INVALID_PARAMS,
+        false => broker_wire::protocol::INTERNAL_ERROR,
     };
     RpcError::new(code, error.message.clone()).data(object)
 }

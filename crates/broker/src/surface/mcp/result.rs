@@ -81,12 +81,18 @@ fn hinted(error: &CoreError) -> CoreError {
 /// The hints of these codes mention headers and routes, which this caller does not have.
 fn waiting_hint(error: &CoreError) -> Option<String> {
     let own = error.hint.as_deref() != Some(error.code.hint());
-    let what = match error.code {
-        _ if own => return None,
-        CallCode::SourceUnavailable => "`details.cause` says what the operator must fix. ",
-        CallCode::Starting | CallCode::Overloaded => "",
-        _ => return None,
+    let what = match error.code == CallCode::SourceUnavailable {
+        true => "`details.cause` says what the operator must fix. ",
+        false => "",
     };
+    let waits = [
+        CallCode::SourceUnavailable,
+        CallCode::Starting,
+        CallCode::Overloaded,
+    ];
+    if own || !waits.contains(&error.code) {
+        return None;
+    }
     let wait = error.retry_after.map_or(1, |wait| wait.as_secs().max(1));
     Some(format!("{what}Wait {wait} s, then call again."))
 }

@@ -92,13 +92,13 @@ impl ResultForm {
     /// The error of a call that the broker refused.
     pub(in crate::surface::mcp) fn refusal(&self, error: &CoreError, request_id: &str) -> RpcError {
         let object = error_object(error, request_id);
-        if matches!(
-            error.code,
-            CallCode::ArgsInvalid
-                | CallCode::FieldInvalid
-                | CallCode::FieldUnknown
-                | CallCode::JsonInvalid
-        ) {
+        let of_params = [
+            CallCode::ArgsInvalid,
+            CallCode::FieldInvalid,
+            CallCode::FieldUnknown,
+            CallCode::JsonInvalid,
+        ];
+        if of_params.contains(&error.code) {
             return RpcError::new(INVALID_PARAMS, error.message.clone()).data(object);
         }
         let mut failure = self.failure(&error.message, &Output::default());

@@ -156,8 +156,10 @@ fn write_line(output: &mut impl Write, line: &Line) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use std::io::Read;
+    use std::time::Duration;
 
     use broker_wire::{Id, write};
+    use tokio::time::timeout;
 
     use super::*;
 
@@ -180,8 +182,20 @@ mod tests {
         lines.collect::<Vec<_>>().concat()
     }
 
-    /// The bytes that a client gets if it begins to read when the output is full.
+    /// Maximum duration of a test, far above what a slow machine takes.
+    const TIME_LIMIT: Duration = Duration::from_secs(60);
+
+    /// The bytes that a client gets if it begins to read when the output is full. An output that loses a line fails the
+    /// test at the time limit.
     async fn arrived(
+        pipe: (impl Read + Send + 'static, impl Write + Send + 'static),
+        at_once: Option<WriteAtOnce>,
+    ) -> Vec<u8> {
+        let all = timeout(TIME_LIMIT, read_late(pipe, at_once)).await;
+        all.expect("the client gets every line and the end")
+    }
+
+    async fn read_late(
         (mut reader, writer): (impl Read + Send + 'static, impl Write + Send + 'static),
         at_once: Option<WriteAtOnce>,
     ) -> Vec<u8> {
@@ -190,15 +204,16 @@ mod tests {
         for line in lines.by_ref().take(20) {
             output.send(line).await.unwrap();
         }
-        let client = thread::spawn(move || {
+        let (sender, received) = oneshot::channel();
+        thread::spawn(move || {
             let mut all = Vec::new();
-            reader.read_to_end(&mut all).map(|_| all)
+            sender.send(reader.read_to_end(&mut all).map(|_| all))
         });
         for line in lines {
             output.send(line).await.unwrap();
         }
         output.finish().await;
-        client.join().unwrap().unwrap()
+        received.await.unwrap().unwrap()
     }
 
     #[cfg(target_os = "linux")]
