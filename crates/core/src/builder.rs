@@ -1,5 +1,5 @@
-//! Builds a core: the catalog and, where a program sets them, the config, the environment, and what decides
-//! beside the rules of access.
+//! Builds a core: the catalog and, where a program sets them, the config, the environment, and the filters that decide
+//! in addition to the access rules.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -63,7 +63,7 @@ impl<'a> CoreBuilder<'a> {
         self
     }
 
-    /// The environment variables that the config may read. Default: those of this process.
+    /// The environment variables that the config may read. Default: the variables of this process.
     #[must_use]
     pub const fn environment(mut self, environment: &'a Environment) -> Self {
         self.environment = Some(environment);
@@ -77,36 +77,38 @@ impl<'a> CoreBuilder<'a> {
         self
     }
 
-    /// The settings of the start that the config leaves out. Default: those of a broker over HTTP.
+    /// The settings of the start that the config leaves out. Default: the settings of a broker over HTTP.
     #[must_use]
     pub const fn start_defaults(mut self, defaults: StartDefaults) -> Self {
         self.start_defaults = defaults;
         self
     }
 
-    /// The source of the vectors of queries: the embedder for which the catalog was built, or [`Embedder::Bm25`]. Default:
-    /// the former. The text names the setting that chose it, for an error.
+    /// The source of the vectors of queries: the embedder of the catalog's build, or [`Embedder::Bm25`]. Default: the
+    /// former. The text names the setting that chose it, for an error.
     #[must_use]
     pub const fn embedder(mut self, embedder: Option<(Embedder, &'static str)>) -> Self {
         self.embedder = embedder;
         self
     }
 
-    /// The error of every call, for a broker that could not be started and still has a client to answer. Default: none.
+    /// Sets the error of every call, for a broker that could not be started and still has a client to answer. By
+    /// default, calls are served.
     #[must_use]
     pub fn failure(mut self, failure: CoreError) -> Self {
         self.failure = Some(Box::new(failure));
         self
     }
 
-    /// The sources that may be left out. Default: none.
+    /// Sets the sources that may be left out. By default, every source is required.
     #[must_use]
     pub fn partial(mut self, partial: PartialStart) -> Self {
         self.partial = partial;
         self
     }
 
-    /// A filter that removes tools for callers, in addition to the rules of access. Default: none.
+    /// Adds a filter that removes tools for callers, in addition to the access rules. By default, only the rules
+    /// decide.
     #[must_use]
     pub fn admission(mut self, admission: impl Admission + 'static) -> Self {
         self.filters.admission = Some(Arc::new(admission));
@@ -120,8 +122,8 @@ impl<'a> CoreBuilder<'a> {
         self
     }
 
-    /// The time of day, which dates withdrawals and ends the streams of a credential that expires. Default: that of the
-    /// system.
+    /// Sets the clock. It dates withdrawals and ends the streams of a credential that expires. Default: the system
+    /// clock.
     #[must_use]
     pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
         self.clock = Arc::new(clock);
@@ -146,7 +148,7 @@ impl<'a> CoreBuilder<'a> {
         self.environment.map_or_else(captured, Cow::Borrowed)
     }
 
-    /// Resolves the command and the variables of every source; starts nothing.
+    /// Resolves the command and the variables of every source, without starting them.
     ///
     /// # Errors
     ///

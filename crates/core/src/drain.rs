@@ -12,7 +12,7 @@ const DRAINING: usize = 1;
 const CLOSING: usize = 2;
 const ONE_CALL: usize = 4;
 
-/// The phases of a shutdown, each of which includes those before it:
+/// The phases of a shutdown; each phase includes the earlier ones:
 ///
 /// 1. serving;
 /// 2. draining: new calls are refused, calls in flight go on;

@@ -14,16 +14,16 @@ use tokio_util::sync::CancellationToken;
 use crate::catalog::Catalog;
 use crate::clock::Clock;
 
-/// A caller: who it is, which groups it belongs to, and which part of the tree it sees.
+/// A caller: its name, its groups, and the part of the tree that it sees.
 #[derive(Clone, Debug)]
 pub struct Identity {
     subject: Subject,
-    /// `None` if there are none: then an identity costs no allocation.
+    /// `None` without groups: then an identity costs no allocation.
     groups: Option<Arc<[String]>>,
     claims: Option<Arc<Claims>>,
     subtree: Option<Subtree>,
     revocation: Option<Revocation>,
-    /// The time at which the credential expires.
+    /// The expiry time of the credential.
     expires: Option<SystemTime>,
     /// The vendor of its model.
     vendor: Option<ModelVendor>,
@@ -40,7 +40,7 @@ pub struct Revocation {
     pub keeps: Option<Arc<dyn Any + Send + Sync>>,
 }
 
-/// The claims of a token that rules of access may read, by name.
+/// The claims of a token that access rules may read, by name.
 pub type Claims = BTreeMap<String, Value>;
 
 /// The index of an entry that does not exist.
@@ -53,7 +53,7 @@ pub(crate) struct Subtree {
     pub(crate) path: &'static str,
     /// The digest of the catalog.
     catalog: &'static str,
-    /// The entry itself; [`NO_ENTRY`] if the catalog has none at the path.
+    /// The entry itself; [`NO_ENTRY`] if the path has no entry in the catalog.
     pub(crate) root: u32,
     /// The first entry below it,
     first: u32,
@@ -112,7 +112,7 @@ impl Subtree {
         }
     }
 
-    /// The same part of another catalog; nothing if that has no entry at the path.
+    /// Returns the same part of another catalog; an empty part if the path has no entry there.
     fn within(self, catalog: &Catalog) -> Self {
         if self.catalog == catalog.catalog_digest {
             return self;
@@ -236,12 +236,12 @@ impl Identity {
         &self.subject
     }
 
-    /// The groups of a caller with a key or a token. Those of other callers are in the config.
+    /// Returns the groups of a caller with a key or a token. The config contains the groups of other callers.
     pub fn groups(&self) -> &[String] {
         self.groups.as_deref().unwrap_or_default()
     }
 
-    /// The claims that rules of access may read.
+    /// Returns the claims that access rules may read.
     pub fn claims(&self) -> &Claims {
         static NONE: Claims = BTreeMap::new();
         self.claims.as_deref().unwrap_or(&NONE)
@@ -258,7 +258,7 @@ impl Identity {
         revocation.is_some_and(|it| it.revoked.is_cancelled())
     }
 
-    /// The time at which the credential expires, if it does.
+    /// Returns the expiry time of the credential, if it expires.
     pub const fn expires(&self) -> Option<SystemTime> {
         self.expires
     }

@@ -103,7 +103,7 @@ pub trait BrokerInterface: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Every code of the call path. Nothing was sent unless `maybe_executed` is true.
+    /// Every code of the call path. The call was not sent unless `maybe_executed` is true.
     fn call(
         &self,
         request: Request,

@@ -123,7 +123,7 @@ struct Inner {
     named: BTreeSet<u32>,
     /// Who may see and call what; a reload replaces it.
     policy: ArcSwap<Policy>,
-    /// Filters of the program beside the policy.
+    /// Filters of the program, in addition to the policy.
     filters: Filters,
     clock: Arc<dyn Clock>,
     /// By the catalog's tools.
@@ -155,7 +155,7 @@ struct Inner {
     /// Held while a reload is under way.
     reloading: tokio::sync::Mutex<()>,
     tasks: TaskTracker,
-    /// The calls of this catalog, which may be replaced while they run.
+    /// The calls of this catalog. The catalog may be replaced while they run.
     active: TaskTracker,
     created: SystemTime,
     /// The error of every call of a broker that could not be started.
@@ -181,7 +181,7 @@ impl Core {
         inner.start_sources();
     }
 
-    /// Prepares a config for [`Core::reload`]. Changes nothing and reports all problems.
+    /// Prepares a config for [`Core::reload`] and reports all problems. The current config stays in force.
     pub fn prepare(
         &self,
         config: &Config,
@@ -194,10 +194,9 @@ impl Core {
         setup::prepare(inner.catalog, config, environment, base, settings, shared)
     }
 
-    /// Applies a config completely or not at all. Sources whose command line, variables or bounds
-    /// changed are started beside the running ones and replace them after the comparison with the lock;
-    /// the others keep their process. No call is dropped. Call it after [`Core::first_verdict`];
-    /// concurrent reloads run one after the other.
+    /// Applies a config completely or not at all. Sources whose command line, variables or bounds changed are started
+    /// next to the running ones and replace them after the comparison with the lock; the others keep their process. No
+    /// call is dropped. Call it after [`Core::first_verdict`]; concurrent reloads run one after the other.
     pub async fn reload(&self, prepared: PreparedConfig) -> Result<ReloadSummary, ReloadError> {
         let inner = self.inner();
         inner.reload(prepared).await
@@ -214,7 +213,7 @@ impl Core {
     ///
     /// # Errors
     ///
-    /// Every code of the call path. Nothing was sent unless `maybe_executed` is true.
+    /// Every code of the call path. The call was not sent unless `maybe_executed` is true.
     #[expect(
         clippy::manual_async_fn,
         reason = "an `async fn` would have room for the request twice"
@@ -232,7 +231,7 @@ impl Core {
         }
     }
 
-    /// Returns the catalog's own copy of a path, if it has an entry there. It says nothing about rights.
+    /// Returns the catalog's own copy of a path, if it has an entry there. This does not depend on access rights.
     pub fn known_path(&self, path: &str) -> Option<&'static str> {
         let catalog = self.inner().catalog;
         catalog.find(path).map(|at| catalog.entry(at).path)
@@ -259,8 +258,8 @@ impl Core {
         identity.root()
     }
 
-    /// The same identity, restricted to the entry at `path` and what is below it: for it nothing else exists.
-    /// Paths and flat names stay those of the whole tree.
+    /// Returns the same identity, restricted to the entry at `path` and what is below it: for it, the other entries do
+    /// not exist. Paths and flat names are the same as in the whole tree.
     pub fn within(&self, identity: &Identity, path: &str) -> Result<Identity, Box<CoreError>> {
         let inner = self.inner();
         let (view, caller) = (inner.drift_state.view.load(), inner.caller(identity));
@@ -285,7 +284,7 @@ impl Core {
         inner.drift_state.tool_changes()
     }
 
-    /// The changes of the list of tools that a caller sees, from now on.
+    /// Returns the changes of the tool list that a caller sees, from now on.
     pub fn tool_list_changes(&self, identity: &Identity) -> ToolListChanges {
         ToolListChanges::new(self, identity)
     }
@@ -299,7 +298,7 @@ impl Core {
         arguments::charge_parsed(account, body.len(), estimate(body))
     }
 
-    /// The budget to which callers' requests and results are charged.
+    /// Returns the memory budget for callers' requests and results.
     pub fn memory(&self) -> &MemoryBudget {
         self.0.memory()
     }
@@ -347,8 +346,8 @@ impl Core {
         inner.start_refusal(identity)
     }
 
-    /// Stops all sources after a refused start, in which no call was sent. Calls fail with
-    /// `start_refused` until [`Core::close`].
+    /// Stops all sources after a refused start. No call was sent to them. Calls fail with `start_refused` until
+    /// [`Core::close`].
     pub async fn stop_after_refusal(&self) {
         let inner = self.inner();
         inner.stop_upstreams(sources::lifecycle::STOP_TIMEOUT).await;
@@ -389,13 +388,13 @@ impl Core {
         }
     }
 
-    /// Whether the config has rules of access.
+    /// Whether the config has access rules.
     pub fn has_access_rules(&self) -> bool {
         let inner = self.inner();
         inner.policy.load().has_rules()
     }
 
-    /// Whether callers may see different entries: by rules of access, or by filters of the program.
+    /// Whether callers may see different entries: by access rules, or by filters of the program.
     pub fn lists_may_differ(&self) -> bool {
         self.inner().lists_may_differ()
     }
@@ -414,7 +413,7 @@ impl Core {
         policy.is_operator(identity, !self.lists_may_differ())
     }
 
-    /// Whether callers without a credential belong to a group; `None` if the config has no rules of access.
+    /// Whether callers without a credential belong to a group; `None` if the config has no access rules.
     pub fn anonymous_has_groups(&self) -> Option<bool> {
         let inner = self.inner();
         inner.policy.load().anonymous_has_groups()

@@ -29,7 +29,7 @@ pub struct Reply {
 /// Where a search looks and how much it answers.
 #[derive(Clone, Copy, Debug)]
 pub struct SearchOptions<'a> {
-    /// The node below which tools are searched; `None` for the topmost entry that the caller sees.
+    /// The node above the searched tools; `None` for the topmost entry that the caller sees.
     pub path: Option<&'a str>,
     /// The maximum number of tools, from 1 to 50.
     pub limit: usize,

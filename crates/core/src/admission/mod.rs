@@ -1,5 +1,5 @@
-//! Admission: which entries a caller may see and call. One decision filters listings, suggestions and
-//! calls; it only removes entries of the catalog. No other module reads the rows of the tools.
+//! Admission: the entries that a caller may see and call. One decision filters listings, suggestions and calls; it only
+//! removes entries of the catalog. No other module reads the rows of the tools.
 
 mod class;
 mod filters;
@@ -69,7 +69,7 @@ impl Caller {
         self.policy.number()
     }
 
-    /// The class by which composed replies are cached.
+    /// Returns the class by which composed replies are cached.
     pub(crate) const fn class(&self) -> &AdmissionClass {
         &self.class
     }
@@ -104,8 +104,8 @@ impl Caller {
         }
     }
 
-    /// Whether the caller is informed that an entry exists which it may not use: where the config says so, if
-    /// rules alone deny it.
+    /// Whether the caller is informed that an entry exists although it may not use it: if the config says so, and only
+    /// rules deny the entry.
     pub(crate) fn is_informed_of(&self, view: &View, catalog: &Catalog, at: u32) -> bool {
         let is_inside = self.subtree.is_none_or(|subtree| subtree.contains(at));
         if self.policy.denied() != Denied::Forbidden || !is_inside {

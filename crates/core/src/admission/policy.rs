@@ -1,4 +1,4 @@
-//! The rules of access that are in force: those of the catalog, or those of a config that narrows them.
+//! The access rules in force: the catalog's rules, or the rules of a config that narrows them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -58,7 +58,7 @@ enum Rows {
 }
 
 impl Policy {
-    /// The policy of a config, which may only narrow that of the catalog. Reports every way in which it does not.
+    /// Makes the policy of a config. It may only narrow the catalog's policy; every violation is reported.
     pub(crate) fn new(
         catalog: &'static Catalog,
         config: &Config,
@@ -294,7 +294,7 @@ fn read(text: &str) -> Value {
     broker_model::json::parse(text).unwrap_or_default()
 }
 
-/// The path and the reviewed hints of a tool, by which rules select it.
+/// Returns the path and the reviewed hints of a tool: rules select tools by them.
 fn facts(catalog: &'static Catalog, tool: &crate::catalog::Item) -> ToolFacts<'static> {
     // Reviewed annotations are a member of the entry of `tools/list`.
     let head: Value = read(&format!("{{{}}}", catalog.text(tool.list_head)));

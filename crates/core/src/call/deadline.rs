@@ -49,7 +49,7 @@ impl Deadline {
         self.time.saturating_sub(self.began.elapsed())
     }
 
-    /// The remaining time, which progress extends up to the deadline of the caller.
+    /// Returns the remaining time. Progress extends it up to the deadline of the caller.
     pub(super) fn call_time(&self, deadline: Option<Instant>) -> CallTime {
         let until = |deadline: Instant| deadline.saturating_duration_since(self.began);
         let left = deadline.map_or(Duration::MAX, until);

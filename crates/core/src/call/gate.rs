@@ -1,5 +1,5 @@
-//! Step 4: a source takes no call before it was compared with the lock, none after a refused start, and
-//! none for a withdrawn tool. Where drift only withdraws tools, a call waits for its source.
+//! Step 4: a source takes no call before it was compared with the lock, after a refused start, or for a withdrawn tool.
+//! Where drift only withdraws tools, a call waits for its source.
 
 use std::time::Duration;
 
@@ -160,7 +160,7 @@ fn still_starting(target: &Target, waited: Duration) -> CoreError {
         .maybe_executed(false)
 }
 
-/// The error of a call for which there is no place to wait.
+/// Returns the error of a call that does not find a place to wait.
 pub(super) fn too_many(target: &Target) -> CoreError {
     let message = format!(
         "`{}` is still starting, and too many calls wait for it",

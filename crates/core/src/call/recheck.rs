@@ -87,11 +87,11 @@ impl<'a> AdmittedCall<'a> {
     fn decide(&self) -> Result<(), Box<CoreError>> {
         let (core, identity, target) = (self.core, self.call.identity, self.call.target);
         let view = core.drift_state.view.load();
-        // Filters of the program are not asked again: they may depend on the health of the source, for which the call
-        // waits.
+        // Filters of the program are not asked again: they may depend on the health of the source, and the call waits
+        // for this source.
         let caller = Caller::by_rules(core, identity);
         if caller.decide(&view, core.catalog, target.item.entry) == Decision::Absent {
-            // The error has suggestions, which they filter.
+            // The filters also apply to the suggestions in the error.
             let caller = core.caller(identity);
             let found = lookup::resolve(core.scope(&view, &caller), target.path);
             return found

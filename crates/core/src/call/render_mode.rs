@@ -1,5 +1,5 @@
-//! The three forms in which a tool's result can be returned: as the server sent it, as one text block,
-//! or as its structured content alone. Each is a `CallToolResult` and keeps `isError`.
+//! The three forms of a returned tool result: as the server sent it, as one text block, or as its structured content
+//! alone. Each is a `CallToolResult` and keeps `isError`.
 
 use std::borrow::Cow;
 

@@ -23,7 +23,7 @@ use crate::sources::setup::ToolSettings;
 
 /// Larger results are scanned on a separate pool, so that other calls do not wait for it.
 const MIN_POOLED_BYTES: usize = 256 << 10;
-/// The same for results that are cut, which are walked many times.
+/// The limit for cut results: they are walked many times.
 const MIN_POOLED_CUT_BYTES: usize = 64 << 10;
 
 /// The part of the limit that is kept free for a note on the cut, as a divisor.
@@ -42,7 +42,7 @@ enum Form {
         limit: Option<usize>,
         /// Of them, those around the result.
         reserved: usize,
-        /// Of them, those of a note on a result that was cut.
+        /// The part of them for the note on a cut result.
         note: usize,
     },
 }

@@ -39,8 +39,8 @@ enum PooledArgs {
 }
 
 impl Inner {
-    /// Refuses arguments that must not be sent, within the remaining time of the call. Returns their text, and the
-    /// arguments that are sent in place of those of the caller, if some were converted; boxed, so that other calls do
+    /// Refuses arguments that must not be sent, within the remaining time of the call. Returns their text, and, if some
+    /// arguments were converted, the arguments to send instead of the caller's arguments; boxed, so that other calls do
     /// not carry their size.
     pub(super) async fn validate(
         &self,

@@ -31,8 +31,8 @@ pub(crate) struct LazyValidator(OnceLock<Option<Validator>>);
 pub(crate) enum Refusal {
     /// The arguments do not match, and the error gives every reason.
     Final(Box<CoreError>),
-    /// The budget was spent on the verdict or on its explanation: with a larger budget the outcome may
-    /// differ. The error is the answer if there is no larger budget.
+    /// The budget was spent on the verdict or on its explanation: with a larger budget the outcome may differ. The
+    /// error is the answer if a larger budget does not exist.
     OverBudget(Box<CoreError>),
 }
 
@@ -110,8 +110,7 @@ pub(crate) fn too_many_values(path: &str, values: u64) -> Box<CoreError> {
     args_invalid(path, message, json!({"errors": [error], "more": false}))
 }
 
-/// The tool's schema is too costly on these arguments. No value is shown, and it is unknown which
-/// values would match.
+/// The tool's schema is too costly on these arguments. No value is shown, and the matching values are unknown.
 pub(crate) fn over_budget(path: &str, pointer: &str) -> Box<CoreError> {
     let place = if pointer.is_empty() {
         String::new()

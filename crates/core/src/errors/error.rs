@@ -18,7 +18,7 @@ pub struct CoreError {
     pub message: String,
     /// The remedy.
     pub hint: Option<String>,
-    /// The path to which it refers.
+    /// The path that it refers to.
     pub path: Option<String>,
     /// The nearest names, best first.
     pub did_you_mean: Vec<String>,

@@ -11,11 +11,11 @@ use serde_json::{Map, Value, json};
 
 use crate::errors::error::CoreError;
 
-/// When to retry if there is no better estimate.
+/// The retry delay without a better estimate.
 pub(crate) const SHORT_RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// There is no memory for a result. The call was executed, so the broker must not send it again by
-/// itself.
+/// Returns the error for a result that exceeds the memory budget. The call was executed, so the broker must not send it
+/// again by itself.
 pub fn memory_error_for_result(charge_error: ChargeError) -> CoreError {
     CoreError::new(
         CallCode::OutputTooLarge,

@@ -11,7 +11,7 @@ pub fn json_invalid(body: &str, offset: usize, part: &str, error: &StrictError) 
     let (reason, within) = match error {
         StrictError::Json(error) => {
             let text = error.to_string();
-            // serde_json appends its own position, which is relative to the part.
+            // serde_json appends its own position, relative to the part.
             let reason = text
                 .rfind(" at line ")
                 .map_or(text.as_str(), |at| &text[..at]);
@@ -40,8 +40,8 @@ pub fn json_invalid(body: &str, offset: usize, part: &str, error: &StrictError) 
     .details(json!({ "offset": offset, "line": place.line, "column": place.column }))
 }
 
-/// The byte offset of serde_json's line and column, which count from 1 and point to the byte where
-/// reading stopped.
+/// Returns the byte offset of serde_json's line and column. They count from 1 and point to the byte where reading
+/// stopped.
 fn offset_of(text: &str, line: usize, column: usize) -> usize {
     let start = if line <= 1 {
         0

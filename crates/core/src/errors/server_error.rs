@@ -6,13 +6,12 @@ use serde_json::value::RawValue;
 
 use crate::errors::error::CoreError;
 
-/// The JSON-RPC error with which a server answered a call: masked and bounded, see
-/// [`CoreError::server_error`].
+/// A server's JSON-RPC error as the answer to a call: masked and bounded, see [`CoreError::server_error`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerError {
     /// Its code.
     pub code: i64,
-    /// Its message; empty if it has none.
+    /// Its message; empty if it is absent.
     pub message: String,
     /// Its data. Data that this program cannot represent is a string with its JSON.
     pub data: Option<Value>,

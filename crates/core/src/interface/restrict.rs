@@ -1,4 +1,4 @@
-//! A broker of which callers see and call less.
+//! Restricts a broker: callers see and call fewer tools.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -23,8 +23,8 @@ use crate::types::{Describe, Reply, SearchOptions};
 /// Decides whether a tool that exists for a caller still exists for it.
 type Keeps = dyn Fn(&Identity, &ToolItem) -> bool + Send + Sync;
 
-/// A broker without some of the tools of another one. It knows nothing but that broker, so that it can show, find and
-/// call no tool that the other one refuses. Its replies have no entity tags.
+/// A broker without some of the tools of another one. It only uses the other broker, so that it cannot show, find or
+/// call a tool that the other one refuses. Its replies have no entity tags.
 #[derive(Clone)]
 pub struct Restrict<B> {
     inner: B,
@@ -40,7 +40,7 @@ impl<B: fmt::Debug> fmt::Debug for Restrict<B> {
 }
 
 impl<B: BrokerInterface> Restrict<B> {
-    /// A broker with the tools of `inner` for which `keeps` is true.
+    /// Makes a broker with the tools of `inner` that `keeps` accepts.
     pub fn new(
         inner: B,
         keeps: impl Fn(&Identity, &ToolItem) -> bool + Send + Sync + 'static,
@@ -141,7 +141,7 @@ fn retain(list: &mut Value, keep: impl Fn(&Value) -> bool) {
     }
 }
 
-/// Replaces a summary that the inner broker made of the names of its tools by one with those of `paths`.
+/// Replaces a summary that the inner broker made of its tool names by one with the names of `paths`.
 fn name_own_tools(paths: &[&str], inner: &[&str], entry: &mut Value) {
     let (Some(node), Some(summary)) = (entry["path"].as_str(), entry["summary"].as_str()) else {
         return;
@@ -227,7 +227,7 @@ impl<B: BrokerInterface> BrokerInterface for Restrict<B> {
         }
     }
 
-    /// Scores are those of the inner broker, which ranks the tools that exist there.
+    /// Scores come from the inner broker: it ranks its own tools.
     fn search(
         &self,
         identity: &Identity,

@@ -69,7 +69,7 @@ pub(crate) fn areas(scope: Scope<'_>) -> Vec<AreaRef> {
         .collect()
 }
 
-/// The summary of an entry as plain text, which the catalog has only for the children of the root.
+/// Returns the summary of an entry as plain text. The catalog has it only for the children of the root.
 fn summary(scope: Scope<'_>, at: u32) -> String {
     let head: Option<Head> = serde_json::from_str(&format!("{}}}", scope.head(at))).ok();
     head.map(|head| head.summary).unwrap_or_default()

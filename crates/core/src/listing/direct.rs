@@ -37,9 +37,9 @@ pub struct CallableTool {
     pub name: &'static str,
     /// Its path.
     pub path: &'static str,
-    /// Its description; empty if it has none.
+    /// Its description; empty if it is absent.
     pub description: String,
-    /// The schema of its arguments, which the caller must match.
+    /// The schema of its arguments. The caller must match it.
     pub input_schema: Cow<'static, str>,
     /// Whether lists without a vendor can contain it.
     pub listable: bool,
@@ -89,10 +89,10 @@ impl Core {
         describe(inner.scope(&view, &caller), &settings, vendor, name)
     }
 
-    /// The served tools that exist for the caller as entries of `tools/list`, in the order of their paths: at
-    /// most `max_tools` in about `max_bytes`, but at least one if any is left. `after` is the flat name of the
-    /// last tool of the previous page, which may be withdrawn since; `None` if there is no such tool. All pages
-    /// together are within the limits of `vendor`.
+    /// Returns the served tools that exist for the caller as entries of `tools/list`, in the order of their paths: at
+    /// most `max_tools` in about `max_bytes`, but at least one if any is left. `after` is the flat name of the last
+    /// tool of the previous page, which may be withdrawn since; `None` if no such tool exists. All pages together are
+    /// within the limits of `vendor`.
     pub fn direct_tools(
         &self,
         identity: &Identity,
@@ -255,8 +255,8 @@ pub(crate) fn listed(
     Some((scope.catalog.item(at).flat_name, entry))
 }
 
-/// The tools after the one with the flat name `after`, in the order of their paths, up to the number of tools that
-/// `vendor` allows. `None` if there is no such tool for the caller.
+/// Returns the tools after the one with the flat name `after`, in the order of their paths, up to the number of tools
+/// that `vendor` allows. `None` if no such tool exists for the caller.
 pub(crate) fn page(
     scope: Scope<'_>,
     settings: &[ToolSettings],
@@ -298,7 +298,7 @@ pub(crate) fn page(
     Some(ToolPage { tools, last: None })
 }
 
-/// The text of a tool's entry, in parts; `None` if the tool has none that clients, or the vendor, accept.
+/// Returns the text of a tool's entry, in parts; `None` if clients, or the vendor, do not accept it.
 fn entry(
     scope: Scope<'_>,
     settings: &[ToolSettings],
@@ -344,7 +344,7 @@ fn narrowed_schema(own: &'static str, narrowed: Option<&NarrowedArgs>) -> Cow<'s
 }
 
 /// Whether results have the structured content that the schema of the server promises: they are not rendered in another
-/// form. A result that is cut has none, and says so.
+/// form. A cut result lacks structured content, and says so.
 pub(crate) const fn lists_output(settings: &ToolSettings) -> bool {
     matches!(settings.form, RenderMode::Json)
 }

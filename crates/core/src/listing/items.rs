@@ -34,7 +34,7 @@ pub struct ListedItem {
 }
 
 impl ListedItem {
-    /// The place in the list, which is in the order of these pairs: path and URI.
+    /// Returns the place in the list: lists are in the order of these pairs of path and URI.
     pub fn place(&self) -> (&str, Option<&str>) {
         (self.path, self.uri.as_deref())
     }
@@ -133,8 +133,8 @@ impl Core {
         found.ok_or_else(|| no_template(template))
     }
 
-    /// The entry that serves a URI: the locked resource, else that of a source that lists the URI now, else a template
-    /// that covers it. Contacts no server.
+    /// Returns the entry that serves a URI: the locked resource, else the entry of a source that lists the URI now,
+    /// else a template that covers it. Does not contact a server.
     ///
     /// # Errors
     ///
@@ -243,8 +243,8 @@ pub(crate) fn no_prompt(name: &str) -> Box<CoreError> {
 }
 
 impl Scope<'_> {
-    /// Adds the resources that the source of an entry lists now to the description of the entry, which has no closing
-    /// brace yet.
+    /// Adds the resources that the source of an entry lists now to the description of the entry. Its closing brace is
+    /// still missing.
     pub(crate) fn push_live(&self, tool: &Item, description: &mut String) {
         let Some(list) = self.drift_state.live.of(tool.source as usize) else {
             let message =

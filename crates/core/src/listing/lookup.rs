@@ -151,8 +151,8 @@ fn entries_of(scope: Scope<'_>, node: u32) -> Value {
     details
 }
 
-/// The path that a text outside the grammar may stand for: absolute, in the form NFKC, without empty segments, and with a
-/// separator instead of each other character. `None` if nothing can be guessed.
+/// Returns the path that a text outside the grammar may mean: absolute, in the form NFKC, without empty segments, and
+/// with a separator instead of each other character. `None` without a guess.
 fn corrected(text: &str) -> Option<String> {
     if text.len() > MAX_PATH_BYTES {
         return None;

@@ -62,7 +62,7 @@ impl Scope<'_> {
         tool.listed.is_some() && self.view.is_served(at) && self.admits(tool.entry)
     }
 
-    /// The indices of the entries in which suggestions are searched.
+    /// Returns the indices of the entries for suggestions.
     pub(crate) fn searched(&self) -> Range<u32> {
         match self.caller.subtree() {
             Some(subtree) => subtree.below(),

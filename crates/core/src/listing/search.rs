@@ -27,7 +27,7 @@ const MAX_NODES: usize = 3;
 pub(crate) struct ToolSearch {
     index: Index<'static>,
     tables: SearchTables,
-    /// Read by the first search, so that a broker without searches pays nothing for it.
+    /// Read by the first search, so that a broker without searches does not pay for it.
     table: OnceLock<Option<StaticTable>>,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct ToolSearch {
 pub struct FoundTools {
     /// The best first.
     pub tools: Vec<FoundTool>,
-    /// Whether the query may fit none of the tools of the caller.
+    /// Whether the query may not fit any of the caller's tools.
     pub is_weak: bool,
     /// Whether words answered, since the model gave no vector.
     pub is_degraded: bool,
@@ -162,7 +162,7 @@ impl ToolSearch {
         self.table.get_or_init(read).as_ref()
     }
 
-    /// The answer to a query. Equals that of a catalog that has only the tools that the caller may see.
+    /// Answers a query. The answer equals the answer of a catalog with only the tools that the caller may see.
     pub(crate) fn search(
         &self,
         scope: Scope<'_>,

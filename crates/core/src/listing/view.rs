@@ -1,5 +1,5 @@
-//! The part of the catalog that is served at a moment: which tools are withdrawn and which are hidden.
-//! A view is immutable and is replaced as a whole.
+//! The part of the catalog that is served at a moment, without the withdrawn and the hidden tools. A view is immutable
+//! and is replaced as a whole.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};

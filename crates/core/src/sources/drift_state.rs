@@ -256,7 +256,7 @@ impl DriftState {
         settings.exposure.items().resource_filter.admits(uri)
     }
 
-    /// Replaces the settings with which a source is checked.
+    /// Replaces the check settings of a source.
     pub(crate) fn set_check_settings(&self, source: usize, check_settings: CheckSettings) {
         self.sources[source].store(Arc::new(check_settings));
     }
@@ -326,8 +326,8 @@ impl DriftState {
             .count()
     }
 
-    /// The report without tools that this config hides. A tool for pages only, which no caller sees, stays in it: a start
-    /// is refused for it like for any other.
+    /// Returns the report without tools that this config hides. A tool for pages only is invisible to callers, but
+    /// stays in the report: the start is refused for it as for any other tool.
     fn without_hidden(&self, mut report: Report, exposure: &Exposure) -> Report {
         let view = self.view.load();
         let is_reported = |at: u32| {
@@ -361,7 +361,7 @@ impl DriftState {
         }
         let drifted = report.tools.iter().filter(|tool| tool.class.withdraws());
         let withdrawn = drifted.filter_map(|drift| {
-            // An added tool may have the path of another source's tool, which must not be withdrawn.
+            // An added tool may have the path of another source's tool. The other tool must not be withdrawn.
             let at = self.tool_at(drift)?;
             let locked_tool = locked
                 .exposed
@@ -423,7 +423,7 @@ impl DriftState {
     }
 
     /// Updates the view and the `last` report of the source after a verdict. The view is replaced only if it changes, so that cached
-    /// replies survive a re-check without findings. In the strict phase of a start nothing is logged.
+    /// replies survive a re-check without findings. The strict phase of a start does not log.
     fn apply_report(
         &self,
         source: usize,

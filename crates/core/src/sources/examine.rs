@@ -1,5 +1,5 @@
-//! Starts every source once and compares it with the lock, for a diagnosis. Serves nothing, calls no
-//! tool, and continues where a start would be refused.
+//! Starts every source once and compares it with the lock, for a diagnosis. Does not serve callers or call a tool, and
+//! continues where a start would be refused.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -106,8 +106,8 @@ impl ToolComparison {
 }
 
 impl SourceExam {
-    /// Resolves how every source is started. Fails with every problem that a start would report, except
-    /// for variables, which concern one source each.
+    /// Resolves how every source is started. Fails with every problem that a start would report, except for variables,
+    /// because each concerns only one source.
     pub fn new(parts: CoreBuilder<'_>) -> Result<Self, Vec<Diagnostic>> {
         let (config, environment) = (parts.read_config()?, parts.read_environment());
         let (config, environment) = (&*config, &*environment);

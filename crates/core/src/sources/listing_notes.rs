@@ -75,7 +75,7 @@ impl ListingNotes {
         &self.warnings[..self.warnings.len().min(MAX_SHOWN)]
     }
 
-    /// Logs these notes, which are new.
+    /// Logs these new notes.
     fn log(&self, source: &str) {
         for part in self.left_out.iter().take(MAX_SHOWN) {
             tracing::warn!(

@@ -17,9 +17,9 @@ use serde_json::{Map, Value, json};
 
 /// Maximum length of one resource with its texts, in bytes.
 const MAX_RESOURCE_BYTES: usize = 16 << 10;
-/// The member of `_meta` which says that a text was not reviewed.
+/// The member of `_meta` that marks a text as not reviewed.
 const META_REVIEWED: &str = "dev.mcp-broker/reviewed";
-/// The member of `_meta` which says why the server's texts are left out.
+/// The member of `_meta` with the reason why the server's texts are left out.
 const META_LEFT_OUT: &str = "dev.mcp-broker/left_out";
 
 /// The lists of all sources.

@@ -1,5 +1,5 @@
-//! Applies a config to a catalog: which tools are served, with which bounds, and how their servers are
-//! started. Reports all problems together.
+//! Applies a config to a catalog: the served tools, their bounds, and the start of their servers. Reports all problems
+//! together.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -56,7 +56,7 @@ pub(crate) struct ToolSettings {
     pub(crate) max_timeout: Duration,
     /// The maximum length of a reply, in characters, if the config sets one for the tool or its source.
     pub(crate) limit: Option<usize>,
-    /// That of replies to models otherwise.
+    /// The limit of other replies to models.
     pub(crate) default_limit: usize,
     /// Whether arguments that do not match are converted.
     pub(crate) coerces: bool,
@@ -262,7 +262,7 @@ fn stale_failure(partial: &PartialStart, path: &str) -> Option<SourceFailure> {
     Some(SourceFailure::new(SourceCause::LockStale, message).public())
 }
 
-/// The reason why a source is not started, if nothing but variables is missing and the start goes on without it.
+/// Returns the reason why a source is not started, if only variables are missing and the start goes on without it.
 fn missing_variables(partial: &PartialStart, found: &[Diagnostic]) -> Option<SourceFailure> {
     let is_missing = |problem: &Diagnostic| problem.code == DiagnosticCode::EnvMissing;
     if !partial.allows_missing_variables || !found.iter().all(is_missing) {
@@ -283,7 +283,7 @@ fn missing_variables(partial: &PartialStart, found: &[Diagnostic]) -> Option<Sou
     })
 }
 
-/// The requirements of a plain start, by the catalog's sources. `defaults` apply if the config sets none.
+/// Returns the requirements of a plain start, by the catalog's sources. `defaults` apply if the config sets none.
 fn start_rules(catalog: &Catalog, config: &Config, defaults: StartDefaults) -> Vec<StartRule> {
     let sources = catalog.sources.iter().filter_map(|source| {
         let mut given = config.sources();

@@ -66,7 +66,7 @@ fn cause_of(report: &Report) -> Option<SourceCause> {
     known.copied().find(|cause| *name == cause.as_str())
 }
 
-/// What is said of the variables that are not set, which has no text of a server.
+/// Returns the message about variables that are not set. It does not contain text of a server.
 fn missing_variables(report: &Report) -> Option<String> {
     let is_cause = cause_of(report) == Some(SourceCause::EnvMissing);
     let finding = unchecked(report).filter(|_| is_cause)?;

@@ -36,8 +36,8 @@ pub(crate) enum Session {
 }
 
 impl Upstream {
-    /// Starts the number of processes in `spec`; `drift_check` makes the check of each. They share the
-    /// counters of the source in `beside`, which they may replace.
+    /// Starts the number of processes in `spec`; `drift_check` makes the check of each. They share the counters of the
+    /// source in `beside` and may replace it.
     pub(crate) fn start(
         spec: &SourceSpec,
         era: Option<Era>,

@@ -145,7 +145,7 @@ fn cut_result_has_no_structured_content() {
         (&left_out["kind"], &left_out["to"]),
         (&json!("member"), &json!(0))
     );
-    // Without a text, its JSON is the text, which stays JSON.
+    // Without a text, its JSON is the text, and stays JSON.
     for content in [json!([]), json!(null)] {
         let mut alone = json!({"content": content, "structuredContent": structured});
         if content.is_null() {

@@ -81,7 +81,7 @@ struct Resource<'r> {
 }
 
 impl Documents {
-    /// The documents of a result; none if its content cannot be read.
+    /// Returns the documents of a result; empty if its content cannot be read.
     pub(super) fn of(result: &[u8]) -> Self {
         let mut found = BTreeMap::new();
         let Ok(Blocks { content }) = serde_json::from_slice(result) else {

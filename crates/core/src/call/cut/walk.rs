@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::MAX_NAMED_CUTS;
 use super::texts::Documents;
 
-/// The lengths to which strings and lists are cut.
+/// The maximum lengths of strings and lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bounds {
     /// Characters of a string.
@@ -88,11 +88,11 @@ enum PathStep<'t> {
 
 struct Walker<'t> {
     text: &'t [u8],
-    /// The documents in its strings; `None` if the text is such a document itself, which is written as the content of a
+    /// The documents in its strings; `None` if the text is itself such a document: it is written as the content of a
     /// string.
     documents: Option<&'t Documents>,
     bounds: Bounds,
-    /// The number of characters at which a measurement stops; `None` if the text is written.
+    /// The maximum number of characters of a measurement; `None` if the text is written.
     budget: Option<usize>,
     at: usize,
     places: Vec<PathStep<'t>>,
