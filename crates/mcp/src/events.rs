@@ -37,7 +37,7 @@ pub enum CallEvent {
     Log(LogMessage),
 }
 
-/// One `notifications/progress` of a call, without its token, which the broker chose.
+/// One `notifications/progress` of a call, without the broker's token.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Progress {
     /// Grows with each notification; the unit is the server's.
@@ -102,7 +102,7 @@ impl CallEvents {
 /// Allows [`MAX_EVENTS_PER_SECOND`] at once, and as many again in each second.
 #[derive(Debug)]
 struct TokenBucket {
-    /// The time at which it was or will be full.
+    /// The time when it was or will be full.
     full_at: Instant,
 }
 

@@ -1,5 +1,5 @@
-//! A link to one server, which carries requests and answers. A closed set of transports, chosen by the
-//! endpoint; a session does not depend on the transport.
+//! A link to one server. It carries requests and answers. A closed set of transports, chosen by the endpoint; a session
+//! does not depend on the transport.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -204,8 +204,8 @@ impl Link {
         }
     }
 
-    /// Announcements until now are covered by a listing that is requested next. Those of a process are counted from its
-    /// start.
+    /// Marks the announcements until now as covered by the listing that is requested next. A process's announcements
+    /// are counted from its start.
     pub(crate) fn listing_begins(&self) {
         if let Transport::Http(http) = self.transport() {
             http.listing_begins();
@@ -253,7 +253,7 @@ impl Link {
         }
     }
 
-    /// Masks the secrets that the server knows; `of_source` masks those of the config.
+    /// Masks the secrets that the server knows; `of_source` masks the secrets of the config.
     pub(crate) fn redactor(&self, of_source: &Redactor) -> Redactor {
         match self {
             Self::Http(http) => http.redactor(),
@@ -309,11 +309,11 @@ pub enum Carrier {
     Stdio,
     /// Streamable HTTP (revisions from 2025-03-26 on).
     StreamableHttp,
-    /// HTTP+SSE (revision 2024-11-05), which is deprecated.
+    /// HTTP+SSE (revision 2024-11-05), deprecated.
     HttpSse,
 }
 
-/// The way in which a link carries messages.
+/// The transport of a link's messages.
 #[derive(Clone, Copy)]
 enum Transport<'a> {
     /// Lines over two streams of bytes.

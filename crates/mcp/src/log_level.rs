@@ -1,4 +1,4 @@
-//! The level of log messages that callers of a broker asked for, which legacy servers get.
+//! The level of log messages that callers of a broker asked for. Legacy servers get it.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Masks the secrets of a source: those of its config, and the tokens that it got while it runs.
+//! Masks the secrets of a source: the config's secrets, and the tokens that the source got at run time.
 
 use broker_model::redact::Redactor;
 

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 /// Callers share a queue so that one has at most this part of the places while another waits.
 pub(crate) const QUEUE_PART: usize = 2;
-/// Maximum time for which a call whose caller left counts against the caller.
+/// Maximum time that a call whose caller left counts against the caller.
 const MAX_ABANDONED_TIME: Duration = Duration::from_secs(60);
 
 /// Why a source takes no more calls of a caller now.

@@ -12,7 +12,7 @@ use crate::events::CallEvents;
 use crate::session::{ServerCall, ServerOperation};
 use crate::spec::ItemLists;
 
-/// The methods of the broker's messages, which requests over HTTP repeat in a header.
+/// The methods of the broker's messages. Requests over HTTP repeat them in a header.
 pub(crate) const CALL: &str = "tools/call";
 pub(crate) const DISCOVER: &str = "server/discover";
 pub(crate) const INITIALIZE: &str = "initialize";
@@ -26,7 +26,7 @@ pub(crate) const READ_RESOURCE: &str = "resources/read";
 pub(crate) const COMPLETE: &str = "completion/complete";
 pub(crate) const LISTEN: &str = "subscriptions/listen";
 pub(crate) const SET_LEVEL: &str = "logging/setLevel";
-/// In place of the method of an answer, which has none.
+/// The empty method of an answer.
 pub(crate) const ANSWER: &str = "";
 
 /// The `clientInfo` of the broker.

@@ -1,4 +1,4 @@
-//! The right of a caller to make a call, which may end before the call is sent.
+//! The right of a caller to make a call. It may end before the call is sent.
 
 use std::fmt;
 
@@ -33,7 +33,7 @@ impl CallRight<'_> {
             }
             let changed = async {
                 if changes.changed().await.is_err() {
-                    // Nothing changes any more.
+                    // The state does not change any more.
                     std::future::pending().await
                 }
             };

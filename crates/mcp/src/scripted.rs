@@ -1,5 +1,5 @@
-//! Servers that are tasks of this runtime, behind real pipes: starting a registered program runs such a
-//! task. For tests with a paused clock, which affects tasks only.
+//! Servers that are tasks of this runtime, behind real pipes: starting a registered program runs such a task. For tests
+//! with a paused clock: it affects tasks only.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;

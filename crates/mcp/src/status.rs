@@ -96,7 +96,7 @@ counters! {
     late_answers / add_late_answer;
     /// Lines longer than the limit.
     oversize_lines / add_oversize_line;
-    /// Lines with invalid UTF-8, which was replaced.
+    /// Lines with replaced invalid UTF-8.
     invalid_utf8_lines / add_invalid_utf8_line;
     /// Requests that the server sent to the broker.
     server_requests / add_server_request;

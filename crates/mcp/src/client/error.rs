@@ -73,7 +73,7 @@ pub enum ClientErrorKind {
 }
 
 impl ClientError {
-    /// An error of a request of which nothing was sent.
+    /// Makes an error of an unsent request.
     pub(super) fn new(kind: ClientErrorKind, message: impl Into<String>) -> Self {
         Self {
             kind,
@@ -98,7 +98,7 @@ impl ClientError {
         &self.kind
     }
 
-    /// Whether the server may have executed the request. It is false only if certainly nothing of the request was sent,
+    /// Whether the server may have executed the request. It is false only if certainly no byte of the request was sent,
     /// or the server refused it together with the session.
     pub const fn maybe_executed(&self) -> bool {
         self.maybe_executed

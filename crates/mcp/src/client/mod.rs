@@ -32,7 +32,7 @@ pub const MCP_PATH: &str = "/mcp";
 /// The header of the session id (revisions up to 2025-11-25).
 pub const SESSION_HEADER: &str = "Mcp-Session-Id";
 
-/// Maximum time of a request, if none is set.
+/// Maximum time of a request without its own timeout.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum number of calls that are under way, and of those that wait.
 const MAX_IN_FLIGHT: usize = 32;
@@ -74,8 +74,8 @@ enum State {
 }
 
 impl HttpClient {
-    /// A client for the server at `endpoint`, an `http` or `https` URL; one without a path gets [`MCP_PATH`].
-    /// `auth_token` is sent as `Authorization: Bearer`. Sends nothing yet.
+    /// Makes a client for the server at `endpoint`, an `http` or `https` URL; one without a path gets [`MCP_PATH`].
+    /// `auth_token` is sent as `Authorization: Bearer`. Does not send a request yet.
     ///
     /// # Errors
     ///
@@ -218,7 +218,7 @@ impl HttpClient {
     ///
     /// # Errors
     ///
-    /// None today: a server that does not end its session is left with it.
+    /// Returns `Ok` today, even if the server does not end its session.
     pub async fn close(&self) -> Result<(), ClientError> {
         let before = std::mem::replace(&mut *self.state_mut(), State::Closed);
         if let State::Open(session) = before {

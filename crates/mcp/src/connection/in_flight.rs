@@ -11,7 +11,7 @@ use tokio::time::Instant;
 /// The maximum number of abandoned calls that are known by their ids. After more, no message belongs to a
 /// call until the connection ends.
 const MAX_ABANDONED: usize = 1024;
-/// The time after the last use by another caller in which a message may still be about that use.
+/// The time after another caller's last use during which a message may still concern that use.
 const AFTERMATH: Duration = Duration::from_secs(5);
 
 /// The calls that a server may be working on.

@@ -17,7 +17,7 @@ use crate::overload::{AbandonedCall, AbandonedCalls, Overload, QUEUE_PART};
 pub struct RawResult {
     /// JSON in UTF-8.
     pub result: Bytes,
-    /// Whether it had invalid UTF-8, which was replaced.
+    /// Whether it had invalid UTF-8 that was replaced.
     pub repaired: bool,
 }
 
@@ -32,11 +32,11 @@ pub(crate) enum Reply {
     Broken(Cow<'static, str>),
     /// An answer over the limit.
     TooLarge,
-    /// An answer for which there is no room in memory.
+    /// The memory budget has no room for the answer.
     OutOfMemory,
     /// It was cancelled by its caller.
     Cancelled { begun: bool },
-    /// Nothing was written, since the source takes no more calls of the caller.
+    /// The call was not written, since the source takes no more calls of the caller.
     Overloaded(Overload),
     /// The connection has ended.
     Gone { begun: bool },
@@ -177,7 +177,7 @@ impl Table {
         Some(waiting)
     }
 
-    /// Notes that the server may still work on call `id`, which was removed; `left` if its caller left.
+    /// Notes that the server may still work on the removed call `id`; `left` if its caller left.
     pub(super) fn abandon(&mut self, id: u64, left: Option<AbandonedCall>) {
         self.in_flight.abandon(id);
         if let Some(call) = left {

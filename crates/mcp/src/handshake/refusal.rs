@@ -20,7 +20,7 @@ impl ProbeRefusal {
         let _ = self.0.set((era, failure.clone()));
     }
 
-    /// Adds the refusal to the error with which the start ended.
+    /// Adds the refusal to the error of the start.
     pub(crate) fn explain(&self, mut failure: SourceFailure) -> SourceFailure {
         match self.0.get() {
             Some((era, before)) if before.message != failure.message => {

@@ -116,7 +116,7 @@ impl Client {
         self.target.url()
     }
 
-    /// The account to which answers are charged.
+    /// Returns the account that is charged for answers.
     pub(super) const fn account(&self) -> &Account {
         &self.account
     }
@@ -285,7 +285,7 @@ impl Client {
         })
     }
 
-    /// All headers of a request: those of the config do not replace those of the protocol.
+    /// Returns all headers of a request: config headers do not replace protocol headers.
     fn headers_of(&self, headers: &HeaderMap, token: Option<&Token>) -> HeaderMap {
         let mut all = headers.clone();
         for (name, value) in &self.headers {
@@ -337,13 +337,13 @@ impl Client {
         }
     }
 
-    /// The failure of a request without an answer, in which neither a query nor a secret is left.
+    /// Returns the failure of a request without an answer, without queries and secrets.
     pub(super) fn transport_failure(&self, error: TransportError) -> SourceFailure {
         transport_failure(error, &self.shown_url, &self.redactor())
     }
 }
 
-/// The failure of a request without an answer to a URL, in which neither a query nor a secret is left.
+/// Returns the failure of a request without an answer to a URL, without queries and secrets.
 pub(super) fn transport_failure(
     error: TransportError,
     shown_url: &str,
@@ -446,7 +446,7 @@ fn build(
     })
 }
 
-/// The certificates of a `ca_file`, which must have some.
+/// Reads the certificates of a `ca_file`. It must have some.
 fn read_certificates(file: &Path, shown: &str) -> Result<Vec<Certificate>, SourceFailure> {
     let refused = |reason: &str| {
         let message = format!("the certificates of `ca_file` `{shown}` cannot be used: {reason}");

@@ -85,8 +85,8 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Sends the request and waits for its answer for `time`, or without a timeout. `progressed` says when the
-    /// progress last grew, which extends the time.
+    /// Sends the request and waits for its answer for `time`, or without a timeout. `progressed` gives the time of the
+    /// last progress; progress extends the wait.
     pub(super) async fn run(
         mut self,
         kind: RequestKind,
@@ -208,7 +208,7 @@ impl<'a> Exchange<'a> {
         Ok(answer)
     }
 
-    /// Whether it is `server/discover`, with which the broker asks for the modern era.
+    /// Whether it is `server/discover`, the broker's request for the modern era.
     fn is_probe(&self, kind: RequestKind) -> bool {
         kind == RequestKind::Opening && self.headers.contains_key(headers::PROTOCOL_VERSION)
     }
@@ -385,8 +385,8 @@ impl<'a> Exchange<'a> {
 }
 
 impl LinkState {
-    /// Keeps the session id of an answer to `initialize`, which `is_opening` says it is. Returns the id of another
-    /// session that any other answer names. Fails for a body that the HTTP library has not decoded.
+    /// Keeps the session id of an answer to `initialize` (`is_opening`). Returns the id of another session that any
+    /// other answer names. Fails for a body that the HTTP library has not decoded.
     pub(super) fn check_headers(
         &self,
         headers: &HeaderMap,

@@ -26,7 +26,7 @@ const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_991.0;
 /// Maximum length of a session id.
 const MAX_SESSION_ID_BYTES: usize = 1024;
 
-/// The headers of a POST with a message, without those of era and session.
+/// Returns the headers of a POST with a message, without the era and session headers.
 pub(super) fn of_post() -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
@@ -37,7 +37,7 @@ pub(super) fn of_post() -> HeaderMap {
     headers
 }
 
-/// The headers of a GET for a stream of events, without those of era and session.
+/// Returns the headers of a GET for a stream of events, without the era and session headers.
 pub(super) fn of_stream() -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(ACCEPT, HeaderValue::from_static(EVENT_STREAM));
@@ -101,8 +101,8 @@ fn insert(headers: &mut HeaderMap, name: HeaderName, text: &str) {
     }
 }
 
-/// The text of an argument, which is JSON, in a header. An argument of another type than its schema says is refused
-/// by the server.
+/// Returns the header text of a JSON argument. An argument of another type than its schema says is refused by the
+/// server.
 fn text_of(argument: &str, kind: HeaderParamKind) -> Option<String> {
     match kind {
         HeaderParamKind::Text => serde_json::from_str(argument).ok(),
@@ -113,7 +113,7 @@ fn text_of(argument: &str, kind: HeaderParamKind) -> Option<String> {
     }
 }
 
-/// The decimal digits of an integer, which JSON may write with a fraction or an exponent.
+/// Returns the decimal digits of an integer. JSON may write it with a fraction or an exponent.
 fn decimal(number: &str) -> Option<String> {
     if !number.contains(['.', 'e', 'E']) {
         // An integer of any size has its digits.

@@ -1,15 +1,15 @@
 //! Signs that a server does not know the session of a request any more: a status that refuses the request with its
 //! session, or an error that names the session in another answer.
 //!
-//! A request that was refused by its status was not executed. An error in another answer says nothing about that, and
-//! a tool may have an error with the same words: so such a request may have been executed, and only the error codes of
+//! A request that was refused by its status was not executed. An error in another answer does not prove that, and a
+//! tool may have an error with the same words: so such a request may have been executed, and only the error codes of
 //! the transport and a few known texts count. Results are never searched.
 
 use broker_wire::protocol::{INTERNAL_ERROR, INVALID_REQUEST};
 use http::StatusCode;
 use serde::Deserialize;
 
-/// Maximum bytes of a body in which a refusal may name the session.
+/// Maximum bytes of a body that is searched for a refusal of the session.
 const MAX_SEARCHED_BYTES: usize = 1024;
 /// Maximum bytes of a text that is compared with the known ones.
 const MAX_TEXT_BYTES: usize = 300;

@@ -1,8 +1,8 @@
 //! Links to servers over streamable HTTP, in both eras (revisions 2025-03-26 to 2026-07-28).
 //!
-//! `client` sends requests, `exchange` reads the answer of one, `stream` keeps the
-//! streams open on which a server announces changes. A session of the protocol lasts as long as its link; when the
-//! server ends it, the link ends, and the supervisor opens a new one and compares its tools with the lock again.
+//! `client` sends requests, `exchange` reads the answer of one, `stream` keeps the streams for a server's change
+//! announcements open. A session of the protocol lasts as long as its link; when the server ends it, the link ends, and
+//! the supervisor opens a new one and compares its tools with the lock again.
 
 mod auth;
 mod body;
@@ -64,7 +64,7 @@ pub use spec::{AuthSpec, ClientCredentials, HttpShared, HttpSpec};
 const MAX_INTERNAL_REQUESTS: usize = 64;
 /// Maximum time for a server to take a notification.
 const NOTIFY_TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum time in which the rest of a stream after its answer is read, and maximum bytes of it.
+/// Maximum time of reading the rest of a stream after its answer, and maximum bytes of the rest.
 const REST_TIMEOUT: Duration = Duration::from_secs(1);
 const MAX_REST_BYTES: usize = 64 << 10;
 
@@ -119,7 +119,7 @@ struct OpeningState {
 }
 
 impl HttpLink {
-    /// Prepares requests to the server of `http`; sends nothing.
+    /// Prepares requests to the server of `http`, without sending one.
     pub(crate) async fn open(
         http: &HttpSpec,
         spec: &SourceSpec,
@@ -224,7 +224,7 @@ impl HttpLink {
         }
     }
 
-    /// The parameters that calls repeat as headers; `None` in the legacy era, which has none.
+    /// Returns the parameters that calls repeat as headers; `None` in the legacy era, because it lacks them.
     pub(crate) fn tool_params(&self) -> Option<Arc<ToolParams>> {
         (self.0.era() == Some(Era::Modern)).then(|| self.0.params.clone())
     }

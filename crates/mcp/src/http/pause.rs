@@ -15,7 +15,7 @@ const MIN_WAIT: Duration = Duration::from_secs(1);
 /// A longer wait of a server is shortened to this.
 const MAX_WAIT: Duration = Duration::from_secs(3600);
 
-/// The pause of one source, which all of its links respect.
+/// The pause of one source. All of its links respect it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pause(Arc<watch::Sender<Option<Instant>>>);
 

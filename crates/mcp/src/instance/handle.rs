@@ -1,4 +1,4 @@
-//! A handle by which a caller uses one session of an instance; it counts the calls.
+//! A caller's handle to one session of an instance; it counts the calls.
 
 use std::fmt;
 use std::sync::Arc;

@@ -26,7 +26,7 @@ impl ListingDelay {
         }
     }
 
-    /// The time at which the listing of an announcement at `now` may be requested.
+    /// Returns the earliest time of the listing after an announcement at `now`.
     pub(super) fn announced(&mut self, now: Instant) -> Instant {
         let Some(listed) = self.listed else {
             return now;

@@ -1,4 +1,4 @@
-//! One instance of a source: a process under a supervisor, which starts, checks and restarts it.
+//! One instance of a source: a process under a supervisor that starts, checks and restarts it.
 
 mod backoff;
 mod handle;
@@ -39,7 +39,7 @@ pub trait DriftCheck: Send + Sync + 'static {
 pub enum Verdict {
     /// It takes calls; the drift check withdraws single tools itself.
     Serve,
-    /// None of its tools may be called.
+    /// Its tools may not be called.
     WithdrawSource {
         /// Why.
         message: String,
@@ -106,8 +106,8 @@ impl Instance {
         Self::start_counting(spec, era, drift_check, tasks, (Arc::default(), 0))
     }
 
-    /// Starts another instance beside this one, with the same counters. If it will replace this one, it
-    /// counts as a restart.
+    /// Starts another instance next to this one, with the same counters. If it will replace this one, it counts as a
+    /// restart.
     pub fn start_beside(
         &self,
         spec: SourceSpec,
@@ -173,8 +173,8 @@ impl Instance {
         self.0.live().map(|session| self.handle(session))
     }
 
-    /// The session that takes calls. Waits at most `time` for a start in progress, which all callers
-    /// share. Wakes an instance that is down, unless its last start ended too recently.
+    /// Returns the session that takes calls. Waits at most `time` for a start in progress; all callers share the start.
+    /// Wakes an instance that is down, unless its last start ended too recently.
     ///
     /// Its verdict was applied before this returns: a caller that then reads the decision of the drift
     /// check and calls this session calls the process that was checked.

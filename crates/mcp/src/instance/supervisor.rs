@@ -33,9 +33,9 @@ const MAX_LOGGED_CHARS: usize = 200;
 pub(super) struct Supervisor {
     pub(super) shared: Arc<InstanceState>,
     pub(super) spec: SourceSpec,
-    /// The known era, which is tried first: the one that was passed, then the one that was last negotiated.
+    /// The known era. It is tried first: the one that was passed, then the one that was last negotiated.
     known: Option<Era>,
-    /// The era to try first while none is known.
+    /// The era to try first without a known era.
     first: Era,
     drift_check: Arc<dyn DriftCheck>,
     /// Locked while a listing is checked, so that verdicts come in the order of the listings.
@@ -137,8 +137,8 @@ impl Supervisor {
             && failure.cause == SourceCause::ExitBeforeReady
             && !opening.second_try
         {
-            // The process of this attempt is the only one, so the next attempt begins with the other era if none is
-            // known.
+            // The process of this attempt is the only one, so the next attempt begins with the other era if the era is
+            // unknown.
             self.first = self.first.other();
         }
         let session = Arc::new(opened?);
@@ -161,7 +161,7 @@ impl Supervisor {
         }
     }
 
-    /// A permit to restart; a first start needs none.
+    /// Waits for a permit to restart; a first start does not need one.
     async fn turn(&self, again: bool) -> Option<OwnedSemaphorePermit> {
         match again {
             true => self.spec.concurrency.restart().await,

@@ -177,7 +177,7 @@ impl Listing {
     }
 
     /// Adds a page. Returns the cursor of the next page, if there is one. A page that cannot be read ends the list; it
-    /// is an error only if nothing was read before it.
+    /// is an error only if it is the first page.
     pub(super) fn add_page(&mut self, page: &[u8]) -> Result<Option<String>, SourceFailure> {
         match self.read_page(page) {
             Ok(cursor) => Ok(cursor),
@@ -188,7 +188,7 @@ impl Listing {
         }
     }
 
-    /// Leaves out the rest of the list. A tool list of which nothing was read is refused, since the source has no
+    /// Leaves out the rest of the list. A tool list without a readable first page is refused, since the source has no
     /// smaller part.
     pub(super) fn cut(&mut self, reason: String, text: &str) -> Result<(), SourceFailure> {
         if self.list.kind == ItemKind::Tool && !self.has_page {

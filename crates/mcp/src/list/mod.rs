@@ -99,7 +99,7 @@ pub(crate) struct Listed {
     pub(crate) resources: Vec<ListedTool>,
     /// The elements that cannot be used.
     pub(crate) left_out: Vec<LeftOut>,
-    /// What was odd and changed nothing.
+    /// Oddities without an effect.
     pub(crate) warnings: Vec<String>,
 }
 
@@ -217,7 +217,7 @@ async fn undeclared_list(
 }
 
 /// Adds all pages of a list. The first page has no timeout unless `first` sets one, since a server that works on one
-/// request at a time lists its tools after a call, which may last a day: the caller limits the time and drops the
+/// request at a time lists its tools after a call, and a call may last a day: the caller limits the time and drops the
 /// future.
 async fn pages(
     link: &Link,

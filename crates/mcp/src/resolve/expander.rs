@@ -82,9 +82,8 @@ impl<'a> Expander<'a> {
         std::mem::take(&mut self.problems)
     }
 
-    /// The expanded text; empty if there was a problem, which is recorded. With `secret`, the whole
-    /// text is a secret. A value from a variable is always a secret, except for variables that every
-    /// child inherits.
+    /// Returns the expanded text; empty after a problem, and the problem is recorded. With `secret`, the whole text is
+    /// a secret. A value from a variable is always a secret, except for variables that every child inherits.
     pub(super) fn expand(&mut self, template: &Template, place: &str, secret: bool) -> String {
         let (environment, base) = (self.environment, self.base);
         let value_of = |name: &str| match name {

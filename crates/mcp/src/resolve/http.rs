@@ -14,7 +14,7 @@ use super::expander::Expander;
 use super::process;
 use crate::http::{AuthSpec, ClientCredentials, HttpShared, HttpSpec, visible_value};
 
-/// The server of the source. `None` if there was a problem, which the expander has.
+/// Returns the server of the source. `None` after a problem; the expander records it.
 pub(super) fn resolve(
     source: &config::Source,
     http: &HttpEndpoint,

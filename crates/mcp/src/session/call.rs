@@ -1,4 +1,4 @@
-//! A call as a caller gives it to a session: what is called, with which arguments, and for how long.
+//! A call as a caller gives it to a session: its target, its arguments and its timeout.
 
 use std::time::Duration;
 

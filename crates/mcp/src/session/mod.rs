@@ -44,7 +44,7 @@ pub struct Session {
     subscribed: Subscriber,
     tail: StderrTail,
     spec: SourceSpec,
-    /// The path at which the server answered, if that is not the one of the URL as written.
+    /// The path where the server answered, if it is not the path of the URL as written.
     url_path: Option<&'static str>,
     /// The level of log messages that was sent to a legacy server.
     log_level: Mutex<Option<LogLevel>>,
@@ -87,7 +87,7 @@ impl Session {
         })
     }
 
-    /// The path at which the server answered, if that is not the one of the URL as written.
+    /// The path where the server answered, if it is not the path of the URL as written.
     pub const fn url_path(&self) -> Option<&'static str> {
         self.url_path
     }
@@ -169,7 +169,7 @@ impl Session {
             RequestError::Error(error) => {
                 let failure = rpc_error::read(&error, &self.link.redactor(&self.spec.redactor));
                 if matches!(failure, CallFailure::Rpc { code, .. } if code == HEADER_MISMATCH) {
-                    // The headers follow the last listing, from which the tool differs now.
+                    // The headers follow the last listing. The tool differs from it now.
                     self.link.tools_changed();
                 }
                 failure
@@ -331,8 +331,8 @@ const RESULT_TYPE: &str = "resultType";
 /// Members of a result that asks for input (MCP 2026-07-28, multi round-trip requests). A client may act on them
 /// whatever the type of the result.
 const INPUT_MEMBERS: [&str; 2] = ["inputRequests", "requestState"];
-/// Finds, in one pass, the texts after which a result must be parsed: the names of members that the broker checks, and an
-/// escape, which can spell such a name. A processor without vector instructions has no such search (`None`); every result
+/// Finds, in one pass, the texts that require parsing a result: the names of members that the broker checks, and an
+/// escape that can spell such a name. A processor without vector instructions has no such search (`None`); every result
 /// is parsed there.
 static MARKS: LazyLock<Option<Searcher>> = LazyLock::new(|| {
     let names = [RESULT_TYPE].into_iter().chain(INPUT_MEMBERS);
@@ -449,7 +449,7 @@ mod tests {
             assert!(passes(&format!(r#"{{"x":{{"{name}":"task"}}}}"#)));
         }
         assert!(passes(r#"{"content":[{"type":"text","text":"\u00e9"}]}"#));
-        // Readers differ in which of two equal names they use.
+        // Some readers use the first of two equal names, others the second.
         for [one, other] in [["complete", "task"], ["task", "complete"]] {
             let twice = format!(r#"{{"resultType":"{one}","result\u0054ype":"{other}"}}"#);
             assert!(!passes(&twice), "{twice}");

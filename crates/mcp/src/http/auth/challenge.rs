@@ -116,7 +116,7 @@ fn params(text: &str) -> impl Iterator<Item = (&str, String)> {
     })
 }
 
-/// The text in the quotes with which `text` begins, and the rest after them.
+/// Returns the quoted text at the start of `text`, and the rest after it.
 fn quoted(text: &str) -> (String, &str) {
     let (mut out, mut is_escaped) = (String::new(), false);
     for (at, c) in text.char_indices().skip(1) {

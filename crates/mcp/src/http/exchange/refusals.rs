@@ -23,7 +23,7 @@ use crate::http::{body, headers, pause};
 
 /// Maximum bytes of the body of an HTTP error that are read.
 const MAX_ERROR_BYTES: usize = 64 << 10;
-/// Maximum time in which it is read.
+/// Maximum time of reading it.
 const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Exchange<'_> {
