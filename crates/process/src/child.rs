@@ -63,8 +63,8 @@ impl ProcessHandle {
         self.stderr_ended.clone()
     }
 
-    /// Records the current descendants of the process, so that its end also ends those that left its
-    /// group. The caller closes stdin afterwards: an ended process shows none.
+    /// Records the current descendants of the process, so that its end also ends the descendants that left its group.
+    /// The caller closes stdin afterwards: an ended process does not show its descendants.
     pub async fn note_descendants(&self) {
         let pid = self.pid;
         let found = tokio::task::spawn_blocking(move || descendants_of(pid)).await;

@@ -1,6 +1,5 @@
-//! Finds processes that a child started outside its group, by the cookie in their inherited
-//! environment. Only Linux shows the environments of other processes; on other systems nothing is
-//! found.
+//! Finds processes that a child started outside its group, by the cookie in their inherited environment. Only Linux
+//! shows the environments of other processes; other systems find no processes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -174,7 +173,7 @@ impl PinnedProcess {
         sent.is_ok()
     }
 
-    /// Kills the process group of which the process is the leader, if any: no fork can escape that.
+    /// Kills the process group that the process leads, if any: no fork can escape that.
     pub(crate) fn kill_group(&self) {
         use rustix::process::{Signal, getpgid, kill_process_group};
         if getpgid(Some(self.pid)) == Ok(self.pid) {

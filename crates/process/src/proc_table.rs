@@ -19,8 +19,7 @@ impl ProcessEntry {
         Self::parse(pid, &std::fs::read(format!("/proc/{pid}/stat")).ok()?)
     }
 
-    /// `PID (NAME) STATE PARENT GROUP …`, of which the 22nd is the start time. A name may contain any
-    /// character.
+    /// Parses `PID (NAME) STATE PARENT GROUP …`. The 22nd field is the start time. A name may contain any character.
     fn parse(pid: i32, stat: &[u8]) -> Option<Self> {
         let name_ends = memchr::memrchr(b')', stat)?;
         let rest = std::str::from_utf8(stat.get(name_ends + 1..)?).ok()?;
