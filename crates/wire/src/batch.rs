@@ -10,8 +10,8 @@ use crate::{Incoming, Problem};
 /// skipped.
 pub(crate) const MAX_BATCH_NOISE: usize = 100;
 
-/// A line that is an array, read one message at a time. Its memory is that of the line, regardless of
-/// the number of messages.
+/// A line that is an array, read one message at a time. It only takes the memory of the line, regardless of the number
+/// of messages.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Batch {
     line: Bytes,

@@ -1,4 +1,4 @@
-//! The members of a message, each as it was written. Does not check which members a message needs.
+//! The members of a message, each as it was written. Does not check for required members.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -29,7 +29,7 @@ pub(crate) enum Method<'a> {
 }
 
 impl<'a> Envelope<'a> {
-    /// Reads `text`, which must be one JSON object.
+    /// Reads `text`. It must be one JSON object.
     pub(crate) fn read(text: &'a str) -> serde_json::Result<Self> {
         serde_json::from_str(text)
     }

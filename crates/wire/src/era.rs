@@ -21,7 +21,7 @@ const BATCHING: [&str; 2] = ["2025-03-26", "2024-11-05"];
 /// `_meta` of a request, read once for all that depends on it.
 #[derive(Debug)]
 pub enum Meta<'a> {
-    /// The request has none.
+    /// The request lacks it.
     Absent,
     /// It is an object.
     Members(JsonMembers<'a>),
@@ -30,7 +30,7 @@ pub enum Meta<'a> {
 }
 
 impl<'a> Meta<'a> {
-    /// Reads `_meta` of the params of a message, which was read as JSON.
+    /// Reads `_meta` of the params of a message that was read as JSON.
     pub fn of(params: &JsonMembers<'a>) -> Self {
         match params.given("_meta") {
             None => Self::Absent,
@@ -38,7 +38,7 @@ impl<'a> Meta<'a> {
         }
     }
 
-    /// Its members, `None` if the request has none.
+    /// Returns its members, `None` if the request lacks `_meta`.
     pub fn members(&self) -> Result<Option<&JsonMembers<'a>>, RpcError> {
         match self {
             Self::Absent => Ok(None),

@@ -9,7 +9,7 @@ pub struct RpcError {
     pub code: i64,
     /// The message.
     pub message: String,
-    /// The member `data`, left out if there is none.
+    /// The member `data`, left out if absent.
     pub data: Option<Value>,
 }
 

@@ -20,7 +20,7 @@ mod tests;
 pub struct ServerLine {
     /// Its messages.
     pub messages: Messages,
-    /// Whether the text had invalid UTF-8, which was replaced.
+    /// Whether the text had invalid UTF-8 that was replaced.
     pub repaired: bool,
 }
 

@@ -1,12 +1,12 @@
 //! The parts of the Model Context Protocol that both sides of the broker use: eras, revisions, methods,
 //! keys.
 //!
-//! Rules come from the specification's revisions 2024-11-05 to 2025-11-25 (the legacy era, which
-//! opens with `initialize`) and 2026-07-28 (the modern era, in which every request describes itself).
+//! Rules come from the specification's revisions 2024-11-05 to 2025-11-25 (the legacy era: a session opens with
+//! `initialize`) and 2026-07-28 (the modern era: every request describes itself).
 
 /// The modern revision.
 pub const MODERN: &str = "2026-07-28";
-/// The latest legacy revision, which a client asks for first.
+/// The latest legacy revision. A client asks for it first.
 pub const LEGACY_LATEST: &str = "2025-11-25";
 /// Every legacy revision that the broker supports, newest first.
 pub const LEGACY: [&str; 4] = [LEGACY_LATEST, "2025-06-18", "2025-03-26", "2024-11-05"];

@@ -7,8 +7,8 @@ use broker_memory::{Account, Charge, ChargeError};
 /// Replaces bytes that are not UTF-8.
 const REPLACEMENT: &str = "\u{fffd}";
 
-/// A copy of `line` in which every sequence that is not UTF-8 is replaced. It is charged to `account`
-/// until its last share is dropped.
+/// Returns a copy of `line` with every sequence that is not UTF-8 replaced. It is charged to `account` until its last
+/// share is dropped.
 pub(crate) fn repaired(line: &[u8], account: &Account) -> Result<Bytes, ChargeError> {
     let length = parts(line).map(str::len).sum();
     let mut charge = Charge::default();

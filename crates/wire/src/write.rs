@@ -12,14 +12,14 @@ use crate::{Id, RpcError};
 const HEAD_ROOM: usize = 96;
 /// Room behind a result for the end of its message and of its line.
 const END_ROOM: usize = 2;
-/// A result of at most this many bytes is copied if there is no room around it: this costs less than to write
-/// its message in parts.
+/// A result of at most this many bytes is copied if it has no room around it: this costs less than to write its message
+/// in parts.
 const MAX_COPIED_BYTES: usize = 16 << 10;
 /// The bytes of a request in addition to its method and params.
 const REQUEST_CAPACITY: usize = 64;
 
-/// A JSON object that is being written as the result of a message. There is room around it for the rest of the
-/// message, which then needs no other memory.
+/// A JSON object that is being written as the result of a message. There is room around it for the rest of the message,
+/// so that the message needs no other memory.
 #[derive(Debug)]
 pub struct ObjectWriter(Json);
 
@@ -44,9 +44,9 @@ pub struct Outgoing(Content);
 
 #[derive(Debug)]
 enum Content {
-    /// One part, which can be continued.
+    /// One part that can be continued.
     Whole(Text),
-    /// Several parts, none of them empty.
+    /// Several non-empty parts.
     Parts(Vec<Bytes>),
 }
 
@@ -85,7 +85,7 @@ impl ObjectWriter {
         self.0.buffer.len() - self.0.from
     }
 
-    /// Whether there is no member so far.
+    /// Whether the object has no members so far.
     pub const fn is_empty(&self) -> bool {
         self.len() == 1
     }
@@ -169,7 +169,7 @@ impl<T: Into<Json>> From<T> for Text {
 }
 
 impl Outgoing {
-    /// The parts of the message, in order and none of them empty.
+    /// Returns the non-empty parts of the message, in order.
     pub fn into_parts(self) -> Vec<Bytes> {
         match self.0 {
             Content::Whole(text) => vec![text.into_bytes()],
@@ -194,12 +194,12 @@ impl Outgoing {
 }
 
 impl Line {
-    /// The parts, none of them empty.
+    /// Returns the non-empty parts.
     pub fn parts(&self) -> &[Bytes] {
         &self.parts
     }
 
-    /// Removes the first bytes of the line, which were written.
+    /// Removes the first bytes of the line after they were written.
     pub fn advance(&mut self, mut written: usize) {
         let whole = self.parts.iter().take_while(|part| {
             let is_whole = part.len() <= written;
