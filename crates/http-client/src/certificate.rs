@@ -1,9 +1,10 @@
-//! The certificates of a file that a program trusts besides those of the system: authorities, and certificates that
-//! servers signed themselves.
+//! The certificates of a file that a program trusts besides the system's certificates: authorities, and certificates
+//! that servers signed themselves.
 //!
-//! An authority is trusted for every certificate that it signs. A certificate that names hosts and does not say that
-//! it signs others is that of a server: it is trusted for the server that presents it, byte for byte, and for no
-//! certificate that its key signed. Only `webpki` reads certificates of peers; this reader gets those of the file.
+//! An authority is trusted for every certificate that it signs. A certificate that names hosts and does not say that it
+//! signs others is a server certificate: it is trusted for the server that presents it, byte for byte, and for no
+//! certificate that its key signed. Only `webpki` reads certificates of peers; this reader gets the certificates of the
+//! file.
 
 use std::time::Duration;
 
@@ -39,13 +40,13 @@ const SIGNS_CERTIFICATES: u8 = 0x04;
 pub(crate) struct FileCertificates {
     /// Those that sign others.
     pub(crate) authorities: Vec<Certificate>,
-    /// Those of servers.
+    /// The server certificates.
     pub(crate) servers: Vec<ServerCertificate>,
 }
 
 impl FileCertificates {
-    /// Sorts the certificates of a file. One that cannot be read counts as an authority, which the TLS library refuses
-    /// with its reason.
+    /// Sorts the certificates of a file. One that cannot be read counts as an authority. The TLS library then refuses
+    /// it with its reason.
     pub(crate) fn of(certificates: Vec<Certificate>) -> Self {
         let mut sorted = Self::default();
         for certificate in certificates {
@@ -209,7 +210,7 @@ fn any_value(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     Some((tag, content, rest))
 }
 
-/// The content of the first value, which must have this tag, and the rest.
+/// Returns the content of the first value, and the rest. The value must have this tag.
 fn value_of(tag: u8, der: &[u8]) -> Option<(&[u8], &[u8])> {
     let (found, content, rest) = any_value(der)?;
     (found == tag).then_some((content, rest))

@@ -44,7 +44,7 @@ impl HeadAllowance {
         self.0.interim_responses.store(0, Ordering::Relaxed);
     }
 
-    /// Counts an interim response. After one too many nothing is read any more.
+    /// Counts an interim response. After one too many the client stops reading.
     pub(crate) fn count_interim(&self) {
         self.0.interim_responses.fetch_add(1, Ordering::Relaxed);
         if self.has_too_many() {

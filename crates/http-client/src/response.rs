@@ -23,7 +23,7 @@ const CHUNK_BYTES: usize = 16 << 10;
 /// Maximum number of chunks that are skipped so that the connection of an unread body is used again.
 const MAX_SKIPPED_CHUNKS: usize = 4;
 
-/// The head of an answer, and its body, which is decompressed.
+/// The head of an answer, and its decompressed body.
 #[derive(Debug)]
 pub struct Response {
     head: Parts,

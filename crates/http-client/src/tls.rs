@@ -27,8 +27,8 @@ pub fn certificates(pem: &[u8]) -> Result<Vec<Certificate>, &'static str> {
         .collect()
 }
 
-/// TLS with the certificates of the system, and with those of `more`. Without `more`, for an origin without TLS, none
-/// are trusted, and those of the system are not read.
+/// Configures TLS with the certificates of the system, and with the certificates of `more`. Without `more`, for an
+/// origin without TLS, no certificate is trusted, and the system's certificates are not read.
 pub(crate) fn config(more: Option<Vec<Certificate>>) -> Result<ClientConfig, rustls::Error> {
     // A program that embeds the broker may have chosen its provider.
     let provider = match CryptoProvider::get_default() {
