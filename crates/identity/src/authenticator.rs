@@ -137,7 +137,7 @@ impl Authenticator {
         issuers.iter().map(accepted).collect()
     }
 
-    /// The caller of a credential, which came from the address `peer`. Signatures are verified on `pool`.
+    /// Identifies the caller of a credential from the address `peer`. Signatures are verified on `pool`.
     ///
     /// # Errors
     ///
@@ -184,7 +184,7 @@ impl Authenticator {
     fn cached(&self, digest: &TokenDigest) -> Option<Result<Arc<Principal>, AuthError>> {
         let shared = &self.shared;
         let hit = shared.cache.find(digest, shared.clock.now())?;
-        // A set that is too old says nothing about its keys any more.
+        // A set that is too old is no longer valid for its keys.
         Some(match hit.keys.is_usable() {
             true => Ok(hit.principal),
             false => Err(AuthError::Unavailable),

@@ -57,7 +57,7 @@ pub fn has_prefix(text: &str) -> bool {
     text.starts_with(KEY_PREFIX)
 }
 
-/// The SHA-256 of a key, by which the broker knows it.
+/// Computes the SHA-256 of a key: the broker identifies the key by it.
 pub fn digest(text: &str) -> KeyDigest {
     KeyDigest::new(Sha256::digest(text).into())
 }

@@ -85,7 +85,7 @@ fn names(missing: &[MissingVariable]) -> String {
 }
 
 impl Settings {
-    /// The settings of a config. `folder` is that of relative paths, `lookup` the environment.
+    /// Loads the settings of a config. `folder` is the folder of relative paths, `lookup` the environment.
     ///
     /// # Errors
     ///

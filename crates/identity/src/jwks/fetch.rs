@@ -1,5 +1,5 @@
-//! Fetches the key set of an issuer: discovery of its place, then the set. No redirect is followed, and nothing is sent
-//! but the two requests.
+//! Fetches the key set of an issuer: discovery of its place, then the set. Redirects are not followed, and only the two
+//! requests are sent.
 
 use std::error::Error;
 use std::time::Duration;
@@ -25,7 +25,7 @@ const MAX_DOCUMENT_BYTES: usize = 256 << 10;
 const OPENID: &str = "/.well-known/openid-configuration";
 const OAUTH: &str = "/.well-known/oauth-authorization-server";
 
-/// A key set, and the time for which its issuer lets it be kept.
+/// A key set, and its lifetime according to the issuer.
 #[derive(Debug)]
 pub(crate) struct Fetched {
     pub(crate) read: ReadSet,
@@ -89,7 +89,8 @@ async fn fetch_set(issuer: &Issuer) -> Result<Fetched, FetchError> {
     Ok(Fetched { read, max_age })
 }
 
-/// The place that the issuer's document names: that of OpenID Connect, and if there is none that of RFC 8414.
+/// Returns the place that the issuer's document names: the document of OpenID Connect, or the document of RFC 8414 if
+/// the first one is missing.
 async fn discover(issuer: &Issuer) -> Result<HttpUrl, FetchError> {
     let path = issuer.url.path().trim_end_matches('/');
     let openid = issuer.url.clone().with_path(&format!("{path}{OPENID}"));
@@ -123,8 +124,8 @@ async fn get(url: &HttpUrl) -> Result<Response, FetchError> {
         true => Proxies::None,
         false => Proxies::Environment,
     };
-    // A client is made for each request, which there are few of: no connection stays open, and new certificates of
-    // the system are used.
+    // Requests are rare, so a client is made for each request: no connection stays open, and new certificates of the
+    // system are used.
     let of_client = parsed.clone();
     let client = spawn_blocking(move || HttpTransport::new(&of_client, Vec::new(), proxies)).await;
     let client = client.map_err(|error| FetchError::Client(error.to_string()))?;

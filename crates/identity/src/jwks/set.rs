@@ -40,7 +40,7 @@ pub(crate) enum KeyKind {
 pub(crate) enum NoKey {
     /// A newer set may have it.
     Unknown,
-    /// The token names none, and several are possible.
+    /// The token does not name a key, and several are possible.
     Ambiguous,
 }
 

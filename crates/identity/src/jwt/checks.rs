@@ -1,5 +1,5 @@
 //! Everything that is checked before a signature: issuer, algorithm, type, audience, times and subject. The
-//! configuration decides which algorithms are possible, never the token alone.
+//! configuration decides the possible algorithms, never the token alone.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::principal::PrincipalSubject;
 const MAX_SUBJECT_BYTES: usize = 256;
 /// The type of access tokens (RFC 9068), without and with the prefix of media types.
 const ACCESS_TOKEN_TYPES: [&str; 2] = ["at+jwt", "application/at+jwt"];
-/// The type of any token (RFC 7519), which one without a type has.
+/// The type of any token (RFC 7519). A token without a type has it.
 const ANY_TOKEN_TYPE: &str = "jwt";
 /// The claim whose text is a list of words.
 const SCOPE: &str = "scope";
