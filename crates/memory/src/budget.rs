@@ -16,8 +16,8 @@ static NEXT_OWNER: AtomicU64 = AtomicU64::new(1);
 const CALLER_PART: usize = 4;
 /// The fraction of the budget that is reserved for small requests.
 const RESERVED_PART: usize = 16;
-/// Requests and results up to this size are not charged: the bound on connections bounds their memory,
-/// and small calls cost nothing here.
+/// Requests and results up to this size are not charged: the bound on connections bounds their memory, and small calls
+/// need no accounting here.
 pub const UNCHARGED_BYTES: usize = 16 << 10;
 /// Maximum size of a small request or result.
 pub const SMALL_BYTES: usize = 64 << 10;
@@ -69,7 +69,7 @@ pub struct Charge {
 /// The size class of a request or result that needs memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
-    /// A small request or result, which may use the reserved part of the budget.
+    /// A small request or result. It may use the reserved part of the budget.
     Small,
     /// Any other request or result.
     Large,
@@ -125,7 +125,8 @@ impl MemoryBudget {
         self.open(Bounds::Caller)
     }
 
-    /// The account of one connection on this machine, whose caller has the same right as those of the others.
+    /// Returns the account of one connection on this machine. Its caller has the same right as the callers of other
+    /// local connections.
     pub fn local_account(&self) -> Account {
         self.open(Bounds::Local)
     }
@@ -246,7 +247,7 @@ impl Charge {
         self.bytes
     }
 
-    /// Charges `bytes` more to `account`, which is always the same account.
+    /// Charges `bytes` more to `account`. All calls pass the same account.
     pub fn grow(&mut self, account: &Account, bytes: usize, size: Size) -> Result<(), ChargeError> {
         if bytes > 0 {
             account.take(bytes, size)?;
@@ -256,7 +257,7 @@ impl Charge {
         Ok(())
     }
 
-    /// Raises the charge to `bytes`; an uncharged size adds nothing.
+    /// Raises the charge to `bytes`; an uncharged size leaves it unchanged.
     pub fn cover(&mut self, account: &Account, bytes: usize) -> Result<(), ChargeError> {
         if bytes <= UNCHARGED_BYTES {
             return Ok(());

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-/// The caller to which an item, a connection or memory is counted.
+/// The caller that an item, a connection or memory belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Owner {
     number: u64,
@@ -36,7 +36,7 @@ impl Owner {
     }
 
     /// Whether the broker cannot tell this caller from another one by a credential or an address: both are the same caller,
-    /// or two connections on this machine, of which a client may have several.
+    /// or two connections on this machine, because one client may have several.
     pub fn is_like(self, other: Self) -> bool {
         self == other || (self.is_local && other.is_local)
     }
@@ -66,7 +66,7 @@ pub struct TurnQueue<T> {
 }
 
 impl<T> TurnQueue<T> {
-    /// A queue of `places`, of which one caller has one part in `parts` while another waits.
+    /// Makes a queue of `places`. While another caller waits, one caller has one part in `parts` of them.
     pub fn new(places: usize, parts: usize) -> Self {
         Self {
             items: HashMap::new(),
@@ -83,7 +83,7 @@ impl<T> TurnQueue<T> {
         self.len
     }
 
-    /// Whether there is no item.
+    /// Whether the queue is empty.
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -145,7 +145,7 @@ impl<T> TurnQueue<T> {
         self.remove(owner, is_it)
     }
 
-    /// Takes all items, those of one owner after those of another.
+    /// Takes all items, owner by owner.
     pub fn drain(&mut self) -> impl Iterator<Item = T> + use<T> {
         self.turns.clear();
         (self.len, self.anonymous) = (0, 0);
