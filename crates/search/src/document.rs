@@ -11,12 +11,12 @@ use crate::tokens::{Token, tokens};
 const MAX_PARAMETER_BYTES: usize = 3000;
 /// The maximum length of the searched part of a description, in bytes.
 const MAX_DESCRIPTION_BYTES: usize = 16_000;
-/// The depth down to which the schemas of parameters are read.
+/// The maximum depth of reading parameter schemas.
 const MAX_SCHEMA_DEPTH: usize = 8;
 /// The share of the length of a field in its normalisation: `b` of BM25F.
 const LENGTH_SHARE: f64 = 0.75;
 
-/// The texts by which a tool is found.
+/// The searchable texts of a tool.
 #[derive(Clone, Debug, Default)]
 pub struct Document<'a> {
     /// The server's name of the tool.
@@ -31,7 +31,7 @@ pub struct Document<'a> {
     pub place: Vec<&'a str>,
     /// Phrases of the operator: the summary and the hints.
     pub phrases: Vec<&'a str>,
-    /// The hints alone, which are embedded.
+    /// The hints alone, for embedding.
     pub hints: Vec<&'a str>,
 }
 
@@ -142,7 +142,7 @@ impl Document<'_> {
         text.chars().take(300).collect()
     }
 
-    /// The text of all hints, which is embedded apart; `None` without hints.
+    /// Returns the text of all hints for a separate embedding; `None` without hints.
     pub fn embedded_hints(&self) -> Option<String> {
         (!self.hints.is_empty()).then(|| self.hints.join(". "))
     }

@@ -14,7 +14,7 @@ pub struct Explanation {
     pub words_score: Option<f64>,
     /// The cosine of the vectors of query and tool, with vectors.
     pub cosine: Option<f32>,
-    /// The cosine relative to those of the other tools, from 0 to 1.
+    /// The cosine relative to the cosines of the other tools, from 0 to 1.
     pub similarity: Option<f64>,
     /// The score.
     pub score: f64,
@@ -25,7 +25,7 @@ pub struct Explanation {
 pub struct WordPart {
     /// The word.
     pub word: String,
-    /// The term of the index; `None` if it has none for the word.
+    /// The term of the index; `None` if the index has no term for the word.
     pub term: Option<String>,
     /// How the term was found.
     pub kind: Option<MatchKind>,

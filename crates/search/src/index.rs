@@ -1,5 +1,5 @@
 //! The index: for each term the tools that contain it, and the vectors of the tools. A build writes it as bytes that a
-//! binary contains; reading it allocates nothing.
+//! binary contains; reading it does not allocate.
 //!
 //! ```text
 //! header      MAGIC, version, tools, terms, postings, bytes of terms, dimensions (0 without vectors): u32 each
@@ -181,7 +181,7 @@ impl<'a> Index<'a> {
 
     /// The terms whose set of letters differs from this one in at most `MOST`.
     pub(crate) fn terms_with_letters<const MOST: usize>(&self, letters: u32) -> Vec<u32> {
-        // The letters in which they differ, without as many of them.
+        // The differing letters, without as many of them.
         let rest = |set: &[u8; 4]| {
             let mut differing = u32::from_le_bytes(*set) ^ letters;
             for _ in 0..MOST {

@@ -99,7 +99,7 @@ impl<'a> ModelVectors<'a> {
     ///
     /// # Errors
     ///
-    /// If they are not complete, or not those of so many tools.
+    /// If they are not complete, or belong to another number of tools.
     pub fn new(bytes: &'a [u8], tools: u32) -> Result<Self, VectorsError> {
         let (header, rest) = bytes
             .split_at_checked(HEADER_BYTES)

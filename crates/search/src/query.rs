@@ -29,7 +29,7 @@ pub enum MatchKind {
 /// A term that a query looks for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct QueryTerm {
-    /// Which of the query's words it is for.
+    /// The index of its word in the query.
     pub(crate) word: usize,
     /// Its number in the index.
     pub(crate) term: u32,
@@ -51,7 +51,7 @@ impl Query {
         let mut terms: Vec<QueryTerm> = Vec::new();
         let mut corrected = 0;
         let mut push = |word, term, weight, kind| {
-            // A second mention of a term adds nothing.
+            // A second mention of a term has no effect.
             if terms.iter().all(|known: &QueryTerm| known.term != term) {
                 terms.push(QueryTerm {
                     word,

@@ -14,11 +14,11 @@ const SATURATION: f64 = 1.2;
 const TABLE_SHARE: f64 = 0.5;
 /// The share of similarity in the score of a tool, by a model, whose vectors say more.
 const MODEL_SHARE: f64 = 0.6;
-/// The best cosine below which a query may fit no tool.
+/// A query with a lower best cosine may fit no tool.
 const WEAK_COSINE: f64 = 0.40;
-/// The share of the words of a query in the best hit below which it may fit no tool.
+/// A query may fit no tool if its best hit contains a smaller share of its words.
 const WEAK_COVERAGE: f64 = 0.30;
-/// The number of tools of which the best score is kept.
+/// The number of tools in a block. The best score of each block is kept.
 const BLOCK: usize = 64;
 
 /// A tool that was found.
@@ -35,7 +35,7 @@ pub struct Hit {
 pub struct Ranking {
     /// The best first; equal scores in the order of the index.
     pub hits: Hits,
-    /// Whether the query may fit none of the tools: neither the words nor the meaning of the best hit are near.
+    /// Whether the query may not fit any of the tools: neither the words nor the meaning of the best hit are near.
     pub is_weak: bool,
 }
 
@@ -90,21 +90,20 @@ impl Iterator for Hits {
     }
 }
 
-/// The largest of scores, which are not negative.
+/// Returns the largest score. Scores are not negative.
 fn maximum(scores: &[f64]) -> f64 {
     let larger = |best, score: &f64| if *score > best { *score } else { best };
     scores.iter().fold(0.0, larger)
 }
 
-/// The vectors of which the similarity of a query and a tool is computed.
+/// The vectors for the similarity of a query and a tool.
 #[derive(Clone, Copy, Debug)]
 pub enum Similarity<'a> {
-    /// Nothing: words count alone.
+    /// No vectors: words count alone.
     None,
     /// The table, and the vectors of the index. Without those, words count alone.
     Table(&'a StaticTable),
-    /// A model: its vectors of the tools, and that of the query. If they have other dimensions than each other, words
-    /// count alone.
+    /// A model: its tool vectors, and its query vector. If their dimensions differ, words count alone.
     Model(&'a ModelVectors<'a>, &'a Embedding),
 }
 
@@ -278,8 +277,8 @@ impl Scores {
     }
 }
 
-/// The smallest and the largest of numbers. Comparisons are cheaper than `min` and `max`, which treat a NaN apart:
-/// there is none.
+/// Returns the smallest and the largest number. Comparisons are cheaper than `min` and `max`: these treat a NaN apart,
+/// and the numbers contain no NaN.
 fn range_of(numbers: impl Iterator<Item = f32>) -> (f32, f32) {
     numbers.fold((f32::INFINITY, f32::NEG_INFINITY), |(min, max), number| {
         (

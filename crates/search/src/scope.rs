@@ -19,7 +19,7 @@ struct Visible {
 }
 
 impl SearchScope {
-    /// The scope of the tools for which `sees` is true.
+    /// Makes the scope of the tools that `sees` accepts.
     pub fn new(index: &Index<'_>, sees: impl Fn(u32) -> bool) -> Self {
         let mut bits = vec![0u64; index.tools().div_ceil(64) as usize].into_boxed_slice();
         for tool in (0..index.tools()).filter(|tool| sees(*tool)) {
