@@ -69,7 +69,7 @@ struct ErrorBody {
 }
 
 impl Endpoint {
-    /// The endpoint that `OPENAI_BASE_URL` names, with the key of `OPENAI_API_KEY`. Sends nothing.
+    /// Makes the endpoint that `OPENAI_BASE_URL` names, with the key of `OPENAI_API_KEY`. Does not send a request.
     pub fn new(model: &str, base: Option<&str>, key: Option<&str>) -> Result<Self, EmbedError> {
         let text = base.filter(|base| !base.is_empty()).unwrap_or(DEFAULT_BASE);
         let settings = |reason: &str| EmbedError::Settings(format!("OPENAI_BASE_URL {reason}"));
@@ -112,7 +112,7 @@ impl Endpoint {
         &self.model
     }
 
-    /// The vectors of texts, in their order. Sends a request for each [`MAX_BATCH`] texts, and none again.
+    /// Returns the vectors of texts, in their order. Sends a request for each [`MAX_BATCH`] texts, without retries.
     pub(crate) async fn embed(&self, texts: &[String]) -> Result<Vec<Embedding>, EmbedError> {
         let _permit = self.in_flight.try_acquire().map_err(|_| EmbedError::Busy)?;
         let mut out = Vec::with_capacity(texts.len());

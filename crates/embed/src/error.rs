@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Why there is no vector. Texts of servers and files are shown in one line, without secrets.
+/// The reason why a vector is absent. Texts of servers and files are shown in one line, without secrets.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EmbedError {
     /// The program was built without local models.

@@ -36,8 +36,8 @@ pub enum Model {
 }
 
 impl Models {
-    /// Opens the models of the embedder of a config: none for `BM25`. Reads the files of local models, so that it is not
-    /// for a worker of the runtime; sends nothing.
+    /// Opens the models of the embedder of a config; `BM25` has no models. Reads the files of local models, so that it
+    /// is not for a worker of the runtime; does not send a request.
     ///
     /// `base` is the folder for relative paths, and `lookup` reads variables.
     pub fn open(
@@ -83,7 +83,7 @@ impl Models {
             })
     }
 
-    /// Which of the models embeds a query, and its vector.
+    /// Returns the index of the model that embeds a query, and the vector.
     pub async fn query(&self, query: &str) -> Result<(usize, Embedding), EmbedError> {
         // Only models on this machine are two.
         #[cfg(feature = "hf")]
@@ -115,7 +115,7 @@ const fn local(_: &str, _: &Path, _: &dyn Fn(&str) -> Option<String>) -> Result<
 }
 
 impl Model {
-    /// The identity by which the vectors of a lock name it.
+    /// Returns its identity in the vectors of a lock.
     pub fn identity(&self) -> ModelIdentity {
         match self {
             #[cfg(feature = "hf")]

@@ -139,7 +139,7 @@ impl Network {
             .map_err(|reason| format!("`{name}`: {reason}"))?;
         let sentence =
             settings::<SentenceSettings>("sentence_bert_config.json", files.sentence.as_deref())?;
-        // XLM-RoBERTa begins to count positions behind that of padding.
+        // XLM-RoBERTa begins to count positions behind the position of padding.
         let reserved = if kind == "bert" { 0 } else { 2 };
         let positions = sizes.max_position_embeddings.saturating_sub(reserved);
         let wanted = sentence
@@ -174,7 +174,7 @@ impl Network {
         Ok((network.map_err(of_tensors)?, parts))
     }
 
-    /// The vector of the parts of a text, which are numbers of the vocabulary.
+    /// Returns the vector of the parts of a text. The parts are numbers of the vocabulary.
     pub(super) fn embed(&self, parts: &[u32], pooling: Pooling) -> Result<Vec<f32>, String> {
         let computed = match self {
             Self::Table(table) => return table.embed(parts),
@@ -320,7 +320,7 @@ fn floats(dtype: Dtype, data: &[u8]) -> Option<Vec<f32>> {
     })
 }
 
-/// The numbers of a tensor of integers, none of them negative.
+/// Returns the numbers of a tensor of non-negative integers.
 fn integers(dtype: Dtype, data: &[u8]) -> Option<Vec<u32>> {
     match dtype {
         Dtype::I32 => {
