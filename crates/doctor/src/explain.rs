@@ -14,7 +14,7 @@ const MAX_LINES: usize = 10;
 /// The maximum characters of a shown line.
 const MAX_LINE_CHARS: usize = 300;
 
-/// Words by which a line names an error, lowercase.
+/// Words that mark a line as an error, lowercase.
 const ERROR_WORDS: [&str; 24] = [
     "abort",
     "cannot",
