@@ -1,11 +1,11 @@
-//! Finds the folder of a local model: a path, or a name in the cache of Hugging Face. Nothing is downloaded.
+//! Finds the folder of a local model: a path, or a name in the cache of Hugging Face. Does not download models.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// The variables that may name a local model; the first one that is set counts.
 pub const MODEL_VARIABLES: [&str; 2] = ["MCP_BROKER_HF_MODEL", "MCPPROXY_HF_MODEL"];
-/// The variables by which the cache is found.
+/// The variables that locate the cache.
 pub const CACHE_VARIABLES: [&str; 3] = ["HF_HUB_CACHE", "HF_HOME", "HOME"];
 /// The organisation of a name without one.
 const DEFAULT_ORGANISATION: &str = "sentence-transformers";
