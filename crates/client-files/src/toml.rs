@@ -9,7 +9,7 @@ use broker_model::{Diagnostic, DiagnosticCode};
 /// Maximum number of values.
 const MAX_VALUES: usize = 100_000;
 
-/// Reads TOML. An error has the place and the message of the parser, which contains no text of the file.
+/// Reads TOML. An error has the place and the message of the parser. The message contains no text of the file.
 pub(super) fn parse(file: &str, text: &str) -> Result<Spanned, Vec<Diagnostic>> {
     let refused = |code, at: usize, message: String| {
         let mut problem = Diagnostic::error(code, message).in_file(file);
