@@ -54,8 +54,8 @@ impl<'a> CoreBuilder<'a> {
         }
     }
 
-    /// A config that fits the catalog, and the folder for its relative paths. Tools that its filters do not
-    /// admit are hidden. Default: the config that was compiled in, and the working folder.
+    /// Sets a config that fits the catalog, and the folder for its relative paths. Tools that its filters do not admit
+    /// are hidden. Default: the config that was compiled in, and the working folder.
     #[must_use]
     pub const fn config(mut self, config: &'a Config, base: &'a Path) -> Self {
         self.config = Some(config);
@@ -63,29 +63,29 @@ impl<'a> CoreBuilder<'a> {
         self
     }
 
-    /// The environment variables that the config may read. Default: the variables of this process.
+    /// Sets the environment variables that the config may read. Default: the variables of this process.
     #[must_use]
     pub const fn environment(mut self, environment: &'a Environment) -> Self {
         self.environment = Some(environment);
         self
     }
 
-    /// The mode of the start. Default: [`StartMode::Plain`].
+    /// Sets the mode of the start. Default: [`StartMode::Plain`].
     #[must_use]
     pub const fn mode(mut self, mode: StartMode) -> Self {
         self.mode = mode;
         self
     }
 
-    /// The settings of the start that the config leaves out. Default: the settings of a broker over HTTP.
+    /// Sets the settings of the start that the config leaves out. Default: the settings of a broker over HTTP.
     #[must_use]
     pub const fn start_defaults(mut self, defaults: StartDefaults) -> Self {
         self.start_defaults = defaults;
         self
     }
 
-    /// The source of the vectors of queries: the embedder of the catalog's build, or [`Embedder::Bm25`]. Default: the
-    /// former. The text names the setting that chose it, for an error.
+    /// Sets the source of the vectors of queries: the embedder of the catalog's build, or [`Embedder::Bm25`]. Default:
+    /// the former. The text names the setting that chose it, for an error.
     #[must_use]
     pub const fn embedder(mut self, embedder: Option<(Embedder, &'static str)>) -> Self {
         self.embedder = embedder;
@@ -115,7 +115,7 @@ impl<'a> CoreBuilder<'a> {
         self
     }
 
-    /// A filter that removes the tools of sources by their health. Default: health removes no tool.
+    /// Adds a filter that removes the tools of sources by their health. Default: health removes no tool.
     #[must_use]
     pub fn health_view(mut self, view: impl HealthView + 'static) -> Self {
         self.filters.health = Some(Arc::new(view));
@@ -130,7 +130,7 @@ impl<'a> CoreBuilder<'a> {
         self
     }
 
-    /// The config, read from the catalog unless it was given.
+    /// Reads the config from the catalog, unless it was given.
     pub(crate) fn read_config(&self) -> Result<Cow<'a, Config>, Vec<Diagnostic>> {
         match self.config {
             Some(config) => Ok(Cow::Borrowed(config)),

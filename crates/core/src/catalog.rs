@@ -299,12 +299,12 @@ impl Item {
 }
 
 impl Catalog {
-    /// The text of a span.
+    /// Returns the text of a span.
     pub fn text(&self, span: Span) -> &'static str {
         &self.blob[span.at as usize..span.at as usize + span.len as usize]
     }
 
-    /// The lock of a source, by its index.
+    /// Returns the lock of a source, by its index.
     pub fn locked(&self, source: usize) -> Result<LockedSource, String> {
         // The build verified the digests of the compiled lock.
         LockedSource::from_compiled(self.text(self.sources[source].lock))
@@ -320,7 +320,7 @@ impl Catalog {
         });
     }
 
-    /// The index of the entry with this path.
+    /// Finds the index of the entry with this path.
     pub fn find(&self, path: &str) -> Option<u32> {
         self.entries
             .binary_search_by(|entry| entry.path.as_bytes().cmp(path.as_bytes()))
@@ -328,19 +328,19 @@ impl Catalog {
             .map(|at| at as u32)
     }
 
-    /// The index of the tool with this flat name.
+    /// Finds the index of the tool with this flat name.
     pub fn find_flat(&self, name: &str) -> Option<u32> {
         let order = self.flat_order;
         let found = order.binary_search_by(|at| self.item(*at).flat_name.cmp(name));
         found.ok().map(|index| order[index])
     }
 
-    /// An entry by its index.
+    /// Returns an entry by its index.
     pub fn entry(&self, at: u32) -> &'static Entry {
         &self.entries[at as usize]
     }
 
-    /// An item by its index.
+    /// Returns an item by its index.
     pub fn item(&self, at: u32) -> &'static Item {
         &self.items[at as usize]
     }

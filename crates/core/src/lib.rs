@@ -164,7 +164,7 @@ struct Inner {
 }
 
 impl Core {
-    /// A builder of a core that serves this catalog.
+    /// Returns a builder of a core that serves this catalog.
     pub fn builder<'a>(catalog: &'static Catalog) -> CoreBuilder<'a> {
         CoreBuilder::new(catalog)
     }
@@ -245,7 +245,7 @@ impl Core {
         inner.log_level.ask(level);
     }
 
-    /// The entries directly below [`Core::root`] that exist for the caller, in the order of a listing. If the
+    /// Returns the entries directly below [`Core::root`] that exist for the caller, in the order of a listing. If the
     /// caller is restricted to a tool, this tool.
     pub fn areas(&self, identity: &Identity) -> Vec<AreaRef> {
         let inner = self.inner();
@@ -253,7 +253,7 @@ impl Core {
         areas::areas(inner.scope(&view, &caller))
     }
 
-    /// The path of the topmost entry that the caller sees: `/` unless it is restricted.
+    /// Returns the path of the topmost entry that the caller sees: `/` unless it is restricted.
     pub fn root(&self, identity: &Identity) -> &'static str {
         identity.root()
     }
@@ -270,14 +270,14 @@ impl Core {
         Ok(identity.restricted_to(Subtree::of(inner.catalog, at)))
     }
 
-    /// Must be called when the filters of [`CoreBuilder::admission`] change their answers, so that callers are
-    /// informed of other lists. Changes of health are noticed without it.
+    /// Records a change of the filters. The program calls it when the filters of [`CoreBuilder::admission`] change
+    /// their answers, so that callers are informed of other lists. Changes of health are noticed without it.
     pub fn note_filter_change(&self) {
         let inner = self.inner();
         inner.drift_state.count_tool_change();
     }
 
-    /// A counter that grows when [`Core::direct_tools`] lists other tools for some caller, or the same with
+    /// Returns a counter that grows when [`Core::direct_tools`] lists other tools for some caller, or the same with
     /// other members. Several changes may be counted as one.
     pub fn tool_changes(&self) -> tokio::sync::watch::Receiver<u64> {
         let inner = self.inner();
@@ -303,7 +303,7 @@ impl Core {
         self.0.memory()
     }
 
-    /// The entry at a path, without invoking it.
+    /// Finds the entry at a path, without invoking it.
     pub fn lookup(&self, identity: &Identity, path: &str) -> Result<EntryRef, Box<CoreError>> {
         let inner = self.inner();
         let (view, caller) = (inner.drift_state.view.load(), inner.caller(identity));
@@ -329,18 +329,18 @@ impl Core {
         inner.health()
     }
 
-    /// The number of sources and tools that are served once [`Core::first_verdict`] has an outcome.
+    /// Returns the number of sources and tools that are served once [`Core::first_verdict`] has an outcome.
     pub fn served(&self) -> ServedCounts {
         let inner = self.inner();
         inner.served()
     }
 
-    /// The phases of the shutdown. From draining on, new calls fail with `shutting_down`.
+    /// Returns the phases of the shutdown. From draining on, new calls fail with `shutting_down`.
     pub fn drain(&self) -> &Drain {
         self.0.drain()
     }
 
-    /// The error of every call after a refused start; `None` unless the start was refused.
+    /// Returns the error of every call after a refused start; `None` unless the start was refused.
     pub fn start_refusal(&self, identity: &Identity) -> Option<Box<CoreError>> {
         let inner = self.inner();
         inner.start_refusal(identity)
@@ -364,7 +364,7 @@ impl Core {
         self.0.stop_sources(time).await;
     }
 
-    /// A redactor that knows the secrets of every source, and the key of an endpoint for embeddings.
+    /// Returns a redactor that knows the secrets of every source, and the key of an endpoint for embeddings.
     pub fn redactor(&self) -> Redactor {
         let inner = self.inner();
         let sources = inner.drift_state.redactor();
@@ -374,7 +374,7 @@ impl Core {
         }
     }
 
-    /// The error for an operation on tools at a node that exists for the caller.
+    /// Returns the error for an operation on tools at a node that exists for the caller.
     fn is_node(&self, identity: &Identity, path: &str) -> Box<CoreError> {
         let inner = self.inner();
         let (view, caller) = (inner.drift_state.view.load(), inner.caller(identity));
@@ -419,14 +419,14 @@ impl Core {
         inner.policy.load().anonymous_has_groups()
     }
 
-    /// What the headers of a reply say: the digest of the catalog that is served, and whether callers may see different
-    /// entries.
+    /// Returns the facts for the headers of a reply: the digest of the catalog that is served, and whether callers may
+    /// see different entries.
     pub fn reply_facts(&self) -> (&'static str, bool) {
         let inner = self.inner();
         (inner.catalog.catalog_digest, inner.lists_may_differ())
     }
 
-    /// The digest of the catalog it serves.
+    /// Returns the digest of the catalog it serves.
     pub fn catalog_digest(&self) -> &'static str {
         let inner = self.inner();
         inner.catalog.catalog_digest
@@ -434,7 +434,7 @@ impl Core {
 }
 
 impl Core {
-    /// The catalog that is served now, with everything that belongs to it.
+    /// Returns the catalog that is served now, with everything that belongs to it.
     fn inner(&self) -> Arc<Inner> {
         self.0.current()
     }

@@ -39,7 +39,7 @@ pub struct SearchOptions<'a> {
 }
 
 impl Default for SearchOptions<'_> {
-    /// Five tools of the whole tree.
+    /// Returns the options for five tools of the whole tree.
     fn default() -> Self {
         Self {
             path: None,

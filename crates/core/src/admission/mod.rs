@@ -37,7 +37,7 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// The caller under the rules and filters in force.
+    /// Makes the caller under the rules and filters in force.
     pub(crate) fn new(core: &Inner, identity: &Identity) -> Self {
         let mut caller = Self::by_rules(core, identity);
         if core.filters.are_set() {
@@ -53,7 +53,7 @@ impl Caller {
         caller
     }
 
-    /// The caller under the rules in force, without the filters of the program.
+    /// Returns the caller under the rules in force, without the filters of the program.
     pub(crate) fn by_rules(core: &Inner, identity: &Identity) -> Self {
         let policy = core.policy.load_full();
         Self {
@@ -64,7 +64,7 @@ impl Caller {
         }
     }
 
-    /// The number of the policy that decides.
+    /// Returns the number of the policy that decides.
     pub(crate) fn policy_number(&self) -> u64 {
         self.policy.number()
     }
@@ -74,7 +74,7 @@ impl Caller {
         &self.class
     }
 
-    /// The only part of the tree that the caller sees.
+    /// Returns the only part of the tree that the caller sees.
     pub(crate) const fn subtree(&self) -> Option<Subtree> {
         self.subtree
     }
@@ -84,8 +84,8 @@ impl Caller {
         self.policy.has_rules() || self.class.has_excluded_tools()
     }
 
-    /// The decision on an entry. Everything that a caller can learn of an entry depends on it. A tool that the config
-    /// hides exists for no caller.
+    /// Returns the decision on an entry. Everything that a caller can learn of an entry depends on it. A tool that the
+    /// config hides exists for no caller.
     pub(crate) fn decide(&self, view: &View, catalog: &Catalog, at: u32) -> Decision {
         let is_outside = |subtree: Subtree| !subtree.contains(at);
         if self.subtree.is_some_and(is_outside) {
@@ -118,7 +118,7 @@ impl Caller {
         }
     }
 
-    /// The schemas that narrow the arguments of a tool for the caller; `None` unless they are narrowed.
+    /// Returns the schemas that narrow the arguments of a tool for the caller; `None` unless they are narrowed.
     pub(crate) fn narrowed(&self, tool: u32) -> Option<NarrowedArgs> {
         self.policy.narrowed(&self.class, tool)
     }

@@ -61,7 +61,7 @@ impl NarrowRule {
         }
     }
 
-    /// The names of the claims that it reads.
+    /// Returns the names of the claims that it reads.
     pub(super) fn claims(&self) -> impl Iterator<Item = &str> {
         claim_names(&self.schema).into_iter()
     }
@@ -72,7 +72,7 @@ impl NarrowRule {
         !self.has_claims || claims.is_some_and(can_fill)
     }
 
-    /// The schema with the claims of a caller.
+    /// Returns the schema with the claims of a caller.
     pub(super) fn filled(&self, claims: Option<&ClaimValues>) -> Option<Arc<NarrowSchema>> {
         if !self.has_claims {
             let compile = || Arc::new(NarrowSchema::compile(self.schema.clone()));
@@ -135,7 +135,7 @@ impl NarrowedArgs {
         Err(Refusal::Final(Box::new(error.maybe_executed(false))))
     }
 
-    /// The schema of a tool as the caller must match it.
+    /// Returns the schema of a tool as the caller must match it.
     pub(crate) fn apply(&self, args_schema: &str) -> String {
         let own = match parse(args_schema) {
             Ok(Value::Object(members)) => members,
@@ -154,7 +154,7 @@ impl NarrowedArgs {
     }
 }
 
-/// A schema with one more condition. References within the schema stay valid.
+/// Returns a schema with one more condition. References within the schema stay valid.
 fn with_condition(
     mut own: serde_json::Map<String, Value>,
     condition: Value,

@@ -16,7 +16,7 @@ impl<K, V> Default for Recent<K, V> {
 }
 
 impl<K: PartialEq, V> Recent<K, V> {
-    /// The value of a key, made by `make` if it is not known. The lock is not held meanwhile.
+    /// Returns the value of a key, made by `make` if it is not known. The lock is not held meanwhile.
     pub(super) fn get(&self, key: K, make: impl FnOnce() -> V) -> Arc<V> {
         match self.find(&key) {
             Some(known) => known,

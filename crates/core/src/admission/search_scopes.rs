@@ -33,7 +33,7 @@ impl PartialEq for SearchScopeKey {
 }
 
 impl Caller {
-    /// The tools that exist for the caller, withdrawn ones among them.
+    /// Returns the tools that exist for the caller, withdrawn ones among them.
     pub(crate) fn search_scope(
         &self,
         view: &View,

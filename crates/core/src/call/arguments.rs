@@ -107,7 +107,7 @@ pub(crate) fn charge_parsed(
     Ok(ParsedCharge(charge))
 }
 
-/// The refusal of a request that needs this much memory, either for now or always.
+/// Returns the refusal of a request that needs this much memory, either for now or always.
 pub fn memory_error_for_request(
     charge_error: ChargeError,
     needed: usize,

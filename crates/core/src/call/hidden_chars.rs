@@ -96,7 +96,7 @@ impl Counter {
         }
     }
 
-    /// Line ends do not count as control characters, written or escaped.
+    /// Adds the escaped characters to the text. Line ends do not count as control characters, written or escaped.
     fn end_escapes(&mut self) {
         let chars = char::decode_utf16(self.units.drain(..));
         let chars = chars.map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER));

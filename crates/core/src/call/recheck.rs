@@ -72,7 +72,7 @@ impl<'a> AdmittedCall<'a> {
         is_admitted
     }
 
-    /// The error of the call if it must not be sent.
+    /// Returns the error of the call if it must not be sent.
     pub(super) fn refusal(&self) -> Option<Box<CoreError>> {
         if self.call.identity.is_revoked() {
             return Some(revoked::error(false));
@@ -111,7 +111,7 @@ impl<'a> AdmittedCall<'a> {
         }
     }
 
-    /// Arguments that cannot be checked in place are refused, since others may wait for this thread.
+    /// Refuses arguments that cannot be checked in place, since others may wait for this thread.
     fn check_args(&self, narrowed: &NarrowedArgs) -> Result<(), Box<CoreError>> {
         let path = self.call.target.path;
         let text = std::str::from_utf8(self.args).unwrap_or_default();

@@ -99,7 +99,7 @@ struct Reviewed<'a> {
 }
 
 impl Reviewed<'_> {
-    /// The values of `_meta` in the contents that have the member, each with what replaces it.
+    /// Returns the values of `_meta` in the contents that have the member, each with what replaces it.
     fn changes(&self, result: &str) -> serde_json::Result<Vec<Change>> {
         let mut changes = Vec::new();
         let mut contents = Vec::new();

@@ -48,7 +48,8 @@ enum Form {
 }
 
 impl Form {
-    /// The maximum memory that shaping takes in addition to the server's result, with `around` characters of warnings.
+    /// Returns the maximum memory that shaping takes in addition to the server's result, with `around` characters of
+    /// warnings.
     fn working_bytes(self, result: &[u8], around: usize) -> usize {
         let bytes = result.len();
         match self {
@@ -212,7 +213,7 @@ fn shaped(
     Ok(outcome)
 }
 
-/// Characters of the member `warnings` in a reply.
+/// Counts the characters of the member `warnings` in a reply.
 fn chars_of(warnings: &[String]) -> usize {
     if warnings.is_empty() {
         return 0;

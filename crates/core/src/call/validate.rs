@@ -161,7 +161,7 @@ impl Check {
         Ok(coerced)
     }
 
-    /// The charge comes first, so that it outlives the value.
+    /// Reads the arguments. The charge comes first, so that it outlives the value.
     fn read(&self, body: &[u8], at: Range<usize>) -> Result<(ParsedCharge, Value), Box<CoreError>> {
         let invalid = || {
             Box::new(CoreError::new(

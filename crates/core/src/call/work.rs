@@ -73,7 +73,7 @@ pub(crate) enum PoolError {
 }
 
 impl WorkPool {
-    /// A pool whose threads are called `name` and a number. They are started when they are needed.
+    /// Makes a pool whose threads are called `name` and a number. They are started when they are needed.
     pub(crate) fn new(name: &'static str) -> Self {
         let cores = available_parallelism().map_or(1, usize::from);
         Self::of_threads(name, (cores / 2).max(1), start_thread)

@@ -25,7 +25,7 @@ pub fn memory_error_for_result(charge_error: ChargeError) -> CoreError {
     .maybe_executed(true)
 }
 
-/// The error for a call of the tool at `path`, whose source is mounted at `source`.
+/// Returns the error for a call of the tool at `path`, whose source is mounted at `source`.
 pub(crate) fn from_call(failure: CallFailure, path: &str, source: &str) -> Box<CoreError> {
     let error = match failure {
         CallFailure::Overloaded(overload) => CoreError::new(
@@ -123,19 +123,19 @@ pub(crate) fn from_call(failure: CallFailure, path: &str, source: &str) -> Box<C
     Box::new(error.path(path))
 }
 
-/// The error for every request that arrives while the broker shuts down.
+/// Returns the error for every request that arrives while the broker shuts down.
 pub(crate) fn shutting_down() -> CoreError {
     CoreError::new(CallCode::ShuttingDown, "the broker is shutting down")
         .retry_after(SHORT_RETRY_DELAY)
 }
 
-/// A call that was certainly not executed may be sent again unchanged.
+/// Marks the error as retryable unless the call may have been executed.
 fn retryable_unless(maybe_executed: bool, mut error: CoreError) -> CoreError {
     error.retryable = !maybe_executed;
     error.maybe_executed(maybe_executed)
 }
 
-/// The reason why a source does not serve, without any text of the server.
+/// Returns the reason why a source does not serve, without any text of the server.
 fn public_reason(failure: &SourceFailure) -> String {
     if let Some(exit) = failure.exit {
         return format!("the server {exit}");
@@ -150,7 +150,7 @@ fn public_reason(failure: &SourceFailure) -> String {
     first.into_iter().chain(chars).collect()
 }
 
-/// The details: `cause`, and for a process that ended its exit code or signal.
+/// Returns the details: `cause`, and for a process that ended its exit code or signal.
 fn details_of(failure: &SourceFailure) -> Value {
     let mut details = Map::new();
     details.insert("cause".to_owned(), failure.cause.as_str().into());

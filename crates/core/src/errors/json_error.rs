@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::errors::error::CoreError;
 
-/// The error of a body, or of a part of it that begins at `offset`.
+/// Returns the error of a body, or of a part of it that begins at `offset`.
 pub fn json_invalid(body: &str, offset: usize, part: &str, error: &StrictError) -> CoreError {
     let (reason, within) = match error {
         StrictError::Json(error) => {

@@ -18,7 +18,7 @@ pub struct ServerError {
 }
 
 impl CoreError {
-    /// The server's own error, if the server answered with one: what `details.rpc` holds. Message and data have
+    /// Returns the server's own error, if the server answered with one: what `details.rpc` holds. Message and data have
     /// at most 16 KiB together; longer ones were cut and end in a mark.
     pub fn server_error(&self) -> Option<ServerError> {
         #[derive(Deserialize)]

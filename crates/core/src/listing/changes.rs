@@ -60,7 +60,7 @@ fn own_list(core: &Core, identity: &Identity) -> Option<u64> {
     core.lists_may_differ().then(|| hash_of(core, identity))
 }
 
-/// A hash of the tools that a caller sees, and of what a change of the config changes of them.
+/// Returns a hash of the tools that a caller sees, and of what a change of the config changes of them.
 fn hash_of(core: &Core, identity: &Identity) -> u64 {
     let inner = core.inner();
     let (view, settings) = (inner.drift_state.view.load(), inner.settings.load());

@@ -113,8 +113,8 @@ pub(super) fn nearest(scope: Scope<'_>, text: &str, budget: &mut Budget) -> Vec<
     best(found, text, budget)
 }
 
-/// The paths with the greatest likeness. Equal ones are ordered by the likeness of the whole path. It costs the product
-/// of both lengths, so only the first of many equal ones are compared.
+/// Returns the paths with the greatest likeness. Equal ones are ordered by the likeness of the whole path. It costs the
+/// product of both lengths, so only the first of many equal ones are compared.
 fn best(mut found: Vec<(f64, &'static str)>, text: &str, budget: &mut Budget) -> Vec<String> {
     found.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
     if let Some((last, _)) = found.get(MAX_SUGGESTIONS - 1).copied() {
@@ -165,7 +165,7 @@ fn likeness(wanted: &str, name: &str) -> f64 {
     1.0 - strsim::osa_distance(wanted, name) as f64 / longest as f64
 }
 
-/// The path above and the last segment.
+/// Returns the path above and the last segment.
 pub(super) fn split(path: &str) -> (&str, &str) {
     match path.rsplit_once('/') {
         Some(("", leaf)) => ("/", leaf),

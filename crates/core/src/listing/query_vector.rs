@@ -61,8 +61,8 @@ enum State {
 }
 
 impl Core {
-    /// The vector of a query by the models of the catalog, for [`SearchOptions`](crate::SearchOptions). Without models it
-    /// is empty. It is kept for the next search of callers with the same rights.
+    /// Returns the vector of a query by the models of the catalog, for [`SearchOptions`](crate::SearchOptions). Without
+    /// models it is empty. It is kept for the next search of callers with the same rights.
     ///
     /// A query has at most 400 characters. If a model gives no vector within `search.timeout`, the search uses words,
     /// and its answer says so: `"degraded": "words"`.
@@ -159,12 +159,12 @@ impl QueryVectors {
         }))
     }
 
-    /// Knows the key of an endpoint.
+    /// Returns a redactor that knows the key of an endpoint.
     pub(crate) fn redactor(&self) -> Redactor {
         self.models.redactor()
     }
 
-    /// The similarity of tools to a query with this vector; `None` without one.
+    /// Returns the similarity of tools to a query with this vector; `None` without one.
     pub(crate) fn similarity<'a>(&'a self, vector: &'a QueryVector) -> Option<Similarity<'a>> {
         match &vector.0 {
             State::Vector(model, query) => {
@@ -273,7 +273,7 @@ fn check(model: &Model, table: &ModelTable) -> Result<(), Box<Diagnostic>> {
     Err(mismatch(message))
 }
 
-/// The diagnostic of a model that cannot be used.
+/// Returns the diagnostic of a model that cannot be used.
 fn unavailable(error: &EmbedError) -> Box<Diagnostic> {
     let diagnostic = Diagnostic::error(DiagnosticCode::EmbedderUnavailable, error.to_string());
     Box::new(diagnostic.help(error.remedy()))

@@ -82,7 +82,7 @@ impl Assessment {
         matches!(self.verdict, Verdict::WithdrawSource { .. })
     }
 
-    /// The tools that must not be served if the config has this `on_text_drift`.
+    /// Returns the tools that must not be served if the config has this `on_text_drift`.
     pub(crate) fn withdrawn_by(&self, text_drift: TextDrift) -> BTreeMap<u32, Arc<Withdrawal>> {
         let mut withdrawn = match text_drift {
             TextDrift::Serve => BTreeMap::new(),
@@ -115,7 +115,7 @@ impl DriftState {
         }
     }
 
-    /// A redactor that knows the secrets of every source.
+    /// Returns a redactor that knows the secrets of every source.
     pub(crate) fn redactor(&self) -> Redactor {
         let sources = self.sources.iter();
         sources.fold(Redactor::default(), |known, source| {
@@ -231,7 +231,7 @@ impl DriftState {
             .for_each(drift_log::differences);
     }
 
-    /// The tools that must not be served under the current config.
+    /// Returns the tools that must not be served under the current config.
     pub(crate) fn withdrawals(
         &self,
         source: usize,
@@ -240,7 +240,7 @@ impl DriftState {
         assessment.withdrawn_by(self.sources[source].load().text_drift)
     }
 
-    /// The view, with every verdict that the gate knows.
+    /// Returns the view, with every verdict that the gate knows.
     pub(crate) fn view_after_verdicts(&self) -> Arc<View> {
         let _no_verdict_is_applied = self.reports();
         self.view.load_full()
@@ -270,12 +270,12 @@ impl DriftState {
         }
     }
 
-    /// The counter itself, for the catalog that replaces this one.
+    /// Returns the counter itself, for the catalog that replaces this one.
     pub(crate) fn tool_change_sender(&self) -> watch::Sender<u64> {
         self.tool_changes.clone()
     }
 
-    /// A counter that grows when the set of served tools changes, or what `tools/list` says about one.
+    /// Returns a counter that grows when the set of served tools changes, or what `tools/list` says about one.
     pub(crate) fn tool_changes(&self) -> watch::Receiver<u64> {
         self.tool_changes.subscribe()
     }
@@ -317,7 +317,7 @@ impl DriftState {
         }
     }
 
-    /// The number of these tools that the config hides.
+    /// Returns the number of these tools that the config hides.
     pub(crate) fn hidden_count(&self, source: usize, snapshot: &Snapshot) -> usize {
         let check_settings = self.sources[source].load();
         let names = snapshot.tools.iter().map(ListedTool::name);
@@ -347,7 +347,7 @@ impl DriftState {
         }
     }
 
-    /// The withdrawals that a report asks for.
+    /// Returns the withdrawals that a report asks for.
     fn withdrawn(
         &self,
         source: usize,
@@ -376,7 +376,7 @@ impl DriftState {
         withdrawn.collect()
     }
 
-    /// The tools that a report would withdraw because of texts alone.
+    /// Returns the tools that a report would withdraw because of texts alone.
     fn changed_texts(
         &self,
         source: usize,
@@ -459,7 +459,7 @@ impl DriftState {
         }
     }
 
-    /// The withdrawal of one tool, with the digest of the tool that the server lists instead.
+    /// Returns the withdrawal of one tool, with the digest of the tool that the server lists instead.
     fn of_tool(
         &self,
         drift: &ToolDrift,

@@ -67,7 +67,7 @@ pub struct StartedSource {
 }
 
 impl StartedSource {
-    /// The source of a spec, after its exam.
+    /// Makes the source of a spec, after its exam.
     pub fn new(spec: SourceSpec, exam: ServerExam, tools: Option<ToolComparison>) -> Self {
         let process = spec.endpoint.process();
         Self {
@@ -99,7 +99,7 @@ pub struct ToolComparison {
 }
 
 impl ToolComparison {
-    /// The notes on a listing that is compared with no catalog.
+    /// Returns the notes on a listing that is compared with no catalog.
     pub fn notes_on(snapshot: &Snapshot, exposure: &Exposure) -> Arc<ListingNotes> {
         Arc::new(ListingNotes::new(snapshot, exposure))
     }
@@ -166,7 +166,7 @@ impl SourceExam {
         })
     }
 
-    /// A redactor that knows the secrets of every source.
+    /// Returns a redactor that knows the secrets of every source.
     pub fn redactor(&self) -> Redactor {
         self.drift_state.redactor()
     }

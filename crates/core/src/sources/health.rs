@@ -161,7 +161,7 @@ pub struct SourceCounters {
 }
 
 impl SourceCounters {
-    /// Counters over all processes of a source. The processes share them, except for the restarts.
+    /// Returns the counters over all processes of a source. The processes share them, except for the restarts.
     fn of(statuses: &[Status]) -> Self {
         let Some(status) = statuses.first() else {
             return Self::default();
@@ -222,7 +222,7 @@ impl Inner {
             .unwrap_or(State::Starting)
     }
 
-    /// Why a source is not ready, or why it last ended: the failure of one of its processes.
+    /// Returns the reason why a source is not ready, or why it last ended: the failure of one of its processes.
     pub(crate) fn source_failure(&self, at: usize) -> Option<SourceFailure> {
         let running = self.slots.get()?[at].load_full();
         let statuses = running.upstream.statuses();
@@ -286,7 +286,7 @@ impl Inner {
     }
 }
 
-/// The rank of a state: lower is more useful to a caller.
+/// Returns the rank of a state: lower is more useful to a caller.
 fn rank(state: State) -> u8 {
     match state {
         State::Ready => 0,

@@ -123,7 +123,7 @@ impl Inner {
         }
     }
 
-    /// The drift check reports verdicts; this reports failures.
+    /// Reports the failure of a source. The drift check reports verdicts.
     async fn first_outcome(
         &self,
         source: usize,

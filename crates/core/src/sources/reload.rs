@@ -216,7 +216,7 @@ impl Inner {
         Ok(left)
     }
 
-    /// Why a candidate must not become active: it would withdraw tools that are served.
+    /// Returns the reason if a candidate must not become active: it would withdraw tools that are served.
     fn check_candidate(
         &self,
         source: usize,

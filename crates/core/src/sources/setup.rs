@@ -70,7 +70,7 @@ pub(crate) struct ToolSettings {
 }
 
 impl PreparedConfig {
-    /// A redactor that knows the secrets of every source.
+    /// Returns a redactor that knows the secrets of every source.
     pub fn redactor(&self) -> Redactor {
         let specs = self.sources.iter().map(|(spec, _)| spec);
         specs.fold(Redactor::default(), |known, spec| {
@@ -255,7 +255,7 @@ pub(crate) fn prepare(
     })
 }
 
-/// The reason why a source with a stale lock is not started.
+/// Returns the reason why a source with a stale lock is not started.
 fn stale_failure(partial: &PartialStart, path: &str) -> Option<SourceFailure> {
     let stale = partial.stale.iter().find(|stale| stale.path == path)?;
     let message = stale.message.clone();
@@ -294,8 +294,8 @@ fn start_rules(catalog: &Catalog, config: &Config, defaults: StartDefaults) -> V
         .collect()
 }
 
-/// The settings of every tool, and the tools that exist for no caller: those that the config hides, and those that are for
-/// pages only.
+/// Returns the settings of every tool, and the tools that exist for no caller: those that the config hides, and those
+/// that are for pages only.
 pub(crate) fn tools(
     catalog: &Catalog,
     configured: &BTreeMap<&str, &config::Source>,
@@ -346,7 +346,7 @@ fn problems_of_limits(
     })
 }
 
-/// The paths of the sources of the compiled-in config, with those that its lock leaves out.
+/// Returns the paths of the sources of the compiled-in config, with those that its lock leaves out.
 fn compiled_in_sources(catalog: &Catalog) -> BTreeSet<String> {
     let built = Config::parse(catalog.config_name, catalog.config.as_bytes());
     let sources = built.map(|parsed| {

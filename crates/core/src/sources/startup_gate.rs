@@ -145,7 +145,7 @@ impl StartupGate {
         self.rules.iter().any(|rule| !must_be_reached(*rule))
     }
 
-    /// The reports that count for the start and are not logged when they arrive.
+    /// Returns the reports that count for the start and are not logged when they arrive.
     pub(crate) fn strict_reports(&self) -> Vec<Report> {
         let progress = self.progress();
         let reports = self.rules.iter().zip(&progress.reports);
@@ -202,7 +202,7 @@ impl StartupGate {
         self.is_open() && self.outcome.borrow().is_some()
     }
 
-    /// Why the start was refused, if it was.
+    /// Returns the refusal of the start, if it was refused.
     pub(crate) fn refusal(&self) -> Option<&StartRefusal> {
         self.refusal.get()
     }

@@ -46,10 +46,10 @@ fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-/// The result, cut so that a reply has at most `limit` characters (Unicode scalar values) apart from the data of images,
-/// audio and resources. `None` if it already fits. `around` is the number of characters around the result in a reply, without the member
-/// `truncated`, and `note` the number of characters of a note in a cut reply; the limit leaves room for them
-/// (`min_output_chars`). A limit below [`MIN_WHOLE_REPLY_CHARS`] counts the result alone.
+/// Returns the result, cut so that a reply has at most `limit` characters (Unicode scalar values) apart from the data
+/// of images, audio and resources. `None` if it already fits. `around` is the number of characters around the result in
+/// a reply, without the member `truncated`, and `note` the number of characters of a note in a cut reply; the limit
+/// leaves room for them (`min_output_chars`). A limit below [`MIN_WHOLE_REPLY_CHARS`] counts the result alone.
 pub(super) fn cut(
     result: &[u8],
     around: usize,
@@ -95,8 +95,8 @@ pub(super) fn is_over(result: &[u8], around: usize, limit: usize) -> bool {
     }
 }
 
-/// The widest bounds that fit: strings alone, down to `short` characters, else lists as well. No string
-/// and no list can keep more than `limit`.
+/// Returns the widest bounds that fit: strings alone, down to `short` characters, else lists as well. No string and no
+/// list can keep more than `limit`.
 fn bounds(
     whole: &Walk,
     short: usize,
@@ -162,7 +162,7 @@ impl Reply {
         }
     }
 
-    /// Characters of everything but the result, the member `truncated` included.
+    /// Counts the characters of everything except the result, the member `truncated` included.
     fn chars_beside(&self, cuts: &[CutDetail], unnamed: usize) -> usize {
         if !self.counts_whole {
             return 0;

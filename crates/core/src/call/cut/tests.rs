@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::Cut;
 
-/// The whole reply, in the form of `meta_call`, if the result has to be cut.
+/// Returns the whole reply, in the form of `meta_call`, if the result has to be cut.
 fn cut(path: &str, result: &[u8], beside: &str, limit: usize) -> Option<Vec<u8>> {
     let before = format!("{{\"path\":\"{path}\",\"result\":");
     let around = before.len() + beside.len() + 1;

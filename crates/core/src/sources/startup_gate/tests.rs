@@ -42,7 +42,7 @@ fn of_class(class: Class) -> Report {
     }
 }
 
-/// The outcome for the reports of two sources, `/s0` and `/s1`.
+/// Returns the outcome for the reports of two sources, `/s0` and `/s1`.
 async fn refusal(mode: StartMode, mut reports: [Report; 2]) -> (Option<RefusalCause>, bool) {
     for (number, report) in reports.iter_mut().enumerate() {
         for one in &mut report.sources {
