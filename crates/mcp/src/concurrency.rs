@@ -20,7 +20,7 @@ pub struct ConcurrencyLimits {
 }
 
 impl ConcurrencyLimits {
-    /// The limits of a new broker.
+    /// Makes the limits of a new broker.
     pub fn new() -> Self {
         Self {
             parsing: Arc::new(Semaphore::new(MAX_PARSED_LISTINGS)),

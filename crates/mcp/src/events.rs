@@ -80,7 +80,7 @@ impl CallEvents {
         (events, receiver)
     }
 
-    /// The events that the caller wants.
+    /// Returns the events that the caller wants.
     pub fn wants(&self) -> WantedEvents {
         self.wants
     }
@@ -145,7 +145,7 @@ pub(crate) enum Delivery {
 }
 
 impl RequestEvents {
-    /// Also returns when the progress last grew, now and whenever it grows.
+    /// Makes the events. Also returns the time of the last progress, now and whenever it changes.
     pub(crate) fn new(events: CallEvents) -> (Box<Self>, watch::Receiver<Option<Instant>>) {
         let (progressed, receiver) = watch::channel(None);
         let request = Self {
@@ -232,7 +232,7 @@ fn grows(last: Option<&Number>, now: &Number) -> bool {
     }
 }
 
-/// The request whose progress the `params` of a notification are: the token of a request is its id.
+/// Returns the request whose progress the `params` of a notification are: the token of a request is its id.
 pub(crate) fn progress_token(params: &Raw) -> Option<u64> {
     #[derive(Deserialize)]
     struct Token {

@@ -117,7 +117,7 @@ impl CallFailure {
 }
 
 impl SourceFailure {
-    /// A failure without a process behind it.
+    /// Makes a failure without a process behind it.
     pub fn new(cause: SourceCause, message: impl Into<String>) -> Self {
         Self {
             cause,
@@ -134,7 +134,7 @@ impl SourceFailure {
         }
     }
 
-    /// The same failure, whose message callers may read.
+    /// Returns the same failure, whose message callers may read.
     #[must_use]
     pub const fn public(mut self) -> Self {
         self.is_public = true;
@@ -143,7 +143,7 @@ impl SourceFailure {
 }
 
 impl fmt::Display for SourceFailure {
-    /// The message, and what the server said: for the log.
+    /// Writes the message, and the text of the server, for the log.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
         match &self.said {

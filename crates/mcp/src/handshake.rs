@@ -56,7 +56,7 @@ pub(crate) enum HandshakeError {
 }
 
 impl HandshakeError {
-    /// The same kind with another failure.
+    /// Returns the same kind with another failure.
     pub(crate) fn map(self, change: impl FnOnce(SourceFailure) -> SourceFailure) -> Self {
         match self {
             Self::Died(failure) => Self::Died(change(failure)),
@@ -65,14 +65,14 @@ impl HandshakeError {
         }
     }
 
-    /// The failure, of any kind.
+    /// Returns the failure, of any kind.
     pub(crate) const fn failure(&self) -> &SourceFailure {
         match self {
             Self::Died(failure) | Self::Transient(failure) | Self::Refused(failure) => failure,
         }
     }
 
-    /// The failure, of any kind.
+    /// Returns the failure, of any kind.
     pub(crate) fn into_failure(self) -> SourceFailure {
         match self {
             Self::Died(failure) | Self::Transient(failure) | Self::Refused(failure) => failure,
@@ -94,7 +94,7 @@ enum ProbeOutcome {
     Refused(SourceFailure),
 }
 
-/// The request that opens an era.
+/// Returns the request that opens an era.
 const fn opening_method(era: Era) -> &'static str {
     match era {
         Era::Modern => request::DISCOVER,
@@ -387,8 +387,8 @@ fn negotiated(
     }
 }
 
-/// An error to the opening request. Only the modern error codes show that the server is modern; every
-/// other code shows that it is not.
+/// Reads an error to the opening request. Only the modern error codes show that the server is modern; every other code
+/// shows that it is not.
 fn read_error(era: Era, error: &Bytes, redactor: &Redactor) -> ProbeOutcome {
     let error = object(error).unwrap_or_default();
     let code = error
@@ -418,7 +418,7 @@ fn read_error(era: Era, error: &Bytes, redactor: &Redactor) -> ProbeOutcome {
     }
 }
 
-/// The answer for a server that does not support the modern revision.
+/// Returns the answer for a server that does not support the modern revision.
 fn unsupported(versions: &[&str], redactor: &Redactor) -> ProbeOutcome {
     let names: Vec<_> = versions
         .iter()
@@ -445,7 +445,7 @@ fn unsupported(versions: &[&str], redactor: &Redactor) -> ProbeOutcome {
     }
 }
 
-/// The JSON as an object; `None` if it is not a readable object.
+/// Returns the JSON as an object; `None` if it is not a readable object.
 fn object(json: &[u8]) -> Option<Map<String, Value>> {
     let readable = is_readable(json).then_some(json)?;
     serde_json::from_slice(readable).ok()

@@ -92,7 +92,7 @@ impl Link {
         EventLink::open(http, spec, opening).await.map(Self::Events)
     }
 
-    /// How it carries messages.
+    /// Returns its transport.
     pub(crate) const fn carrier(&self) -> Carrier {
         match self {
             Self::Http(_) => Carrier::StreamableHttp,
@@ -180,7 +180,7 @@ impl Link {
         }
     }
 
-    /// The parameters that calls repeat as headers, for a modern server over HTTP.
+    /// Returns the parameters that calls repeat as headers, for a modern server over HTTP.
     pub(crate) fn tool_params(&self) -> Option<Arc<ToolParams>> {
         match self {
             Self::Http(http) => http.tool_params(),
@@ -188,7 +188,7 @@ impl Link {
         }
     }
 
-    /// The number of its calls, including waiting ones.
+    /// Returns the number of its calls, including waiting ones.
     pub(crate) fn load(&self) -> usize {
         match self.transport() {
             Transport::Streams(connection) => connection.load(),
@@ -219,7 +219,7 @@ impl Link {
         }
     }
 
-    /// The pause that a server over streamable HTTP asks for.
+    /// Returns the pause that a server over streamable HTTP asks for.
     pub(crate) fn pause(&self) -> Option<&Pause> {
         match self {
             Self::Http(http) => Some(http.pause()),
@@ -227,7 +227,7 @@ impl Link {
         }
     }
 
-    /// The reason why the connection ended, once it has.
+    /// Returns the reason why the connection ended, once it has.
     pub(crate) fn end(&self) -> watch::Receiver<Option<SourceFailure>> {
         match self.transport() {
             Transport::Streams(connection) => connection.end(),
@@ -243,7 +243,7 @@ impl Link {
         }
     }
 
-    /// The leader of the process group, for a server that is a process.
+    /// Returns the leader of the process group, for a server that is a process.
     pub(crate) fn pid(&self) -> Option<u32> {
         match self {
             Self::Process { process, .. } => Some(process.pid()),
@@ -262,7 +262,7 @@ impl Link {
         }
     }
 
-    /// The session id of a legacy server over HTTP that has sessions.
+    /// Returns the session id of a legacy server over HTTP that has sessions.
     pub(crate) fn session_id(&self) -> Option<String> {
         match self {
             Self::Http(http) => http.session_id(),

@@ -50,7 +50,7 @@ pub(crate) struct AbandonedCall {
 }
 
 impl AbandonedCall {
-    /// A call that would have ended at `timeout`.
+    /// Makes the record of a call that would have ended at `timeout`.
     pub(crate) fn new(account: Account, timeout: Instant) -> Self {
         let until = timeout.min(Instant::now() + MAX_ABANDONED_TIME);
         Self { account, until }
@@ -82,7 +82,7 @@ impl AbandonedCalls {
         self.calls.remove(&id);
     }
 
-    /// Why a new call of this owner is refused, if it is.
+    /// Fails with the reason if a new call of this owner is refused.
     pub(crate) fn refuse(&mut self, owner: Owner) -> Result<(), Overload> {
         if self.calls.len() < self.limit {
             return Ok(());

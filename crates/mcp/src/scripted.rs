@@ -48,12 +48,12 @@ pub(crate) struct TaskHandle {
 }
 
 impl TaskHandle {
-    /// Its exit; `None` while it runs.
+    /// Returns its exit; `None` while it runs.
     pub(crate) fn exit(&self) -> watch::Receiver<Option<ExitReport>> {
         self.exit.clone()
     }
 
-    /// Always true: it writes no stderr.
+    /// Returns a value that is always true: it writes no stderr.
     pub(crate) fn stderr_ended(&self) -> watch::Receiver<bool> {
         self.stderr_ended.clone()
     }

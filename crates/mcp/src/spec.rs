@@ -101,7 +101,7 @@ pub enum Endpoint {
 }
 
 impl Endpoint {
-    /// The process of the server, if it is one.
+    /// Returns the process of the server, if it is one.
     pub const fn process(&self) -> Option<&ProcessSpec> {
         match self {
             Self::Process(process) => Some(process),
@@ -109,7 +109,7 @@ impl Endpoint {
         }
     }
 
-    /// The URL of the server without its query, if it has one.
+    /// Returns the URL of the server without its query, if it has one.
     pub fn url(&self) -> Option<String> {
         match self {
             Self::Process(_) | Self::Unavailable(_) => None,
@@ -117,7 +117,7 @@ impl Endpoint {
         }
     }
 
-    /// The process of the server, or the one that prints its token.
+    /// Returns the process of the server, or the one that prints its token.
     pub(crate) fn any_process_mut(&mut self) -> Option<&mut ProcessSpec> {
         match self {
             Self::Process(process) => Some(process),
@@ -183,7 +183,7 @@ pub struct Timing {
 }
 
 impl Timing {
-    /// The times of a server over HTTP: other clients use it too, so a server that is down is tried less often.
+    /// Returns the times of a server over HTTP: other clients use it too, so a server that is down is tried less often.
     pub fn of_http() -> Self {
         Self {
             backoff_cap: Duration::from_secs(300),

@@ -83,7 +83,7 @@ impl ClientError {
         }
     }
 
-    /// The same error of a request that the server may have executed, or certainly has not.
+    /// Returns the same error of a request that the server may have executed, or certainly has not.
     #[must_use]
     pub(super) fn maybe_executed_is(mut self, maybe: bool) -> Self {
         self.maybe_executed = maybe;
@@ -93,7 +93,7 @@ impl ClientError {
         self
     }
 
-    /// Its kind.
+    /// Returns its kind.
     pub const fn kind(&self) -> &ClientErrorKind {
         &self.kind
     }
@@ -143,7 +143,7 @@ impl From<SourceFailure> for ClientError {
     }
 }
 
-/// The kind of a failure of a session.
+/// Returns the kind of a failure of a session.
 fn kind_of(cause: SourceCause, maybe_executed: bool, status: Option<u16>) -> ClientErrorKind {
     match (cause, status) {
         (SourceCause::NeedsAuth, _) => ClientErrorKind::Unauthorized,

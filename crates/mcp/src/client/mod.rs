@@ -157,8 +157,8 @@ impl HttpClient {
         Ok(session.capabilities().clone())
     }
 
-    /// The id of the session; `None` before [`initialize`](Self::initialize), after [`close`](Self::close), and for
-    /// a server without sessions.
+    /// Returns the id of the session; `None` before [`initialize`](Self::initialize), after [`close`](Self::close), and
+    /// for a server without sessions.
     pub fn session_id(&self) -> Option<String> {
         match &*self.state() {
             State::Open(session) => session.session_id(),
@@ -166,7 +166,7 @@ impl HttpClient {
         }
     }
 
-    /// All tools of the server, every page, as the server sent them: at most 10 000 tools and 32 MiB.
+    /// Lists all tools of the server, every page, as the server sent them: at most 10 000 tools and 32 MiB.
     ///
     /// # Errors
     ///
@@ -245,7 +245,7 @@ impl HttpClient {
         Err(refusal)
     }
 
-    /// The session, or a new one in place of one that has ended.
+    /// Returns the session, or a new one in place of one that has ended.
     async fn session(&self) -> Result<Arc<Session>, ClientError> {
         let session = self.last_session()?;
         match session.is_over() {
@@ -265,7 +265,7 @@ impl HttpClient {
         }
     }
 
-    /// A new session in place of `ended`.
+    /// Returns a new session in place of `ended`.
     async fn reopened(&self, ended: &Arc<Session>) -> Result<Arc<Session>, ClientError> {
         let _turn = self.opening.lock().await;
         let session = self.last_session()?;

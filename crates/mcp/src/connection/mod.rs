@@ -232,7 +232,7 @@ impl Connection {
         }
     }
 
-    /// The number of its calls, including waiting ones.
+    /// Returns the number of its calls, including waiting ones.
     pub(crate) fn load(&self) -> usize {
         self.shared.admitted.load(Ordering::Relaxed)
     }
@@ -265,7 +265,7 @@ impl Connection {
         self.list_changes.clone()
     }
 
-    /// The reason why the connection ended, once it has.
+    /// Returns the reason why the connection ended, once it has.
     pub(crate) fn end(&self) -> watch::Receiver<Option<SourceFailure>> {
         self.end.clone()
     }
@@ -286,7 +286,7 @@ impl Connection {
         }
     }
 
-    /// A handle that can end the connection and does not keep it open.
+    /// Returns a handle that can end the connection and does not keep it open.
     pub(crate) fn closer(&self) -> Closer {
         Closer(self.commands.downgrade())
     }

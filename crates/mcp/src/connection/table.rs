@@ -101,7 +101,7 @@ pub(super) enum Admission {
 }
 
 impl Table {
-    /// A table that allows at most `max_calls` calls in flight, and `places` in the queue.
+    /// Makes a table that allows at most `max_calls` calls in flight, and `places` in the queue.
     pub(super) fn new(max_calls: usize, places: usize) -> Self {
         Self {
             waiting: BTreeMap::new(),
@@ -158,7 +158,7 @@ impl Table {
         (id, line)
     }
 
-    /// The next queued call, if it may be sent now.
+    /// Returns the next queued call, if it may be sent now.
     pub(super) fn next_queued(&mut self) -> Option<(u64, Bytes)> {
         if self.calls >= self.max_calls {
             return None;
@@ -191,17 +191,17 @@ impl Table {
         self.abandoned.answered(id);
     }
 
-    /// The call that was the only one in flight since it began.
+    /// Returns the call that was the only one in flight since it began.
     pub(super) fn only_call(&self) -> Option<u64> {
         self.in_flight.only()
     }
 
-    /// The kind of the pending request `id`.
+    /// Returns the kind of the pending request `id`.
     pub(super) fn kind(&self, id: u64) -> Option<RequestKind> {
         self.waiting.get(&id).map(|waiting| waiting.kind)
     }
 
-    /// The events of a request that was sent.
+    /// Returns the events of a request that was sent.
     pub(super) fn events(&mut self, id: u64) -> Option<&mut RequestEvents> {
         self.waiting.get_mut(&id)?.events.as_deref_mut()
     }

@@ -280,8 +280,8 @@ impl ConnectionTask {
         }
     }
 
-    /// The line from its first `{` on, if that is the answer to an opening request. A program may write a text without
-    /// a line end, such as a banner, before its server writes the first answer.
+    /// Returns the line from its first `{` on, if that is the answer to an opening request. A program may write a text
+    /// without a line end, such as a banner, before its server writes the first answer.
     fn without_prefix(&mut self, line: Bytes) -> Bytes {
         let head = &line[..line.len().min(MAX_PREFIX_BYTES)];
         let Some(at) = memchr(b'{', head).filter(|at| *at > 0) else {

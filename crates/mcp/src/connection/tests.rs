@@ -254,7 +254,7 @@ impl ConnectionFixture {
             .unwrap();
     }
 
-    /// Between two steps: as many calls are in flight as allowed, and ended calls do not count.
+    /// Checks between two steps: as many calls are in flight as allowed, and ended calls do not count.
     async fn places_are_used(&mut self) {
         // Lets the connection task and the callers run; the clock moves only when all are idle.
         sleep(Duration::from_millis(1)).await;
@@ -266,7 +266,7 @@ impl ConnectionFixture {
         assert_eq!(admitted, waiting, "places held and calls that wait");
     }
 
-    /// After the server has read everything, the pending calls are in flight up to the limit.
+    /// Checks that, after the server has read everything, the pending calls are in flight up to the limit.
     fn the_server_has_work(&self) {
         let waiting = self.asked.iter().filter(|asked| {
             asked.kind == RequestKind::Call && asked.id().is_some() && !asked.task.is_finished()
@@ -299,7 +299,7 @@ impl ConnectionFixture {
         self.connection = None;
     }
 
-    /// Every request has ended, in a way that is consistent with what the server read and sent.
+    /// Checks that every request has ended, in a way that is consistent with what the server read and sent.
     async fn settle(mut self) {
         for at in 0..self.asked.len() {
             let asked = &mut self.asked[at];

@@ -138,7 +138,7 @@ async fn open_stream(
     }
 }
 
-/// The URL for messages. It must have the origin of the configured one, since messages carry the credentials.
+/// Returns the URL for messages. It must have the origin of the configured one, since messages carry the credentials.
 fn endpoint(client: &Client, text: &[u8]) -> Result<Url, SourceFailure> {
     let text = String::from_utf8_lossy(text);
     let found = client.url().join(text.trim()).ok().filter(|url| {
@@ -184,7 +184,7 @@ async fn take_events(
     }
 }
 
-/// The data as a line; a newline between tokens of JSON becomes a blank.
+/// Returns the data as a line; a newline between tokens of JSON becomes a blank.
 fn one_line(data: Bytes) -> BytesMut {
     let mut line = BytesMut::from(&data[..]);
     for byte in line

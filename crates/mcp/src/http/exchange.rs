@@ -343,7 +343,7 @@ impl<'a> Exchange<'a> {
         Err(self.broke(broken_off(message)))
     }
 
-    /// The error of a request that was not sent, or whose answer did not begin.
+    /// Returns the error of a request that was not sent, or whose answer did not begin.
     fn unsent(&self, error: SendError) -> RequestError {
         if !error.begun {
             self.begun.store(false, Ordering::Relaxed);
@@ -370,7 +370,7 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// The error of an answer that broke off.
+    /// Returns the error of an answer that broke off.
     fn broke(&self, failure: SourceFailure) -> RequestError {
         self.transport_failed(failure, true)
     }
@@ -470,7 +470,7 @@ fn stream_error(error: SseError) -> RequestError {
     }
 }
 
-/// A line without its newline.
+/// Returns a line without its newline.
 pub(super) fn without_newline(line: Bytes) -> Bytes {
     match line.strip_suffix(b"\n") {
         Some(text) => line.slice(..text.len()),

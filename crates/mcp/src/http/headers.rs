@@ -87,7 +87,7 @@ pub(super) fn add_call(headers: &mut HeaderMap, call: &ServerCall<'_>, params: &
     }
 }
 
-/// The text as the value of a header; `None` if it has other characters than visible ASCII and blanks.
+/// Returns the text as the value of a header; `None` if it has other characters than visible ASCII and blanks.
 pub(crate) fn visible_value(text: &str) -> Option<HeaderValue> {
     let is_visible = text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
     let value = is_visible.then(|| HeaderValue::from_str(text).ok());
@@ -128,7 +128,7 @@ fn decimal(number: &str) -> Option<String> {
     is_exact.then(|| format!("{number:.0}"))
 }
 
-/// The session id of an answer; an error says why it cannot be used.
+/// Returns the session id of an answer; an error says why it cannot be used.
 pub(super) fn session_id(headers: &HeaderMap) -> Result<Option<HeaderValue>, &'static str> {
     let mut values = headers.get_all(SESSION_ID).iter();
     let Some(value) = values.next() else {
@@ -177,14 +177,14 @@ impl ToolParams {
         refused
     }
 
-    /// The parameters of a tool.
+    /// Returns the parameters of a tool.
     pub(super) fn of(&self, tool: &str) -> Arc<[HeaderParam]> {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
         all.get(tool).cloned().unwrap_or_default()
     }
 }
 
-/// The version header of an era; `None` before the handshake.
+/// Returns the version header of an era; `None` before the handshake.
 pub(super) fn version(era: Era, revision: &str) -> Option<HeaderValue> {
     match era {
         Era::Modern => Some(HeaderValue::from_static(MODERN)),

@@ -14,7 +14,7 @@ const MIN_REOPEN_INTERVAL: Duration = Duration::from_secs(10);
 pub(super) struct SessionId(RwLock<Option<HeaderValue>>);
 
 impl SessionId {
-    /// The current id.
+    /// Returns the current id.
     pub(super) fn get(&self) -> Option<HeaderValue> {
         // Whole values are written, so a panic elsewhere leaves a usable state.
         self.0

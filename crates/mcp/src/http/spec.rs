@@ -64,7 +64,7 @@ pub struct ClientCredentials {
 }
 
 impl HttpSpec {
-    /// The same server at [`MCP_PATH`]; `None` if the URL has a path.
+    /// Returns the same server at [`MCP_PATH`]; `None` if the URL has a path.
     pub(crate) fn at_mcp_path(&self) -> Option<Self> {
         (self.url.path() == "/").then(|| Self {
             url: self.url.clone().with_path(MCP_PATH),

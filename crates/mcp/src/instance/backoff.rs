@@ -51,7 +51,7 @@ impl Backoff {
         self.up_since = Some(now);
     }
 
-    /// A start failed, or a source that was up is lost. `random_fraction` is between 0 and 1.
+    /// Records a failed start, or the loss of a source that was up. `random_fraction` is between 0 and 1.
     pub(super) fn ended(
         &mut self,
         failure: &SourceFailure,

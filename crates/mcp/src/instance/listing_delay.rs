@@ -50,7 +50,7 @@ impl ListingDelay {
 mod tests {
     use super::*;
 
-    /// The listings within `time` for a server that announces each `period`.
+    /// Returns the listings within `time` for a server that announces each `period`.
     fn listings(period: Duration, time: Duration) -> Vec<u64> {
         let mut gap = ListingDelay::new(Timing::default());
         let start = Instant::now();

@@ -119,7 +119,7 @@ impl Listing {
         (self.has_page, self.repeated_pages) = (false, 0);
     }
 
-    /// The list whose pages are added.
+    /// Returns the list whose pages are added.
     pub(super) const fn list(&self) -> List {
         self.list
     }
@@ -149,7 +149,7 @@ impl Listing {
         self.elements.is_empty() && self.nameless.is_empty()
     }
 
-    /// The number of records until now.
+    /// Returns the number of records until now.
     pub(super) fn records(&self) -> usize {
         self.left_out.len()
     }
@@ -159,7 +159,7 @@ impl Listing {
         self.left_out.truncate(after);
     }
 
-    /// [`Listing::add_page`] on a blocking thread, when a permit is free.
+    /// Runs [`Listing::add_page`] on a blocking thread, when a permit is free.
     pub(super) async fn add_page_aside(
         &mut self,
         page: Bytes,
@@ -291,7 +291,7 @@ impl Listing {
         Ok(Some(cursor))
     }
 
-    /// The number of different elements of all lists.
+    /// Returns the number of different elements of all lists.
     fn distinct(&self) -> usize {
         self.seen.len() + self.nameless.len()
     }

@@ -71,7 +71,7 @@ impl<'a> Expander<'a> {
         self.problems.is_empty() && self.missing.is_empty()
     }
 
-    /// All problems; each variable that is not set is reported once for each place.
+    /// Returns all problems; each variable that is not set is reported once for each place.
     pub(super) fn finish(&mut self) -> Vec<Diagnostic> {
         for (place, names) in std::mem::take(&mut self.missing) {
             let verb = if names.len() == 1 { "is" } else { "are" };

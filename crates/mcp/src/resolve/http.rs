@@ -49,7 +49,7 @@ pub(super) fn resolve(
     })
 }
 
-/// A URL whose text is decided by the values of its variables.
+/// Returns a URL whose text is decided by the values of its variables.
 fn url(template: &Template, place: &str, expander: &mut Expander<'_>) -> Option<HttpUrl> {
     let text = expander.expand(template, place, false);
     if !expander.is_fine() {

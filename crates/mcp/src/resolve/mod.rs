@@ -73,7 +73,7 @@ pub fn resolve(
     })
 }
 
-/// The specification of a source that cannot be started; each of its starts fails for this reason.
+/// Returns the specification of a source that cannot be started; each of its starts fails for this reason.
 pub fn unavailable(
     source: &config::Source,
     limits: &Limits,
@@ -84,7 +84,7 @@ pub fn unavailable(
     spec_of(source, limits, endpoint, Timing::default(), concurrency)
 }
 
-/// A specification without secrets.
+/// Returns a specification without secrets.
 fn spec_of(
     source: &config::Source,
     limits: &Limits,

@@ -117,7 +117,7 @@ pub(super) fn resolve(
     })
 }
 
-/// The variables that the child inherits: the base, and those in `inherit_env`.
+/// Returns the variables that the child inherits: the base, and those in `inherit_env`.
 fn inherited(
     pointer: &str,
     process: &ProcessEndpoint,

@@ -55,7 +55,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// All pages of the lists, and the result of the handshake.
+    /// Returns all pages of the lists, and the result of the handshake.
     pub async fn snapshot(&self) -> Result<Snapshot, SourceFailure> {
         tokio::select! {
             biased;
@@ -87,32 +87,32 @@ impl Session {
         })
     }
 
-    /// The path where the server answered, if it is not the path of the URL as written.
+    /// Returns the path where the server answered, if it is not the path of the URL as written.
     pub const fn url_path(&self) -> Option<&'static str> {
         self.url_path
     }
 
-    /// The negotiated era.
+    /// Returns the negotiated era.
     pub fn era(&self) -> Era {
         self.negotiated.era
     }
 
-    /// The capabilities of the server, as it sent them.
+    /// Returns the capabilities of the server, as it sent them.
     pub const fn capabilities(&self) -> &serde_json::Value {
         &self.negotiated.capabilities
     }
 
-    /// The session id of a legacy server over HTTP that has sessions.
+    /// Returns the session id of a legacy server over HTTP that has sessions.
     pub fn session_id(&self) -> Option<String> {
         self.link.session_id()
     }
 
-    /// Its transport.
+    /// Returns its transport.
     pub const fn carrier(&self) -> Carrier {
         self.link.carrier()
     }
 
-    /// The leader of the process group, for a server that is a process.
+    /// Returns the leader of the process group, for a server that is a process.
     pub fn pid(&self) -> Option<u32> {
         self.link.pid()
     }
@@ -192,12 +192,12 @@ impl Session {
         }
     }
 
-    /// The number of its calls, including waiting ones.
+    /// Returns the number of its calls, including waiting ones.
     pub(crate) fn load(&self) -> usize {
         self.link.load()
     }
 
-    /// The number of its handles.
+    /// Returns the number of its handles.
     pub(crate) fn handles(&self) -> usize {
         self.handles.load(Ordering::Relaxed)
     }
@@ -219,7 +219,7 @@ impl Session {
         self.handles.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// The number of calls since the session was started.
+    /// Returns the number of calls since the session was started.
     pub(crate) fn calls_begun(&self) -> u64 {
         self.calls_begun.load(Ordering::Relaxed)
     }
@@ -273,7 +273,7 @@ impl Session {
         }
     }
 
-    /// The pause that a server over HTTP asks for.
+    /// Returns the pause that a server over HTTP asks for.
     pub(crate) fn pause(&self) -> Option<&Pause> {
         self.link.pause()
     }
@@ -285,7 +285,7 @@ impl Session {
         }
     }
 
-    /// The reason why the connection ended, once it has.
+    /// Returns the reason why the connection ended, once it has.
     pub(crate) fn end(&self) -> watch::Receiver<Option<SourceFailure>> {
         self.link.end()
     }
@@ -307,7 +307,7 @@ impl Session {
     }
 }
 
-/// The reason of a source that the broker stops.
+/// Returns the reason of a source that the broker stops.
 pub(crate) fn stopped() -> SourceFailure {
     SourceFailure::new(SourceCause::Stopped, "the source is being stopped")
 }

@@ -160,7 +160,7 @@ impl TokenEndpoint {
         headers
     }
 
-    /// The credentials of the scheme `Basic` (RFC 7617).
+    /// Returns the credentials of the scheme `Basic` (RFC 7617).
     fn basic_credentials(&self) -> String {
         let client = &self.client;
         let [id, secret] = [&client.client_id, client.client_secret.expose()].map(form_encoded);

@@ -35,7 +35,7 @@ struct Answer<'a> {
 }
 
 impl Grant {
-    /// A token without a lifetime.
+    /// Makes a token without a lifetime.
     pub(super) const fn lasting(token: Token) -> Self {
         Self {
             token,

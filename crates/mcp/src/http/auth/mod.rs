@@ -70,7 +70,7 @@ impl Token {
         })
     }
 
-    /// The value of `Authorization`.
+    /// Returns the value of `Authorization`.
     pub(super) fn header(&self) -> HeaderValue {
         self.header.clone()
     }
@@ -174,7 +174,7 @@ impl TokenSource {
         })
     }
 
-    /// The current token, or another one if that is the one that the server refused. Returns the refused one if
+    /// Returns the current token, or another one if that is the one that the server refused. Returns the refused one if
     /// another one does not exist.
     pub(super) async fn token(&self, refused: Option<&Token>) -> Result<Token, SourceFailure> {
         let fetcher = &self.fetcher;
