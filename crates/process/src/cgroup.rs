@@ -85,7 +85,7 @@ pub(crate) fn end_all(time: Duration) {
     }
 }
 
-/// The control groups of this broker. Also works in the broker's guard.
+/// Returns the control groups of this broker. Also works in the broker's guard.
 fn all() -> Vec<PathBuf> {
     let Some(own) = own_folder() else {
         return Vec::new();
@@ -147,15 +147,15 @@ fn remove(folder: &Path, level: usize) -> bool {
     removed(folder)
 }
 
-/// The folder of the control group of this process, in the hierarchy of version 2.
+/// Returns the folder of the control group of this process, in the hierarchy of version 2.
 fn own_folder() -> Option<PathBuf> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     folder_of(&groups, &mounts)
 }
 
-/// The folder of the process's group; `None` for the root of the hierarchy or of a namespace, since
-/// processes that are not the broker's live there too.
+/// Returns the folder of the process's group; `None` for the root of the hierarchy or of a namespace, since processes
+/// that are not the broker's live there too.
 fn folder_of(groups: &str, mounts: &str) -> Option<PathBuf> {
     let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
     if path == "/" || !path.starts_with('/') || path.split('/').any(|part| part == "..") {

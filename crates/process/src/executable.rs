@@ -59,7 +59,7 @@ fn is_native(head: &[u8]) -> bool {
         && machines.contains(&u16::from_ne_bytes(machine))
 }
 
-/// On other systems only text is recognised.
+/// Whether the file is native. On other systems only text is recognised.
 #[cfg(not(target_os = "linux"))]
 fn is_native(_head: &[u8]) -> bool {
     true

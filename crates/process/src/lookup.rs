@@ -128,7 +128,7 @@ fn not_found(spec: &ProcessSpec) -> SpawnError {
     SpawnError::new(SourceCause::SpawnNotFound, message)
 }
 
-/// The most similar name in these folders, if one is similar enough.
+/// Finds the most similar name in these folders, if one is similar enough.
 fn nearest(wanted: &str, folders: &[PathBuf]) -> Option<String> {
     let names: Vec<String> = folders
         .iter()

@@ -40,7 +40,7 @@ pub struct StopGrace {
 }
 
 impl ProcessSpec {
-    /// The file that a start would execute now, if it exists.
+    /// Returns the file that a start would execute now, if it exists.
     pub fn program_file(&self) -> Option<PathBuf> {
         find(self).ok()
     }

@@ -97,7 +97,7 @@ pub(crate) fn die_with_parent(command: &mut std::process::Command) {
 pub(super) struct Group(Pid);
 
 impl Group {
-    /// The group that a child of [`isolate`] leads.
+    /// Returns the group that a child of [`isolate`] leads.
     pub(super) fn of_leader(pid: u32) -> Option<Self> {
         Pid::from_raw(i32::try_from(pid).ok()?).map(Self)
     }
@@ -269,7 +269,7 @@ pub fn trim_heap() {
     let _: libc::c_int = unsafe { libc::malloc_trim(0) };
 }
 
-/// Other C libraries return free memory by themselves or have no such call.
+/// Has no effect: other C libraries return free memory by themselves or have no such call.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub const fn trim_heap() {}
 

@@ -16,7 +16,7 @@ const NAME: &CStr = c"mcp-guard";
 /// Digits of a cookie.
 const COOKIE_DIGITS: usize = 32;
 
-/// The guard of this process, if it has one. Its cookie becomes the cookie of this process.
+/// Finds the guard of this process, if it has one. Its cookie becomes the cookie of this process.
 pub(super) fn find_guard() -> Option<Pid> {
     let value = std::env::var(VARIABLE).ok()?;
     let (guard, cookie) = parse(&value)?;
@@ -27,7 +27,7 @@ pub(super) fn find_guard() -> Option<Pid> {
     Some(guard)
 }
 
-/// The value that the guard writes for [`find_guard`].
+/// Returns the value that the guard writes for [`find_guard`].
 pub(super) fn value(guard: Pid, cookie: &str) -> String {
     format!("{}:{cookie}", guard.as_raw_nonzero())
 }

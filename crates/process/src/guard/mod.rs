@@ -89,7 +89,7 @@ pub fn enter(input: Input) -> io::Result<ProcessRole> {
     }
 }
 
-/// A value unique to this broker, in the environment of every server and its descendants.
+/// Returns a value unique to this broker, in the environment of every server and its descendants.
 pub(crate) fn cookie() -> &'static str {
     COOKIE.get_or_init(|| format!("{:016x}{:016x}", random_u64(), random_u64()))
 }

@@ -76,7 +76,7 @@ pub(super) fn run(input: Input) -> io::Result<u8> {
     Ok(exit_code(status))
 }
 
-/// The exit code of the broker, or as in a shell if a signal ended it or it cannot be ended.
+/// Returns the exit code of the broker, or as in a shell if a signal ended it or it cannot be ended.
 fn exit_code(status: Option<WaitStatus>) -> u8 {
     let Some(status) = status else {
         return u8::try_from(SIGNAL_EXIT_BASE + Signal::KILL.as_raw()).unwrap_or(1);
@@ -184,10 +184,9 @@ fn supervise(
     }
 }
 
-/// The signal that is sent to the broker for `signal`. The system keeps one pending signal of each
-/// kind: a forwarded stop signal could merge with the same signal that was sent to the broker directly,
-/// and two would count as one. So SIGINT is forwarded as SIGTERM and vice versa; the broker treats both
-/// alike.
+/// Returns the signal that is sent to the broker for `signal`. The system keeps one pending signal of each kind: a
+/// forwarded stop signal could merge with the same signal that was sent to the broker directly, and two would count as
+/// one. So SIGINT is forwarded as SIGTERM and vice versa; the broker treats both alike.
 const fn forwarded(signal: Signal) -> Signal {
     match signal {
         Signal::INT => Signal::TERM,

@@ -101,7 +101,7 @@ struct StopCounter {
 }
 
 impl StopCounter {
-    /// The number of stop signals, including this one.
+    /// Returns the number of stop signals, including this one.
     fn count(&mut self, taken: &ReceivedSignal, guard: Option<Pid>) -> u32 {
         if guard.is_some() && taken.sender == guard {
             self.forwarded += 1;
@@ -112,7 +112,7 @@ impl StopCounter {
     }
 }
 
-/// The parent of an orphan changes at once.
+/// Whether the guard is gone. The parent of an orphan changes at once.
 #[cfg(target_os = "linux")]
 fn is_gone(guard: Pid) -> bool {
     rustix::process::getppid() != Some(guard)
