@@ -34,7 +34,7 @@ impl<'a> Envelope<'a> {
         serde_json::from_str(text)
     }
 
-    /// The method, if it is a string.
+    /// Returns the method, if it is a string.
     pub(crate) fn method_name(&mut self) -> Option<String> {
         match self.method.take()? {
             Method::Name(name) => Some(name.into_owned()),
@@ -42,7 +42,7 @@ impl<'a> Envelope<'a> {
         }
     }
 
-    /// The params; `null` counts as absent.
+    /// Returns the params; `null` counts as absent.
     pub(crate) fn non_null_params(&self) -> Option<&'a RawValue> {
         self.params.filter(|params| params.get() != "null")
     }

@@ -54,7 +54,7 @@ impl<'a> Meta<'a> {
         }
     }
 
-    /// The era of its request. A modern request is checked for all required members.
+    /// Returns the era of its request. A modern request is checked for all required members.
     pub fn era(&self) -> Result<Era, RpcError> {
         self.members()?;
         if !self.describes_itself() {
@@ -90,12 +90,12 @@ impl<'a> Meta<'a> {
             .is_some()
     }
 
-    /// The revision that it names.
+    /// Returns the revision that it names.
     pub fn named_revision(&self) -> Option<Cow<'a, str>> {
         valid_string(self.get(META_PROTOCOL_VERSION)?)
     }
 
-    /// The log level that it asks for.
+    /// Returns the log level that it asks for.
     pub fn log_level(&self) -> Option<LogLevel> {
         LogLevel::from_json(self.get(META_LOG_LEVEL)?)
     }
@@ -105,7 +105,7 @@ fn wrong(message: String) -> RpcError {
     RpcError::new(INVALID_PARAMS, message)
 }
 
-/// The revision in the answer to `initialize`: the requested one, else the latest one.
+/// Returns the revision in the answer to `initialize`: the requested one, else the latest one.
 pub fn negotiate(params: &JsonMembers<'_>) -> Result<&'static str, RpcError> {
     let asked = params
         .given("protocolVersion")

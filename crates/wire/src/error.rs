@@ -14,7 +14,7 @@ pub struct RpcError {
 }
 
 impl RpcError {
-    /// An error without data.
+    /// Makes an error without data.
     pub fn new(code: i64, message: impl Into<String>) -> Self {
         Self {
             code,

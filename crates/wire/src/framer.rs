@@ -38,7 +38,7 @@ pub enum Peer {
 pub struct LineLimit(Arc<AtomicUsize>);
 
 impl LineLimit {
-    /// A limit of this many bytes.
+    /// Makes a limit of this many bytes.
     pub fn new(bytes: usize) -> Self {
         Self(Arc::new(AtomicUsize::new(bytes)))
     }
@@ -48,7 +48,7 @@ impl LineLimit {
         self.0.store(bytes, Ordering::Relaxed);
     }
 
-    /// The limit in bytes.
+    /// Returns the limit in bytes.
     pub fn get(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
@@ -128,8 +128,8 @@ impl Reason {
 }
 
 impl Framer {
-    /// Lines of `peer` of at most `limit` bytes, charged to `account` while they are read and until the
-    /// last share of them is dropped.
+    /// Makes a framer for lines of `peer` of at most `limit` bytes, charged to `account` while they are read and until
+    /// the last share of them is dropped.
     pub fn new(peer: Peer, limit: LineLimit, account: Account) -> Self {
         Self {
             peer,
@@ -147,7 +147,7 @@ impl Framer {
         &self.account
     }
 
-    /// The buffer for the next bytes; has room for a read.
+    /// Returns the buffer for the next bytes; has room for a read.
     pub fn buffer(&mut self) -> &mut BytesMut {
         if self.buffer.capacity() - self.buffer.len() < READ_BYTES / 4 {
             reserve(&mut self.buffer, READ_BYTES);
@@ -161,7 +161,7 @@ impl Framer {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next frame, `None` if more bytes are needed.
+    /// Returns the next frame, `None` if more bytes are needed.
     pub fn next_frame(&mut self) -> Option<Frame> {
         loop {
             if let Some(frame) = self.read_past() {
@@ -193,7 +193,7 @@ impl Framer {
         }
     }
 
-    /// The last line, if the stream ended without a newline.
+    /// Returns the last line, if the stream ended without a newline.
     pub fn finish(&mut self) -> Option<Frame> {
         if let Some(skipped) = self.skipped.take() {
             let frame = skipped.reason.frame(skipped.scan.id(self.peer));

@@ -49,18 +49,18 @@ impl<'a> JsonMembers<'a> {
         (rest == "}").then_some(Self(members))
     }
 
-    /// The value of the last member of this name, as JSON.
+    /// Returns the value of the last member of this name, as JSON.
     pub fn get(&self, name: &str) -> Option<&'a str> {
         let found = self.0.iter().rev().find(|(known, _)| known == name);
         found.map(|(_, value)| *value)
     }
 
-    /// The value of the last member of this name; `null` counts as absent.
+    /// Returns the value of the last member of this name; `null` counts as absent.
     pub fn given(&self, name: &str) -> Option<&'a str> {
         self.get(name).filter(|value| *value != "null")
     }
 
-    /// The first name that occurs twice.
+    /// Returns the first name that occurs twice.
     pub fn first_duplicate(&self) -> Option<&str> {
         let mut names = self.0.iter().map(|(name, _)| name.as_ref());
         if self.0.len() <= MAX_COMPARED {
@@ -73,12 +73,12 @@ impl<'a> JsonMembers<'a> {
         names.find(|name| !known.insert(*name))
     }
 
-    /// All members, in order.
+    /// Returns all members, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &'a str)> {
         self.0.iter().map(|(name, value)| (name.as_ref(), *value))
     }
 
-    /// The number of members.
+    /// Returns the number of members.
     pub const fn len(&self) -> usize {
         self.0.len()
     }

@@ -65,13 +65,13 @@ impl Problem {
 }
 
 impl Incoming {
-    /// The problem of a text without a readable id.
+    /// Returns the problem of a text without a readable id.
     pub(crate) const fn problem_without_id(problem: Problem) -> Self {
         Self::Invalid { id: None, problem }
     }
 }
 
-/// The request that a `notifications/cancelled` with these params cancels.
+/// Returns the request that a `notifications/cancelled` with these params cancels.
 pub fn cancelled_request(params: Option<&Raw>) -> Option<Id> {
     let members = JsonMembers::parse(params?.bytes()).ok()?;
     members.get("requestId").and_then(Id::parse)

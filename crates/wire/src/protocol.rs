@@ -65,13 +65,13 @@ pub enum Era {
     Modern,
 }
 
-/// The legacy revision of this name, if the broker supports it.
+/// Returns the legacy revision of this name, if the broker supports it.
 pub fn legacy_revision(name: &str) -> Option<&'static str> {
     LEGACY.into_iter().find(|known| *known == name)
 }
 
 impl Era {
-    /// The other era.
+    /// Returns the other era.
     #[must_use]
     pub const fn other(self) -> Self {
         match self {
@@ -80,7 +80,7 @@ impl Era {
         }
     }
 
-    /// The era of a revision, `None` if it is unknown.
+    /// Returns the era of a revision, `None` if it is unknown.
     pub fn of_revision(revision: &str) -> Option<Self> {
         if revision == MODERN {
             Some(Self::Modern)

@@ -36,7 +36,7 @@ pub(crate) fn is_too_deep(line: &[u8]) -> bool {
     false
 }
 
-/// The index behind the string whose content begins at `at`.
+/// Returns the index behind the string whose content begins at `at`.
 fn after_string(line: &[u8], mut at: usize) -> usize {
     while let Some(found) = line.get(at..).and_then(|rest| memchr2(b'"', b'\\', rest)) {
         at += found;

@@ -117,7 +117,7 @@ impl SseDecoder {
         self.last_id.as_deref()
     }
 
-    /// The last `retry:` of the server.
+    /// Returns the last `retry:` of the server.
     pub const fn retry(&self) -> Option<Duration> {
         self.retry
     }
@@ -132,7 +132,7 @@ impl SseDecoder {
         self.without_message = Surplus::default();
     }
 
-    /// The next event with data, `None` if more bytes are needed. After an error the stream cannot be read on.
+    /// Returns the next event with data, `None` if more bytes are needed. After an error the stream cannot be read on.
     pub fn next_event(&mut self) -> Result<Option<SseEvent>, SseError> {
         loop {
             let surplus = self.without_message;
@@ -255,7 +255,7 @@ impl SseDecoder {
         }
     }
 
-    /// The event that an empty line ends; `None` for one without data.
+    /// Returns the event that an empty line ends; `None` for one without data.
     fn dispatch(&mut self) -> Option<SseEvent> {
         self.last_id.clone_from(&self.next_id);
         let name = std::mem::take(&mut self.name);
@@ -288,7 +288,7 @@ mod tests {
         SseDecoder::new(max_bytes, MemoryBudget::new(1 << 20).whole_account())
     }
 
-    /// The name and the data of every event of a stream that arrives in these pieces.
+    /// Returns the name and the data of every event of a stream that arrives in these pieces.
     fn events(pieces: &[&[u8]]) -> Vec<(String, String)> {
         let mut decoder = decoder(1 << 16);
         let mut out = Vec::new();
