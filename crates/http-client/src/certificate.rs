@@ -192,7 +192,7 @@ impl Facts {
     }
 }
 
-/// The tag and the content of the first value, and the rest.
+/// Returns the tag and the content of the first value, and the rest.
 fn any_value(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&tag, rest) = der.split_first()?;
     let (&first, rest) = rest.split_first()?;
@@ -216,7 +216,7 @@ fn value_of(tag: u8, der: &[u8]) -> Option<(&[u8], &[u8])> {
     (found == tag).then_some((content, rest))
 }
 
-/// The values in a list, up to the first one that cannot be read.
+/// Returns the values in a list, up to the first one that cannot be read.
 fn values(mut list: &[u8]) -> Vec<(u8, &[u8])> {
     let mut values = Vec::new();
     while let Some((tag, value, rest)) = any_value(list) {
@@ -226,7 +226,7 @@ fn values(mut list: &[u8]) -> Vec<(u8, &[u8])> {
     values
 }
 
-/// The time at the start, in seconds of Unix time, and the rest.
+/// Returns the time at the start, in seconds of Unix time, and the rest.
 fn time(der: &[u8]) -> Option<(u64, &[u8])> {
     let (tag, text, rest) = any_value(der)?;
     let text = std::str::from_utf8(text).ok()?;
@@ -249,7 +249,7 @@ fn time(der: &[u8]) -> Option<(u64, &[u8])> {
     Some((seconds, rest))
 }
 
-/// The number of days from 1970-01-01 to a date of the Gregorian calendar.
+/// Returns the number of days from 1970-01-01 to a date of the Gregorian calendar.
 const fn days_since_1970(year: u64, month: u64, day: u64) -> u64 {
     // Years begin in March here, so that the leap day is the last one.
     let (year, month) = match month {
@@ -265,7 +265,7 @@ mod tests {
     use super::*;
     use crate::certificates;
 
-    /// A certificate of the tests.
+    /// Returns a certificate of the tests.
     fn named(name: &str) -> Certificate {
         let folder = concat!(
             env!("CARGO_MANIFEST_DIR"),

@@ -94,7 +94,7 @@ impl Connection {
     }
 }
 
-/// The context of a poll that no task waits for.
+/// Returns the context of a poll that no task waits for.
 pub(crate) const fn unwoken() -> Context<'static> {
     Context::from_waker(Waker::noop())
 }

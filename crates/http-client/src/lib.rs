@@ -108,7 +108,7 @@ impl HttpTransport {
         Self::with_proxies(url, certificates, proxies.as_ref())
     }
 
-    /// A client that uses the first of these proxies that is for its origin.
+    /// Makes a client that uses the first of these proxies that is for its origin.
     fn with_proxies(
         url: &Url,
         certificates: Vec<Certificate>,
@@ -125,7 +125,7 @@ impl HttpTransport {
         })
     }
 
-    /// A URL of the origin as the target of requests.
+    /// Returns a URL of the origin as the target of requests.
     pub fn target(&self, url: Url) -> Result<Target, InvalidUri> {
         let from = match self.connector.asks_proxy() {
             true => Position::BeforeScheme,
@@ -204,7 +204,7 @@ impl HttpTransport {
 }
 
 impl Target {
-    /// The URL.
+    /// Returns the URL.
     pub const fn url(&self) -> &Url {
         &self.url
     }

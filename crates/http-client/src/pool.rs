@@ -39,7 +39,7 @@ impl Idle {
 }
 
 impl Pool {
-    /// The connection that was used last.
+    /// Takes the connection that was used last.
     pub(crate) fn take(&self) -> Option<Box<Connection>> {
         let mut now = None;
         loop {

@@ -20,7 +20,7 @@ use crate::certificate::{FileCertificates, ServerCertificate};
 /// A certificate that a client trusts.
 pub type Certificate = CertificateDer<'static>;
 
-/// The certificates of a file in PEM form. The error says why they cannot be read.
+/// Returns the certificates of a file in PEM form. The error says why they cannot be read.
 pub fn certificates(pem: &[u8]) -> Result<Vec<Certificate>, &'static str> {
     CertificateDer::pem_slice_iter(pem)
         .map(|certificate| certificate.map_err(|_| "invalid certificate encoding"))
