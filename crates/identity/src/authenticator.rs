@@ -61,7 +61,7 @@ struct Accepted {
 }
 
 impl Authenticator {
-    /// An authenticator with these settings. The key sets of their issuers are fetched from now on.
+    /// Makes an authenticator with these settings. The key sets of their issuers are fetched from now on.
     ///
     /// # Panics
     ///
@@ -112,7 +112,7 @@ impl Authenticator {
         }
     }
 
-    /// The issuers with their keys. One that has its keys from the same place as before keeps its key set.
+    /// Returns the issuers with their keys. One that has its keys from the same place as before keeps its key set.
     fn issuers(
         &self,
         issuers: &[Issuer],
@@ -191,7 +191,7 @@ impl Authenticator {
         })
     }
 
-    /// The caller of a token that is not in the cache; `None` if the settings or the keys changed meanwhile.
+    /// Returns the caller of a token that is not in the cache; `None` if the settings or the keys changed meanwhile.
     async fn verified(
         &self,
         text: &str,

@@ -6,10 +6,10 @@ use tokio::time::Instant;
 
 /// A clock. Tests replace it.
 pub trait Clock: Send + Sync + 'static {
-    /// The time of day.
+    /// Returns the time of day.
     fn now(&self) -> SystemTime;
 
-    /// The time since some fixed moment.
+    /// Returns the time since some fixed moment.
     fn elapsed(&self) -> Duration;
 }
 

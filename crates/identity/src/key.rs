@@ -20,7 +20,7 @@ pub const KEY_LENGTH: usize = KEY_PREFIX.len() + RANDOM_CHARS + CHECKSUM_CHARS;
 #[error("the system gives no random bytes: {0}")]
 pub struct RandomError(getrandom::Error);
 
-/// A new random key.
+/// Generates a new random key.
 ///
 /// # Errors
 ///

@@ -113,7 +113,7 @@ async fn discover(issuer: &Issuer) -> Result<HttpUrl, FetchError> {
     set.ok_or(FetchError::KeySetUrl { url })
 }
 
-/// Only an issuer on this machine may name a place without TLS on this machine.
+/// Whether the place is protected. Only an issuer on this machine may name a place without TLS on this machine.
 fn is_protected(set: &Origin, issuer: &Origin) -> bool {
     set.is_tls() || set.is_loopback() && issuer.is_loopback()
 }
@@ -159,7 +159,7 @@ fn successful(answer: Response, url: &HttpUrl) -> Result<Response, FetchError> {
     }
 }
 
-/// The body, of at most [`MAX_DOCUMENT_BYTES`] after decompression.
+/// Reads the body, of at most [`MAX_DOCUMENT_BYTES`] after decompression.
 async fn body_of(mut answer: Response, url: &HttpUrl) -> Result<Vec<u8>, FetchError> {
     let mut body = Vec::new();
     while let Some(chunk) = answer
@@ -175,7 +175,7 @@ async fn body_of(mut answer: Response, url: &HttpUrl) -> Result<Vec<u8>, FetchEr
     Ok(body)
 }
 
-/// `max-age` of `Cache-Control`.
+/// Returns `max-age` of `Cache-Control`.
 fn max_age(headers: &HeaderMap) -> Option<Duration> {
     let values = headers.get_all(CACHE_CONTROL).iter();
     let mut directives = values
@@ -189,7 +189,7 @@ fn max_age(headers: &HeaderMap) -> Option<Duration> {
     })
 }
 
-/// The reason that an error names, in one line.
+/// Returns the reason that an error names, in one line.
 fn shown_reason(error: &dyn Error) -> String {
     shown_line(&root_message(error), 200)
 }

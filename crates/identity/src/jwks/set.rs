@@ -67,7 +67,7 @@ impl PublicKey {
 }
 
 impl KeySet {
-    /// The key for a token with this algorithm and this name of a key.
+    /// Finds the key for a token with this algorithm and this name of a key.
     pub(crate) fn find(
         &self,
         kid: Option<&str>,

@@ -89,7 +89,8 @@ impl KeySource {
         self.stop.cancel();
     }
 
-    /// The key of a token from this address. An unknown one is fetched, unless there was a fetch a short time ago.
+    /// Returns the key of a token from this address. An unknown one is fetched, unless there was a fetch a short time
+    /// ago.
     pub(crate) async fn key(
         self: &Arc<Self>,
         kid: Option<&str>,
@@ -110,7 +111,7 @@ impl KeySource {
         }
     }
 
-    /// `None` without a set that may be used.
+    /// Finds the key in the set; `None` without a set that may be used.
     fn find(
         &self,
         kid: Option<&str>,
@@ -251,7 +252,7 @@ impl Drop for EndOfFlight<'_> {
     }
 }
 
-/// The time to the next fetch in the background.
+/// Returns the time to the next fetch in the background.
 fn refresh_interval(max_age: Option<Duration>) -> Duration {
     let wanted = max_age.unwrap_or(REFRESH_INTERVAL);
     wanted.clamp(MIN_REFRESH_INTERVAL, MAX_REFRESH_INTERVAL)

@@ -57,7 +57,7 @@ pub(crate) struct Hit {
 }
 
 impl TokenCache {
-    /// The caller of a token, if it was verified and has not expired.
+    /// Finds the caller of a token, if it was verified and has not expired.
     pub(crate) fn find(&self, digest: &TokenDigest, now: SystemTime) -> Option<Hit> {
         let tokens = self.tokens();
         let entry = tokens.entries.get(digest)?;
