@@ -85,7 +85,7 @@ pub enum ChargeError {
 }
 
 impl Size {
-    /// The size class of a request or result of `bytes` bytes.
+    /// Returns the size class of a request or result of `bytes` bytes.
     pub const fn of(bytes: usize) -> Self {
         if bytes <= SMALL_BYTES {
             Self::Small
@@ -96,7 +96,7 @@ impl Size {
 }
 
 impl MemoryBudget {
-    /// A budget of `limit` bytes.
+    /// Makes a budget of `limit` bytes.
     pub fn new(limit: usize) -> Self {
         Self(Arc::new(Total {
             limit: AtomicUsize::new(limit),
@@ -110,17 +110,17 @@ impl MemoryBudget {
         self.0.limit.store(limit, Ordering::Relaxed);
     }
 
-    /// The bytes that may be charged in all.
+    /// Returns the bytes that may be charged in all.
     pub fn limit(&self) -> usize {
         self.0.limit()
     }
 
-    /// Bytes that are charged.
+    /// Returns the charged bytes.
     pub fn used(&self) -> usize {
         self.0.used.load(Ordering::Relaxed)
     }
 
-    /// The account of one of several callers.
+    /// Returns the account of one of several callers.
     pub fn account(&self) -> Account {
         self.open(Bounds::Caller)
     }
@@ -131,12 +131,12 @@ impl MemoryBudget {
         self.open(Bounds::Local)
     }
 
-    /// The account of one of several callers that have no credential where others have one.
+    /// Returns the account of one of several callers that have no credential where others have one.
     pub fn anonymous_account(&self) -> Account {
         self.open(Bounds::Anonymous)
     }
 
-    /// The account of the only caller, or of no caller: it may hold the whole budget.
+    /// Returns the account of the only caller, or of no caller: it may hold the whole budget.
     pub fn whole_account(&self) -> Account {
         self.open(Bounds::Whole)
     }
@@ -164,7 +164,7 @@ impl Total {
 }
 
 impl Account {
-    /// The caller whose account it is.
+    /// Returns the caller whose account it is.
     pub fn owner(&self) -> Owner {
         self.0.owner
     }
@@ -174,7 +174,7 @@ impl Account {
         Arc::strong_count(&self.0) == 1
     }
 
-    /// Maximum charge of one request, regardless of free memory.
+    /// Returns the maximum charge of one request, regardless of free memory.
     pub fn request_limit(&self) -> usize {
         self.0.total.limit() / CALLER_PART
     }
@@ -242,7 +242,7 @@ fn add(to: &AtomicUsize, bytes: usize, most: usize) -> bool {
 }
 
 impl Charge {
-    /// The charged bytes.
+    /// Returns the charged bytes.
     pub const fn bytes(&self) -> usize {
         self.bytes
     }

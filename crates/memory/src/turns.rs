@@ -26,7 +26,7 @@ impl Owner {
         }
     }
 
-    /// One of several connections on this machine, each with a separate share.
+    /// Returns one of several connections on this machine, each with a separate share.
     pub(crate) const fn local(number: u64) -> Self {
         Self {
             number,
@@ -46,7 +46,7 @@ impl Owner {
         self.is_anonymous
     }
 
-    /// A number that no other owner of the process has.
+    /// Returns a number that no other owner of the process has.
     pub const fn number(self) -> u64 {
         self.number
     }
@@ -78,7 +78,7 @@ impl<T> TurnQueue<T> {
         }
     }
 
-    /// The number of items.
+    /// Returns the number of items.
     pub const fn len(&self) -> usize {
         self.len
     }
@@ -168,8 +168,8 @@ impl<T> TurnQueue<T> {
         self.items.get(&owner).map_or(0, VecDeque::len)
     }
 
-    /// The owner whose newest item leaves for one of `owner`: the largest of those without a credential, if these have
-    /// more than their part, else the largest of all. It has more items than `owner` will have.
+    /// Returns the owner whose newest item leaves for one of `owner`: the largest of those without a credential, if
+    /// these have more than their part, else the largest of all. It has more items than `owner` will have.
     fn largest_beside(&self, owner: Owner) -> Option<Owner> {
         let own = self.of(owner);
         let are_too_many = !owner.is_anonymous && self.anonymous > self.half_share();
