@@ -90,7 +90,7 @@ pub const FIELDS: [Field; 7] = [
 pub type FieldLengths = [usize; FIELDS.len()];
 
 impl Document<'_> {
-    /// The terms of each field.
+    /// Returns the terms of each field.
     fn fields(&self) -> [Vec<Token>; FIELDS.len()] {
         let description = bounded(self.description.unwrap_or_default(), MAX_DESCRIPTION_BYTES);
         let (sentence, rest) = first_sentence(description);
@@ -112,12 +112,12 @@ impl Document<'_> {
         ]
     }
 
-    /// The number of terms in each field.
+    /// Returns the number of terms in each field.
     pub fn lengths(&self) -> FieldLengths {
         self.fields().map(|field| field.len())
     }
 
-    /// The weight of each term: the sum over the fields, each divided by its relative length.
+    /// Returns the weight of each term: the sum over the fields, each divided by its relative length.
     pub(crate) fn weights(&self) -> BTreeMap<String, f64> {
         let mut weights = BTreeMap::new();
         for (field, tokens) in FIELDS.iter().zip(self.fields()) {
@@ -130,7 +130,7 @@ impl Document<'_> {
         weights
     }
 
-    /// The text that is embedded: server, name and first sentence, at most 300 characters.
+    /// Returns the text that is embedded: server, name and first sentence, at most 300 characters.
     pub fn embedded_text(&self) -> String {
         let description = bounded(self.description.unwrap_or_default(), MAX_DESCRIPTION_BYTES);
         let (sentence, _) = first_sentence(description);
@@ -154,7 +154,7 @@ fn content(text: &str) -> Vec<Token> {
     tokens
 }
 
-/// The beginning of a text, in whole characters.
+/// Returns the beginning of a text, in whole characters.
 fn bounded(text: &str, max: usize) -> &str {
     &text[..text.floor_char_boundary(max)]
 }

@@ -36,7 +36,7 @@ pub struct WordPart {
 }
 
 impl Explanation {
-    /// The explanation of the score of a tool of the scope.
+    /// Makes the explanation of the score of a tool of the scope.
     pub fn new(
         index: &Index<'_>,
         scope: &SearchScope,

@@ -45,7 +45,7 @@ pub(crate) struct Query {
 }
 
 impl Query {
-    /// The query for a scope.
+    /// Makes the query for a scope.
     pub(crate) fn new(index: &Index<'_>, scope: &SearchScope, text: &str) -> Self {
         let words = words(text);
         let mut terms: Vec<QueryTerm> = Vec::new();
@@ -85,7 +85,7 @@ impl Query {
     }
 }
 
-/// The words of a query, each once, without stop words if at least two others remain.
+/// Returns the words of a query, each once, without stop words if at least two others remain.
 fn words(text: &str) -> Vec<Token> {
     let mut words: Vec<Token> = Vec::new();
     for token in tokens(text) {

@@ -59,7 +59,7 @@ impl Hits {
         }
     }
 
-    /// The place of the best score; of equal ones the first.
+    /// Returns the place of the best score; of equal ones the first.
     fn peek(&self) -> Option<usize> {
         let best = maximum(&self.best);
         if best <= 0.0 {
@@ -114,7 +114,7 @@ impl<'a> From<Option<&'a StaticTable>> for Similarity<'a> {
 }
 
 impl Similarity<'_> {
-    /// The cosines of a query and all tools; empty if words count alone.
+    /// Returns the cosines of a query and all tools; empty if words count alone.
     fn cosines(self, index: &Index<'_>, text: &str) -> Vec<f32> {
         match self {
             Self::Table(table) => {
@@ -200,7 +200,7 @@ impl Scores {
         }
     }
 
-    /// The scores of some tools; 0 for those outside the scope.
+    /// Returns the scores of some tools; 0 for those outside the scope.
     fn of(&self, scope: &SearchScope, tools: Range<u32>) -> Vec<f64> {
         let range = tools.start as usize..tools.end as usize;
         let words = &self.words[range.clone()];
@@ -223,13 +223,13 @@ impl Scores {
         scores
     }
 
-    /// The score of a tool of the scope.
+    /// Returns the score of a tool of the scope.
     pub(crate) fn score(&self, tool: u32) -> f64 {
         let tool = tool as usize;
         self.fused(self.words[tool], self.cosines.get(tool).copied())
     }
 
-    /// The score of the sum of the words and the cosine of a tool.
+    /// Returns the score of the sum of the words and the cosine of a tool.
     fn fused(&self, words: f64, cosine: Option<f32>) -> f64 {
         let words = match self.best_words > 0.0 {
             true => words / self.best_words,
@@ -242,7 +242,7 @@ impl Scores {
         }
     }
 
-    /// The cosine of a tool relative to the smallest and the largest one of the scope.
+    /// Returns the cosine of a tool relative to the smallest and the largest one of the scope.
     pub(crate) fn similarity(&self, tool: u32) -> Option<f64> {
         let cosine = *self.cosines.get(tool as usize)?;
         Some(self.relative(cosine))
@@ -263,7 +263,7 @@ impl Scores {
         is_far && self.coverage(index, best) < WEAK_COVERAGE
     }
 
-    /// The share of the words of the query that a tool contains.
+    /// Returns the share of the words of the query that a tool contains.
     fn coverage(&self, index: &Index<'_>, tool: u32) -> f64 {
         let is_covered = |word: usize| {
             let terms = self.query.terms.iter().filter(|term| term.word == word);
@@ -288,13 +288,13 @@ fn range_of(numbers: impl Iterator<Item = f32>) -> (f32, f32) {
     })
 }
 
-/// How much a term says: the fewer tools contain it, the more.
+/// Returns the rarity of a term: the fewer tools contain it, the rarer it is.
 pub(crate) fn rarity(tools: u32, with_term: u32) -> f64 {
     let (tools, with_term) = (f64::from(tools), f64::from(with_term));
     (1.0 + (tools - with_term + 0.5) / (with_term + 0.5)).ln()
 }
 
-/// The part of a term's weight that counts.
+/// Returns the part of a term's weight that counts.
 pub(crate) fn saturated(weight: f64) -> f64 {
     weight * (SATURATION + 1.0) / (weight + SATURATION)
 }

@@ -56,7 +56,7 @@ fn embedding(text: &str) -> Option<Embedding> {
     Embedding::new(&vector)
 }
 
-/// The hits and whether they are weak, with the names of the tools instead of their numbers.
+/// Returns the hits and whether they are weak, with the names of the tools instead of their numbers.
 fn answer(
     names: &[String],
     visible: &[bool],

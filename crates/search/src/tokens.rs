@@ -30,8 +30,8 @@ enum Script {
     Cjk,
 }
 
-/// The words of a text in their order: the parts of names such as `getUser`, `get_user` and `get-user`, and each such
-/// name as one word. Pairs of characters where a text is written without spaces.
+/// Returns the words of a text in their order: the parts of names such as `getUser`, `get_user` and `get-user`, and
+/// each such name as one word. Pairs of characters where a text is written without spaces.
 pub(crate) fn tokens(text: &str) -> Vec<Token> {
     let mut tokens = Vec::new();
     let stemmer = Stemmer::create(Algorithm::English);
@@ -72,7 +72,7 @@ fn push_name(name: &str, stemmer: &Stemmer, tokens: &mut Vec<Token>) {
     }
 }
 
-/// The runs of one script and case in a name.
+/// Appends the runs of one script and case in a name.
 fn push_parts(piece: &str, parts: &mut Vec<(String, Script)>) {
     let chars: Vec<char> = piece.chars().collect();
     let mut begin = 0;
