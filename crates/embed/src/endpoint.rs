@@ -98,12 +98,12 @@ impl Endpoint {
         })
     }
 
-    /// Its host, with a port that is not the usual one.
+    /// Returns its host, with a port that is not the usual one.
     pub fn host(&self) -> String {
         self.base.origin().to_string()
     }
 
-    /// Knows the key.
+    /// Returns a redactor that knows the key.
     pub const fn redactor(&self) -> &Redactor {
         &self.redactor
     }
@@ -166,7 +166,7 @@ impl Endpoint {
         self.client.get_or_try_init(make).await
     }
 
-    /// The body, of at most so many bytes after decompression.
+    /// Reads the body, of at most so many bytes after decompression.
     async fn body(&self, mut answer: Response, bound: usize) -> Result<Vec<u8>, EmbedError> {
         let mut body = Vec::new();
         while let Some(chunk) = answer.chunk().await.map_err(|error| self.broken(&error))? {
@@ -178,7 +178,7 @@ impl Endpoint {
         Ok(body)
     }
 
-    /// The error of an answer that has another status than 200.
+    /// Returns the error of an answer that has another status than 200.
     async fn refused(&self, answer: Response) -> EmbedError {
         let status = answer.status();
         let retry_after = answer.headers().get(RETRY_AFTER);
@@ -219,7 +219,7 @@ impl Endpoint {
     }
 }
 
-/// The vectors of an answer, in the order of the texts.
+/// Reads the vectors of an answer, in the order of the texts.
 fn read(body: &[u8], count: usize) -> Result<Vec<Embedding>, String> {
     let answer: Answer = serde_json::from_slice(body)
         .map_err(|_| "its answer is not a list of embeddings".to_owned())?;

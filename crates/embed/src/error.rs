@@ -43,7 +43,7 @@ pub enum EmbedError {
 }
 
 impl EmbedError {
-    /// The remedy, in one sentence.
+    /// Returns the remedy, in one sentence.
     pub const fn remedy(&self) -> &'static str {
         match self {
             Self::NoLocalModels => {

@@ -67,12 +67,12 @@ impl Models {
         Ok(Self { models })
     }
 
-    /// The models, the first one first.
+    /// Returns the models, the first one first.
     pub fn all(&self) -> &[Model] {
         &self.models
     }
 
-    /// Knows the key of an endpoint.
+    /// Returns a redactor that knows the key of an endpoint.
     pub fn redactor(&self) -> Redactor {
         self.models
             .iter()
@@ -128,7 +128,7 @@ impl Model {
         }
     }
 
-    /// The dimensions of its vectors, if they are known before the first text.
+    /// Returns the dimensions of its vectors, if they are known before the first text.
     pub const fn dimensions(&self) -> Option<usize> {
         match self {
             #[cfg(feature = "hf")]
@@ -137,8 +137,8 @@ impl Model {
         }
     }
 
-    /// The vectors of at most [`MAX_BATCH`] texts of tools, in their order. An endpoint that asks for a pause gets one of
-    /// at most a minute, three times.
+    /// Computes the vectors of at most [`MAX_BATCH`] texts of tools, in their order. An endpoint that asks for a pause
+    /// gets one of at most a minute, three times.
     pub async fn documents(&self, texts: Vec<String>) -> Result<Vec<Embedding>, EmbedError> {
         let mut attempt = 1;
         loop {

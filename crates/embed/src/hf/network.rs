@@ -75,7 +75,7 @@ struct SentenceSettings {
 }
 
 impl Pooling {
-    /// As `1_Pooling/config.json` says; without the file the mean.
+    /// Reads the pooling from `1_Pooling/config.json`; without the file, it is the mean.
     pub(super) fn of(files: &Files) -> Result<Self, String> {
         let name = "1_Pooling/config.json";
         let Some(modes) = settings::<PoolingSettings>(name, files.pooling.as_deref())? else {
@@ -101,7 +101,7 @@ impl Pooling {
         }
     }
 
-    /// The vector of a text, of the vectors of its parts: a matrix with a row for each.
+    /// Returns the vector of a text, of the vectors of its parts: a matrix with a row for each.
     fn apply(self, parts: &Tensor) -> candle_core::Result<Vec<f32>> {
         let pooled = match self {
             Self::Mean => parts.mean(0)?,
@@ -271,7 +271,7 @@ impl Table {
         }
     }
 
-    /// The mean of the rows of the parts.
+    /// Computes the mean of the rows of the parts.
     fn embed(&self, parts: &[u32]) -> Result<Vec<f32>, String> {
         let mut sum = vec![0f32; self.dimensions];
         for part in parts {
@@ -294,7 +294,7 @@ impl Table {
     }
 }
 
-/// The numbers of a tensor of floats.
+/// Returns the numbers of a tensor of floats.
 fn floats(dtype: Dtype, data: &[u8]) -> Option<Vec<f32>> {
     Some(match dtype {
         Dtype::F32 => {
