@@ -99,7 +99,7 @@ pub fn explain(start: FailedStart<'_>, doctor: &str) -> Explanation {
     }
 }
 
-/// At most [`MAX_LINES`] different lines: those that name an error, then the last of the others.
+/// Returns at most [`MAX_LINES`] different lines: those that name an error, then the last of the others.
 fn chosen(lines: &[String]) -> Vec<&str> {
     let mut seen = HashSet::new();
     let lines = lines.iter().map(|line| line.trim_end());
