@@ -38,13 +38,13 @@ impl fmt::Display for ModelNotFound {
 
 impl std::error::Error for ModelNotFound {}
 
-/// The name of the local model in a variable, if one is set.
+/// Returns the name of the local model in a variable, if one is set.
 pub fn model_of_variable(lookup: Lookup<'_>) -> Option<String> {
     let mut values = MODEL_VARIABLES.iter().filter_map(|name| lookup(name));
     values.find(|value| !value.is_empty())
 }
 
-/// The folder of a model: a path, or a name in the cache of Hugging Face.
+/// Finds the folder of a model: a path, or a name in the cache of Hugging Face.
 ///
 /// # Errors
 ///
@@ -77,7 +77,7 @@ pub fn find_model(name: &str, base: &Path, lookup: Lookup<'_>) -> Result<PathBuf
     }
 }
 
-/// The cache of Hugging Face.
+/// Returns the cache of Hugging Face.
 fn cache_folder(lookup: Lookup<'_>) -> Option<PathBuf> {
     let set = |name| lookup(name).filter(|value| !value.is_empty());
     let [cache, home, user] = CACHE_VARIABLES;
@@ -91,7 +91,7 @@ fn cache_folder(lookup: Lookup<'_>) -> Option<PathBuf> {
     Some(home.join("hub"))
 }
 
-/// The snapshot that `main` names, or the only one.
+/// Returns the snapshot that `main` names, or the only one.
 fn snapshot(cached: &Path) -> Option<PathBuf> {
     let snapshots = cached.join("snapshots");
     if let Ok(revision) = crate::read_text(&cached.join("refs/main"), MAX_REFERENCE_BYTES) {
