@@ -62,7 +62,7 @@ pub fn read(
     })
 }
 
-/// The notation of a file: by its name, else by its first lines.
+/// Returns the notation of a file: by its name, else by its first lines.
 fn notation(file: &str, text: &str) -> Notation {
     let extension = Path::new(file).extension().unwrap_or_default();
     match extension.to_string_lossy().to_ascii_lowercase().as_str() {
