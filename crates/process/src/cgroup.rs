@@ -1,7 +1,7 @@
 //! A control group for each source, below the broker's group, if the broker may create groups. One write ends all
 //! processes in a group, regardless of their forks and of their parent.
 //!
-//! Controllers are not enabled, and the broker does not touch anything outside of its own group.
+//! Controllers are not enabled, and groups outside the broker's group stay unchanged.
 
 use std::fs::{self, File};
 use std::io;
