@@ -115,6 +115,6 @@ pub struct PartialStart {
 pub struct StaleSource {
     /// Its path.
     pub path: String,
-    /// What differs, and the command that corrects it: a lowercase fragment for callers.
+    /// The difference, and the command that corrects it: a lowercase fragment for callers.
     pub message: String,
 }

@@ -1,4 +1,4 @@
-//! The nodes that exist for a class: those with a tool below that exists for it, and the root.
+//! The nodes that exist for a class: the root, and nodes with a tool below that exists for the class.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

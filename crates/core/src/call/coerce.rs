@@ -27,7 +27,7 @@ pub(super) struct CoercedArgs {
     pub(super) text: Bytes,
     /// The same, parsed.
     pub(super) value: Value,
-    /// What was converted, for the caller.
+    /// The conversions, for the caller.
     pub(super) warning: String,
     /// The charge of the text.
     pub(super) charge: Charge,

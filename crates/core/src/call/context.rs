@@ -22,11 +22,11 @@ pub struct Request {
     pub context: CallContext,
     /// The path of the entry that is called.
     pub path: Cow<'static, str>,
-    /// What is asked of the entry.
+    /// The operation on the entry.
     pub operation: Operation,
 }
 
-/// What a call asks of the entry at its path.
+/// The operation of a call on the entry at its path.
 #[derive(Debug)]
 pub enum Operation {
     /// The result of the entry for these arguments. Prompts, templates and resources are called like tools.

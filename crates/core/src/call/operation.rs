@@ -53,7 +53,7 @@ pub(super) struct CheckedOperation {
     asked: Asked,
 }
 
-/// What a server is asked.
+/// The request to a server.
 enum Asked {
     /// The result of the item, for its arguments.
     Result,

@@ -13,7 +13,7 @@ pub struct RequestId {
 }
 
 impl RequestId {
-    /// Returns the id that consists of these parts. What does not fit into 31 bytes is left out.
+    /// Returns the id that consists of these parts. The rest after 31 bytes is left out.
     pub fn new(parts: &[&str]) -> Self {
         let mut bytes = [0; MAX_BYTES];
         let mut len = 0;

@@ -88,7 +88,7 @@ pub(super) fn with_reviewed(
     Ok(charge.hold(edited))
 }
 
-/// What was reviewed of an entry.
+/// The reviewed parts of an entry.
 struct Reviewed<'a> {
     /// The URI of a locked resource.
     uri: Option<&'a str>,

@@ -121,7 +121,8 @@ impl Check {
             .map_err(Refusal::into_error)
     }
 
-    /// Checks arguments: against the schema of the tool, then those that are sent against the rules of the caller.
+    /// Checks arguments: the caller's arguments against the tool's schema, then the sent arguments against the caller's
+    /// rules.
     fn checked(
         &self,
         text: &[u8],

@@ -47,11 +47,11 @@ pub struct ReadableUri {
     pub path: &'static str,
     /// The path of its source.
     pub source: &'static str,
-    /// How the entry reads it.
+    /// The form of the entry's read.
     pub form: ReadForm,
 }
 
-/// How an entry reads a URI.
+/// The form of an entry's read of a URI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadForm {
     /// The entry is the resource: without arguments.

@@ -1,4 +1,4 @@
-//! Lists of tools within the limits of a vendor of models: names, the number of tools, and schemas of arguments.
+//! Tool lists within the limits of a model vendor: names, the number of tools, and schemas of arguments.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use super::scope::Scope;
 use crate::Core;
 use crate::identity::Identity;
 
-/// What a list for a vendor leaves out.
+/// The parts of a list that a vendor's limits leave out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VendorLimits {
     /// The number of tools that lists without a vendor have.

@@ -42,7 +42,7 @@ pub(crate) struct DriftState {
     sources: Box<[ArcSwap<CheckSettings>]>,
     /// The resources that sources list now and that are not compared with the lock.
     pub(crate) live: LiveResources,
-    /// What the latest listings have that is not used.
+    /// The unused parts of the latest listings.
     pub(crate) notes: AllListingNotes,
     /// The latest report of each source. Locked from the gate's decision on a verdict until the view has
     /// it, so that verdicts are applied one at a time.
@@ -72,7 +72,7 @@ pub(crate) struct Assessment {
     pub(crate) changed_texts: BTreeMap<u32, Arc<Withdrawal>>,
     /// The resources that are not compared.
     pub(crate) live: Arc<LiveList>,
-    /// What the listing has that is not used.
+    /// The unused parts of the listing.
     pub(crate) notes: Arc<ListingNotes>,
 }
 

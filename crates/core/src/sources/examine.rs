@@ -86,15 +86,15 @@ impl StartedSource {
 pub struct ToolComparison {
     /// The number of tools that it listed.
     pub listed: usize,
-    /// The number of those that would be served.
+    /// The number of tools that would be served.
     pub exposed: usize,
-    /// The number of those that the config hides.
+    /// The number of tools that the config hides.
     pub hidden: usize,
     /// The number of tools of the lock that would be withdrawn.
     pub withdrawn: usize,
     /// Everything that differs from the lock.
     pub report: Report,
-    /// What the listing has that is not used.
+    /// The unused parts of the listing.
     pub notes: Arc<ListingNotes>,
 }
 

@@ -63,7 +63,7 @@ pub struct SourceHealth {
     /// Counters since the start of the broker; not part of `/readyz`.
     #[serde(skip)]
     pub counters: SourceCounters,
-    /// What its latest listing has that is not used; not part of `/readyz`.
+    /// The unused parts of its latest listing; not part of `/readyz`.
     #[serde(skip)]
     pub notes: Arc<ListingNotes>,
     /// Its processes; not part of `/readyz`.

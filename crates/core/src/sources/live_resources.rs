@@ -106,7 +106,7 @@ fn entry(uri: &str, resource: &ListedTool) -> String {
     } else {
         None
     };
-    // What a page may do is reviewed or absent.
+    // The rights of a page are reviewed or absent.
     if let Some(meta) = members.get_mut("_meta").and_then(Value::as_object_mut) {
         meta.remove(UI);
     }

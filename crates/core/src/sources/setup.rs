@@ -294,7 +294,7 @@ fn start_rules(catalog: &Catalog, config: &Config, defaults: StartDefaults) -> V
         .collect()
 }
 
-/// Returns the settings of every tool, and the tools that exist for no caller: those that the config hides, and those
+/// Returns the settings of every tool, and the tools that exist for no caller: tools that the config hides, and tools
 /// that are for pages only.
 pub(crate) fn tools(
     catalog: &Catalog,

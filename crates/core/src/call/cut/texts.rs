@@ -1,5 +1,5 @@
-//! What is text in a result: its text blocks, and the JSON documents within them. Data of images, audio and resources
-//! is not a text: it is neither counted nor cut.
+//! The text in a result: its text blocks, and the JSON documents within them. Data of images, audio and resources is
+//! not a text: it is neither counted nor cut.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
