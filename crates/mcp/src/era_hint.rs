@@ -2,7 +2,7 @@
 
 use broker_wire::Era;
 
-/// What is known of the protocol era of a source before its start.
+/// The knowledge about a source's protocol era before its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EraHint {
     /// The era that is asked for first.

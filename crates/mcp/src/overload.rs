@@ -1,4 +1,4 @@
-//! What one caller may take of a source: its part of the queue, and calls that it abandoned. Pure: no I/O.
+//! One caller's share of a source: its part of the queue, and calls that it abandoned. Pure: no I/O.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -26,7 +26,7 @@ impl CallRight<'_> {
     pub(crate) async fn ended(&self) {
         let mut changes = self.changes.clone();
         loop {
-            // What changes after this is noticed below.
+            // A change after this is noticed below.
             changes.mark_unchanged();
             if self.has_ended() {
                 return;

@@ -34,7 +34,7 @@ pub const SESSION_HEADER: &str = "Mcp-Session-Id";
 
 /// Maximum time of a request without its own timeout.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
-/// Maximum number of calls that are under way, and of those that wait.
+/// Maximum number of calls that are under way, and of calls that wait.
 const MAX_IN_FLIGHT: usize = 32;
 const MAX_QUEUED_CALLS: usize = 256;
 

@@ -89,7 +89,7 @@ pub(super) struct Table {
     abandoned: AbandonedCalls,
 }
 
-/// What happens to a request.
+/// The decision on a request.
 #[derive(Debug)]
 pub(super) enum Admission {
     /// Its line is to be written now.
@@ -211,7 +211,7 @@ impl Table {
         self.queue.remove_any(|request| request.id == id)
     }
 
-    /// Removes all requests: those in flight, and those in the queue.
+    /// Removes all requests, in flight and in the queue.
     pub(super) fn clear(&mut self) -> (BTreeMap<u64, PendingRequest>, Vec<Request>) {
         self.calls = 0;
         (

@@ -45,7 +45,7 @@ pub(super) struct Client {
     account: Account,
 }
 
-/// What happens when a server refuses the token of a request.
+/// The reaction to a server's refusal of a request's token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TokenRenewal {
     /// The token is replaced, and the request is sent again with the next one.

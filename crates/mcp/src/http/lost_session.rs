@@ -15,7 +15,7 @@ const MAX_SEARCHED_BYTES: usize = 1024;
 const MAX_TEXT_BYTES: usize = 300;
 /// The codes that transports of servers use for their own errors.
 const TRANSPORT_CODES: [i64; 3] = [-32000, -32001, INVALID_REQUEST];
-/// What servers say about a session that they do not know, in lower case. An id or a reason may follow.
+/// Texts of servers about a session that they do not know, in lower case. An id or a reason may follow.
 const KNOWN_TEXTS: [&str; 19] = [
     "invalid or expired session",
     "invalid or expired session id",
@@ -48,7 +48,7 @@ struct TransportError {
     message: String,
 }
 
-/// How an answer without a result says that the server does not know the session of its request.
+/// The form of an answer without a result that says that the server does not know the session of its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LostSession {
     /// By its status: the request was not executed.

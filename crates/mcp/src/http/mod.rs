@@ -203,7 +203,7 @@ impl HttpLink {
         });
     }
 
-    /// Sends a notification. What the server answers has no effect.
+    /// Sends a notification. The server's answer has no effect.
     pub(crate) async fn notify(&self, method: &'static str, line: Bytes) {
         let headers = self.0.headers_of(method);
         self.0.post(headers, line).await;

@@ -75,7 +75,7 @@ pub struct CallTime {
 
 impl CallTime {
     /// Makes a timeout. `first` is the maximum time for the result or the first progress, `after_progress` the maximum
-    /// time for the result or more progress after each progress, `total` that in all.
+    /// time for the result or more progress after each progress, `total` the maximum time in all.
     pub fn new(first: Duration, after_progress: Duration, total: Duration) -> Self {
         Self {
             first: millis(first),

@@ -249,7 +249,7 @@ impl Session {
         }
     }
 
-    /// Sends that level unless the server has it already. What the server answers has no effect.
+    /// Sends that level unless the server has it already. The server's answer has no effect.
     fn send_log_level(&self) {
         if self.era() != Era::Legacy || self.negotiated.capabilities.get("logging").is_none() {
             return;

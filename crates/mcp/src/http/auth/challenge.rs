@@ -1,4 +1,4 @@
-//! The refusal of credentials: what the server says about those that it wants, and the end of the link.
+//! The refusal of credentials: the server's text about the credentials that it wants, and the end of the link.
 
 use std::num::NonZeroU16;
 use std::sync::Arc;
