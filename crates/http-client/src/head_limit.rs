@@ -17,8 +17,8 @@ pub(crate) const MAX_HEAD_BYTES: usize = 256 << 10;
 /// Maximum number of interim responses before an answer.
 pub(crate) const MAX_INTERIM_RESPONSES: usize = 16;
 
-/// What a connection may still read before the head of its answer. Only the task of the request touches it, so no order
-/// with other memory is needed.
+/// The bytes and responses that a connection may still read before the head of its answer. Only the task of the request
+/// touches it, so no order with other memory is needed.
 #[derive(Clone, Debug)]
 pub(crate) struct HeadAllowance(Arc<Counts>);
 
