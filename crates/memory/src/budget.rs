@@ -30,7 +30,7 @@ pub struct MemoryBudget(Arc<Total>);
 struct Total {
     limit: AtomicUsize,
     used: AtomicUsize,
-    /// What callers without a credential use together.
+    /// The bytes that callers without a credential use together.
     anonymous: AtomicUsize,
 }
 
