@@ -27,7 +27,7 @@ pub struct WordPart {
     pub word: String,
     /// The term of the index; `None` if the index has no term for the word.
     pub term: Option<String>,
-    /// How the term was found.
+    /// The kind of match that found the term.
     pub kind: Option<MatchKind>,
     /// The number of tools that contain the term.
     pub tools: u32,

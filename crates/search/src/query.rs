@@ -15,7 +15,7 @@ const MAX_CORRECTED: usize = 8;
 /// Stop words stay if fewer other words would remain.
 const MIN_WORDS: usize = 2;
 
-/// How a term of the index was found for a word of a query.
+/// The kind of match between a term of the index and a word of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MatchKind {
     /// The word has this stem.

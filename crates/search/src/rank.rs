@@ -8,7 +8,7 @@ use crate::query::Query;
 use crate::scope::SearchScope;
 use crate::vectors::StaticTable;
 
-/// How soon further occurrences of a term add little: `k1` of BM25.
+/// The saturation of a term's occurrences: `k1` of BM25.
 const SATURATION: f64 = 1.2;
 /// The share of similarity in the score of a tool, by the table.
 const TABLE_SHARE: f64 = 0.5;
