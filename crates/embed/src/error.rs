@@ -34,7 +34,7 @@ pub enum EmbedError {
         host: String,
         /// The problem.
         reason: String,
-        /// How long it wants to get no request.
+        /// The pause without requests that it asks for.
         retry_after: Option<Duration>,
     },
     /// As many texts wait as may wait.

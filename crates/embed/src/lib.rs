@@ -41,6 +41,6 @@ pub struct ModelIdentity {
     pub name: String,
     /// The digest of its files; `None` for an endpoint, whose files are unknown.
     pub files: Option<String>,
-    /// How the vectors of the parts of a text become one: `mean`, `cls`, `max`, or `endpoint`.
+    /// The way to make one vector from the vectors of a text's parts: `mean`, `cls`, `max`, or `endpoint`.
     pub pooling: String,
 }

@@ -14,7 +14,7 @@ use crate::{EmbedError, Endpoint, ModelIdentity, TextKind};
 
 /// Maximum time for a batch of documents.
 const BATCH_TIMEOUT: Duration = Duration::from_secs(120);
-/// How often a batch is sent that the endpoint does not take for now.
+/// Maximum number of attempts for a batch that the endpoint does not take for now.
 const ATTEMPTS: usize = 4;
 /// Maximum time between two attempts.
 const MAX_PAUSE: Duration = Duration::from_secs(60);

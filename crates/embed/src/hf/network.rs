@@ -17,7 +17,7 @@ const MAX_POSITIONS: usize = 65_536;
 /// Maximum number of parts of a text.
 const MAX_PARTS: usize = 512;
 
-/// How the vectors of the parts of a text become one.
+/// The way to make one vector from the vectors of a text's parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pooling {
     Mean,
