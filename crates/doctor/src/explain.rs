@@ -49,8 +49,8 @@ pub struct Explanation {
     pub reason: Option<(&'static str, String)>,
     /// The remedy.
     pub remedy: String,
-    /// Lines of stderr, each behind `stderr: `, those that name an error first. The line that the message of
-    /// the failure quotes is left out.
+    /// Lines of stderr, each behind `stderr: `, error lines first. The line that the message of the failure quotes is
+    /// left out.
     pub lines: Vec<String>,
 }
 
