@@ -29,7 +29,7 @@ pub struct ClientFile {
     pub root: Spanned,
     /// The client that wrote it; `None` if several clients write such a file.
     pub client: Option<Client>,
-    /// What the conversion found.
+    /// The result of the conversion.
     pub converted: Converted,
 }
 
