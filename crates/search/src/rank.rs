@@ -35,7 +35,7 @@ pub struct Hit {
 pub struct Ranking {
     /// The best first; equal scores in the order of the index.
     pub hits: Hits,
-    /// Whether the query may not fit any of the tools: neither the words nor the meaning of the best hit are near.
+    /// Whether the query may fit no tool: neither the words nor the meaning of the best hit are near.
     pub is_weak: bool,
 }
 

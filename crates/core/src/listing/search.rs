@@ -36,7 +36,7 @@ pub(crate) struct ToolSearch {
 pub struct FoundTools {
     /// The best first.
     pub tools: Vec<FoundTool>,
-    /// Whether the query may not fit any of the caller's tools.
+    /// Whether the query may fit no tool of the caller.
     pub is_weak: bool,
     /// Whether words answered, since the model gave no vector.
     pub is_degraded: bool,

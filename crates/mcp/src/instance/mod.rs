@@ -39,7 +39,7 @@ pub trait DriftCheck: Send + Sync + 'static {
 pub enum Verdict {
     /// It takes calls; the drift check withdraws single tools itself.
     Serve,
-    /// Its tools may not be called.
+    /// Its tools must not be called.
     WithdrawSource {
         /// Why.
         message: String,

@@ -125,7 +125,7 @@ fn bounds(
     fits(lists(1)).then(|| lists(largest(1, longest, |list| fits(lists(list)))))
 }
 
-/// Returns the largest value from `low` to `high` with a true `holds`; `holds(low)` is true. The length grows nearly
+/// Returns the largest value from `low` to `high` that `holds` accepts; it accepts `low`. The length grows nearly
 /// monotonously with the bound; where it does not, the last value that held is used.
 fn largest(low: usize, high: usize, holds: impl Fn(usize) -> bool) -> usize {
     let (mut good, mut bad) = (low, high.max(low) + 1);
