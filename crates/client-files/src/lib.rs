@@ -1,6 +1,6 @@
-//! Reads the text of a file that an MCP client wrote: JSON with comments, TOML or YAML. It says which client that was,
-//! and gives the servers in the keys, types, units and variables of a config, with what was not carried over. It
-//! reads no file and starts nothing; what a key of a client means is known in `broker_model::config::client_file`.
+//! Reads the text of a file that an MCP client wrote: JSON with comments, TOML or YAML. It names the client, and gives
+//! the servers in the keys, types, units and variables of a config, with the parts that were not carried over. It does
+//! not read files or start processes; `broker_model::config::client_file` knows the meaning of a client's keys.
 
 #![forbid(unsafe_code)]
 
@@ -29,7 +29,7 @@ pub struct ClientFile {
     pub root: Spanned,
     /// The client that wrote it; `None` if several clients write such a file.
     pub client: Option<Client>,
-    /// What the conversion found.
+    /// The result of the conversion.
     pub converted: Converted,
 }
 
@@ -62,7 +62,7 @@ pub fn read(
     })
 }
 
-/// The notation of a file: by its name, else by its first lines.
+/// Returns the notation of a file: by its name, else by its first lines.
 fn notation(file: &str, text: &str) -> Notation {
     let extension = Path::new(file).extension().unwrap_or_default();
     match extension.to_string_lossy().to_ascii_lowercase().as_str() {

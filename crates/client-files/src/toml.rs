@@ -9,7 +9,7 @@ use broker_model::{Diagnostic, DiagnosticCode};
 /// Maximum number of values.
 const MAX_VALUES: usize = 100_000;
 
-/// Reads TOML. An error has the place and the message of the parser, which contains no text of the file.
+/// Reads TOML. An error has the place and the message of the parser. The message contains no text of the file.
 pub(super) fn parse(file: &str, text: &str) -> Result<Spanned, Vec<Diagnostic>> {
     let refused = |code, at: usize, message: String| {
         let mut problem = Diagnostic::error(code, message).in_file(file);
@@ -33,7 +33,7 @@ pub(super) fn parse(file: &str, text: &str) -> Result<Spanned, Vec<Diagnostic>> 
     })
 }
 
-/// The members of a table; `None` if there are too many values.
+/// Returns the members of a table; `None` if there are too many values.
 fn members(table: DeTable<'_>, left: &mut usize) -> Option<Vec<Member>> {
     let members = table.into_iter().map(|(key, value)| {
         Some(Member {
@@ -48,7 +48,7 @@ fn members(table: DeTable<'_>, left: &mut usize) -> Option<Vec<Member>> {
     Some(members)
 }
 
-/// A value; `None` if there are too many. The parser bounds the depth.
+/// Returns a value; `None` if there are too many. The parser bounds the depth.
 fn spanned(value: ::toml::Spanned<DeValue<'_>>, left: &mut usize) -> Option<Spanned> {
     *left = left.checked_sub(1)?;
     let at = value.span().start;
@@ -70,7 +70,7 @@ fn spanned(value: ::toml::Spanned<DeValue<'_>>, left: &mut usize) -> Option<Span
     Some(Spanned { at, data })
 }
 
-/// An integer as JSON writes it; one above 128 bits as TOML has it.
+/// Returns an integer as JSON writes it; one above 128 bits as TOML has it.
 fn decimal(integer: &DeInteger<'_>) -> String {
     match i128::from_str_radix(integer.as_str(), integer.radix()) {
         Ok(number) => number.to_string(),

@@ -384,7 +384,7 @@ fn merge(
     }
 }
 
-/// The value of a plain scalar in the core schema.
+/// Returns the value of a plain scalar in the core schema.
 fn plain(text: &str) -> Data {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Data::Null,
@@ -398,7 +398,7 @@ fn plain(text: &str) -> Data {
     }
 }
 
-/// A number as JSON writes it; `None` for another text, and for one that JSON does not have.
+/// Returns a number as JSON writes it; `None` for another text, and for one that JSON does not have.
 fn number(text: &str) -> Option<String> {
     for (prefix, radix) in [("0x", 16), ("0o", 8)] {
         if let Some(digits) = text.strip_prefix(prefix) {

@@ -1,5 +1,5 @@
-//! Builds a core: the catalog and, where a program sets them, the config, the environment, and what decides
-//! beside the rules of access.
+//! Builds a core: the catalog and, where a program sets them, the config, the environment, and the filters that decide
+//! in addition to the access rules.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -54,8 +54,8 @@ impl<'a> CoreBuilder<'a> {
         }
     }
 
-    /// A config that fits the catalog, and the folder for its relative paths. Tools that its filters do not
-    /// admit are hidden. Default: the config that was compiled in, and the working folder.
+    /// Sets a config that fits the catalog, and the folder for its relative paths. Tools that its filters do not admit
+    /// are hidden. Default: the config that was compiled in, and the working folder.
     #[must_use]
     pub const fn config(mut self, config: &'a Config, base: &'a Path) -> Self {
         self.config = Some(config);
@@ -63,28 +63,28 @@ impl<'a> CoreBuilder<'a> {
         self
     }
 
-    /// The environment variables that the config may read. Default: those of this process.
+    /// Sets the environment variables that the config may read. Default: the variables of this process.
     #[must_use]
     pub const fn environment(mut self, environment: &'a Environment) -> Self {
         self.environment = Some(environment);
         self
     }
 
-    /// The mode of the start. Default: [`StartMode::Plain`].
+    /// Sets the mode of the start. Default: [`StartMode::Plain`].
     #[must_use]
     pub const fn mode(mut self, mode: StartMode) -> Self {
         self.mode = mode;
         self
     }
 
-    /// The settings of the start that the config leaves out. Default: those of a broker over HTTP.
+    /// Sets the settings of the start that the config leaves out. Default: the settings of a broker over HTTP.
     #[must_use]
     pub const fn start_defaults(mut self, defaults: StartDefaults) -> Self {
         self.start_defaults = defaults;
         self
     }
 
-    /// The source of the vectors of queries: the embedder for which the catalog was built, or [`Embedder::Bm25`]. Default:
+    /// Sets the source of the vectors of queries: the embedder of the catalog's build, or [`Embedder::Bm25`]. Default:
     /// the former. The text names the setting that chose it, for an error.
     #[must_use]
     pub const fn embedder(mut self, embedder: Option<(Embedder, &'static str)>) -> Self {
@@ -92,43 +92,45 @@ impl<'a> CoreBuilder<'a> {
         self
     }
 
-    /// The error of every call, for a broker that could not be started and still has a client to answer. Default: none.
+    /// Sets the error of every call, for a broker that could not be started and still has a client to answer. By
+    /// default, calls are served.
     #[must_use]
     pub fn failure(mut self, failure: CoreError) -> Self {
         self.failure = Some(Box::new(failure));
         self
     }
 
-    /// The sources that may be left out. Default: none.
+    /// Sets the sources that may be left out. By default, every source is required.
     #[must_use]
     pub fn partial(mut self, partial: PartialStart) -> Self {
         self.partial = partial;
         self
     }
 
-    /// A filter that removes tools for callers, in addition to the rules of access. Default: none.
+    /// Adds a filter that removes tools for callers, in addition to the access rules. By default, only the rules
+    /// decide.
     #[must_use]
     pub fn admission(mut self, admission: impl Admission + 'static) -> Self {
         self.filters.admission = Some(Arc::new(admission));
         self
     }
 
-    /// A filter that removes the tools of sources by their health. Default: health removes no tool.
+    /// Adds a filter that removes the tools of sources by their health. Default: health removes no tool.
     #[must_use]
     pub fn health_view(mut self, view: impl HealthView + 'static) -> Self {
         self.filters.health = Some(Arc::new(view));
         self
     }
 
-    /// The time of day, which dates withdrawals and ends the streams of a credential that expires. Default: that of the
-    /// system.
+    /// Sets the clock. It dates withdrawals and ends the streams of a credential that expires. Default: the system
+    /// clock.
     #[must_use]
     pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
         self.clock = Arc::new(clock);
         self
     }
 
-    /// The config, read from the catalog unless it was given.
+    /// Reads the config from the catalog, unless it was given.
     pub(crate) fn read_config(&self) -> Result<Cow<'a, Config>, Vec<Diagnostic>> {
         match self.config {
             Some(config) => Ok(Cow::Borrowed(config)),
@@ -146,7 +148,7 @@ impl<'a> CoreBuilder<'a> {
         self.environment.map_or_else(captured, Cow::Borrowed)
     }
 
-    /// Resolves the command and the variables of every source; starts nothing.
+    /// Resolves the command and the variables of every source, without starting them.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! The catalog that the build compiled in: plain tables over one text. Holds data and finds entries by
-//! path; `view` says which of them are served at a moment.
+//! The catalog that the build compiled in: plain tables over one text. Holds data and finds entries by path; `view`
+//! holds the entries that are served at a moment.
 
 /// The version of the tables that this library reads.
 pub const FORMAT: u32 = 9;
@@ -42,11 +42,11 @@ pub struct Catalog {
     pub areas: &'static [Area],
     /// The groups that the rows of the tools name; `None` if the config has no `access`.
     pub access: Option<AccessTable>,
-    /// The words and the vectors by which a search finds the tools.
+    /// The words and the vectors for searches.
     pub search: SearchTables,
 }
 
-/// The catalog without an entry below the root: that of a broker whose own catalog could not be read.
+/// The catalog without an entry below the root, for a broker that could not read its own catalog.
 pub static NONE: Catalog = Catalog {
     format: FORMAT,
     catalog_digest: "",
@@ -112,7 +112,7 @@ pub struct SearchTables {
 /// The vectors of the tools by the models of an embedder.
 #[derive(Clone, Copy, Debug)]
 pub struct EmbedderTable {
-    /// The embedder that made them, and makes those of queries.
+    /// The embedder that made them, and makes the query vectors.
     pub embedder: Embedder,
     /// One model, or two: the second one is for queries that are not English.
     pub models: &'static [ModelTable],
@@ -132,7 +132,7 @@ pub struct ModelTable {
 }
 
 impl SearchTables {
-    /// Those of a catalog without tools.
+    /// The tables of a catalog without tools.
     pub const EMPTY: Self = Self {
         index: broker_search::EMPTY_INDEX,
         table: None,
@@ -140,7 +140,7 @@ impl SearchTables {
     };
 }
 
-/// The section `access` of the config, apart from its rules, which are in the rows of the tools.
+/// The section `access` of the config without its rules. The rows of the tools contain the rules.
 #[derive(Clone, Copy, Debug)]
 pub struct AccessTable {
     /// The digest of the whole section.
@@ -157,7 +157,7 @@ pub struct AccessTable {
     pub anonymous: u64,
     /// The groups that see the state of the sources, if the config names them.
     pub operators: Option<u64>,
-    /// Whether a caller is informed that an entry exists which it may not use.
+    /// Whether a caller is informed that an entry exists although it may not use it.
     pub is_forbidden_shown: bool,
 }
 
@@ -247,7 +247,7 @@ pub struct Item {
     pub allow: u64,
     /// The groups that may call it with some arguments only.
     pub narrowed: &'static [NarrowMask],
-    /// The groups to which it is denied, whatever the others say.
+    /// The denied groups; they override the allowed groups.
     pub deny: &'static [DenyMask],
 }
 
@@ -272,7 +272,7 @@ pub struct HeaderParam {
 pub struct ListedSchemas {
     /// The schema of its arguments. Its root has `"type":"object"`.
     pub input: Span,
-    /// The schema of its structured results; `None` if it has none that every client can compile.
+    /// The schema of its structured results; `None` without a schema that every client can compile.
     pub output: Option<Span>,
 }
 
@@ -283,7 +283,7 @@ pub struct Source {
     pub path: &'static str,
     /// The revision that it spoke when it was locked.
     pub protocol_version: &'static str,
-    /// The version of the list of sensitive words by which it hides tools.
+    /// The version of its list of sensitive words, for hidden tools.
     pub sensitive_words: u64,
     /// Its element of the lock's `sources`.
     pub lock: Span,
@@ -292,26 +292,26 @@ pub struct Source {
 }
 
 impl Item {
-    /// Whether it stands for the resources that its source lists while it runs.
+    /// Whether it represents the resources that its source lists at run time.
     pub fn is_live(&self) -> bool {
         self.kind == ItemKind::Resource && self.id == LIVE
     }
 }
 
 impl Catalog {
-    /// The text of a span.
+    /// Returns the text of a span.
     pub fn text(&self, span: Span) -> &'static str {
         &self.blob[span.at as usize..span.at as usize + span.len as usize]
     }
 
-    /// The lock of a source, by its index.
+    /// Returns the lock of a source, by its index.
     pub fn locked(&self, source: usize) -> Result<LockedSource, String> {
         // The build verified the digests of the compiled lock.
         LockedSource::from_compiled(self.text(self.sources[source].lock))
             .map_err(|error| format!("the compiled lock cannot be read: {error}"))
     }
 
-    /// Compares the names of tools with the versions of the list of sensitive words with which they were locked.
+    /// Compares each tool name with the list of sensitive words in the version of its lock.
     pub fn use_word_lists(&self, config: &mut Config) {
         config.use_word_lists(&|path| {
             let mut sources = self.sources.iter();
@@ -320,7 +320,7 @@ impl Catalog {
         });
     }
 
-    /// The index of the entry with this path.
+    /// Finds the index of the entry with this path.
     pub fn find(&self, path: &str) -> Option<u32> {
         self.entries
             .binary_search_by(|entry| entry.path.as_bytes().cmp(path.as_bytes()))
@@ -328,19 +328,19 @@ impl Catalog {
             .map(|at| at as u32)
     }
 
-    /// The index of the tool with this flat name.
+    /// Finds the index of the tool with this flat name.
     pub fn find_flat(&self, name: &str) -> Option<u32> {
         let order = self.flat_order;
         let found = order.binary_search_by(|at| self.item(*at).flat_name.cmp(name));
         found.ok().map(|index| order[index])
     }
 
-    /// An entry by its index.
+    /// Returns an entry by its index.
     pub fn entry(&self, at: u32) -> &'static Entry {
         &self.entries[at as usize]
     }
 
-    /// An item by its index.
+    /// Returns an item by its index.
     pub fn item(&self, at: u32) -> &'static Item {
         &self.items[at as usize]
     }

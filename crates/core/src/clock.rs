@@ -3,10 +3,10 @@
 use std::fmt;
 use std::time::SystemTime;
 
-/// A source of the time of day, which dates withdrawals and ends the streams of a credential that expires.
-/// Timeouts of calls do not depend on it.
+/// A source of the time of day. It dates withdrawals and ends the streams of a credential that expires. Timeouts of
+/// calls do not depend on it.
 pub trait Clock: fmt::Debug + Send + Sync {
-    /// The present time.
+    /// Returns the present time.
     fn now(&self) -> SystemTime;
 }
 

@@ -12,7 +12,7 @@ const DRAINING: usize = 1;
 const CLOSING: usize = 2;
 const ONE_CALL: usize = 4;
 
-/// The phases of a shutdown, each of which includes those before it:
+/// The phases of a shutdown; each phase includes the earlier ones:
 ///
 /// 1. serving;
 /// 2. draining: new calls are refused, calls in flight go on;
@@ -41,19 +41,19 @@ impl Drain {
         (before & DRAINING == 0).then_some(ticket)
     }
 
-    /// No further call may begin.
+    /// Refuses further calls.
     pub fn begin_draining(&self) {
         self.0.advance(DRAINING);
         self.0.draining.cancel();
     }
 
-    /// Calls that are still in flight fail.
+    /// Fails calls that are still in flight.
     pub(super) fn begin_closing(&self) {
         self.0.advance(DRAINING | CLOSING);
         self.0.draining.cancel();
     }
 
-    /// Surfaces end after their last replies.
+    /// Ends the surfaces after their last replies.
     pub fn finish(&self) {
         self.begin_closing();
         self.0.finished.cancel();
@@ -69,12 +69,12 @@ impl Drain {
         self.0.word.load(Ordering::Acquire) & CLOSING != 0
     }
 
-    /// A token that is cancelled once new calls are refused. To cancel it has no effect on the drain.
+    /// Returns a token that is cancelled once new calls are refused. To cancel it has no effect on the drain.
     pub fn draining(&self) -> CancellationToken {
         self.0.draining.child_token()
     }
 
-    /// A token that is cancelled once surfaces have to end. To cancel it has no effect on the drain.
+    /// Returns a token that is cancelled once surfaces have to end. To cancel it has no effect on the drain.
     pub fn finished(&self) -> CancellationToken {
         self.0.finished.child_token()
     }

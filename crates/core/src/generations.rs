@@ -54,7 +54,7 @@ pub struct Replacement {
     pub before: &'static str,
 }
 
-/// Why a catalog was not replaced; nothing has changed.
+/// The reason why a catalog was not replaced. The old catalog is still in use.
 #[derive(Debug)]
 pub enum ReplaceError {
     /// The new catalog and its config cannot be used.
@@ -91,7 +91,7 @@ impl Generations {
         self.current.load_full()
     }
 
-    /// The catalog for one call, which is kept until the token is dropped.
+    /// Returns the catalog for one call. It is kept until the token is dropped.
     pub(crate) fn enter(&self) -> (Arc<Inner>, TaskTrackerToken) {
         loop {
             let inner = self.current();
@@ -143,10 +143,9 @@ impl Generations {
 }
 
 impl Core {
-    /// Replaces the catalog and the config, completely or not at all. The sources of the new catalog are started beside
-    /// the running ones and compared with their lock; then new requests use the new catalog. Calls in progress end with
-    /// the old one, whose sources stop after that.
-    /// `mask` gets the secrets of the new sources before one is started.
+    /// Replaces the catalog and the config, completely or not at all. The sources of the new catalog are started next
+    /// to the running ones and compared with their lock; then new requests use the new catalog. Calls in progress end
+    /// with the old one; its sources stop after them. `mask` gets the secrets of the new sources before one is started.
     pub async fn replace(
         &self,
         builder: CoreBuilder<'_>,

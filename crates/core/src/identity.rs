@@ -14,16 +14,16 @@ use tokio_util::sync::CancellationToken;
 use crate::catalog::Catalog;
 use crate::clock::Clock;
 
-/// A caller: who it is, which groups it belongs to, and which part of the tree it sees.
+/// A caller: its subject, its groups, and the part of the tree that it sees.
 #[derive(Clone, Debug)]
 pub struct Identity {
     subject: Subject,
-    /// `None` if there are none: then an identity costs no allocation.
+    /// `None` without groups: then an identity costs no allocation.
     groups: Option<Arc<[String]>>,
     claims: Option<Arc<Claims>>,
     subtree: Option<Subtree>,
     revocation: Option<Revocation>,
-    /// The time at which the credential expires.
+    /// The expiry time of the credential.
     expires: Option<SystemTime>,
     /// The vendor of its model.
     vendor: Option<ModelVendor>,
@@ -40,7 +40,7 @@ pub struct Revocation {
     pub keeps: Option<Arc<dyn Any + Send + Sync>>,
 }
 
-/// The claims of a token that rules of access may read, by name.
+/// The claims of a token that access rules may read, by name.
 pub type Claims = BTreeMap<String, Value>;
 
 /// The index of an entry that does not exist.
@@ -53,7 +53,7 @@ pub(crate) struct Subtree {
     pub(crate) path: &'static str,
     /// The digest of the catalog.
     catalog: &'static str,
-    /// The entry itself; [`NO_ENTRY`] if the catalog has none at the path.
+    /// The entry itself; [`NO_ENTRY`] if the path has no entry in the catalog.
     pub(crate) root: u32,
     /// The first entry below it,
     first: u32,
@@ -86,7 +86,7 @@ pub enum Subject {
 }
 
 impl Subtree {
-    /// The entry with this index, and everything below it.
+    /// Returns the entry with this index, and everything below it.
     pub(crate) fn of(catalog: &Catalog, root: u32) -> Self {
         let own_path = catalog.entry(root).path;
         let path = own_path.trim_end_matches('/').as_bytes();
@@ -112,7 +112,7 @@ impl Subtree {
         }
     }
 
-    /// The same part of another catalog; nothing if that has no entry at the path.
+    /// Returns the same part of another catalog; an empty part if the path has no entry there.
     fn within(self, catalog: &Catalog) -> Self {
         if self.catalog == catalog.catalog_digest {
             return self;
@@ -127,7 +127,7 @@ impl Subtree {
         found.map_or(nothing, |at| Self::of(catalog, at))
     }
 
-    /// Its entry, if it exists.
+    /// Returns its entry, if it exists.
     pub(crate) fn entry(self) -> Option<u32> {
         (self.root != NO_ENTRY).then_some(self.root)
     }
@@ -137,7 +137,7 @@ impl Subtree {
         at == self.root || self.below().contains(&at)
     }
 
-    /// The entries below its own.
+    /// Returns the entries below its own.
     pub(crate) const fn below(self) -> Range<u32> {
         self.first..self.end
     }
@@ -156,22 +156,22 @@ impl Identity {
         }
     }
 
-    /// A caller that sent no credential.
+    /// Makes a caller that sent no credential.
     pub const fn anonymous() -> Self {
         Self::new(Subject::Anonymous)
     }
 
-    /// A caller that sent the broker's secret.
+    /// Makes a caller that sent the broker's secret.
     pub const fn secret() -> Self {
         Self::new(Subject::Secret)
     }
 
-    /// The program that started or contains the broker.
+    /// Returns the program that started or contains the broker.
     pub const fn local() -> Self {
         Self::new(Subject::Local)
     }
 
-    /// A caller with an API key. A group that the config does not have gives no right.
+    /// Makes a caller with an API key. A group that the config does not have gives no right.
     pub fn key(name: &str, groups: impl Into<Arc<[String]>>) -> Self {
         Self {
             groups: Some(groups.into()),
@@ -179,7 +179,7 @@ impl Identity {
         }
     }
 
-    /// A caller with a token, with the groups and the claims that the config reads from it.
+    /// Makes a caller with a token, with the groups and the claims that the config reads from it.
     pub fn token(
         issuer: &str,
         subject: &str,
@@ -197,7 +197,7 @@ impl Identity {
         }
     }
 
-    /// The same caller, whose right to call can be withdrawn.
+    /// Returns the same caller, whose right to call can be withdrawn.
     #[must_use]
     pub fn revoked_by(self, revocation: Revocation) -> Self {
         Self {
@@ -206,7 +206,7 @@ impl Identity {
         }
     }
 
-    /// The same caller, with a credential that expires. Streams that were opened with it end then.
+    /// Returns the same caller, with a credential that expires. Streams that were opened with it end then.
     #[must_use]
     pub fn expiring(self, expires: SystemTime) -> Self {
         Self {
@@ -215,13 +215,13 @@ impl Identity {
         }
     }
 
-    /// The same caller, whose model is of this vendor.
+    /// Returns the same caller, whose model is of this vendor.
     #[must_use]
     pub fn with_vendor(self, vendor: Option<ModelVendor>) -> Self {
         Self { vendor, ..self }
     }
 
-    /// The vendor of the caller's model, if the config names it.
+    /// Returns the vendor of the caller's model, if the config names it.
     pub const fn vendor(&self) -> Option<ModelVendor> {
         self.vendor
     }
@@ -231,23 +231,23 @@ impl Identity {
         !matches!(self.subject, Subject::Anonymous)
     }
 
-    /// Who the caller is.
+    /// Returns the subject of the caller.
     pub const fn subject(&self) -> &Subject {
         &self.subject
     }
 
-    /// The groups of a caller with a key or a token. Those of other callers are in the config.
+    /// Returns the groups of a caller with a key or a token. The config contains the groups of other callers.
     pub fn groups(&self) -> &[String] {
         self.groups.as_deref().unwrap_or_default()
     }
 
-    /// The claims that rules of access may read.
+    /// Returns the claims that access rules may read.
     pub fn claims(&self) -> &Claims {
         static NONE: Claims = BTreeMap::new();
         self.claims.as_deref().unwrap_or(&NONE)
     }
 
-    /// How the right to call is withdrawn; `None` if it cannot be.
+    /// Returns the revocation of the right to call; `None` if the right cannot be withdrawn.
     pub const fn revocation(&self) -> Option<&Revocation> {
         self.revocation.as_ref()
     }
@@ -258,12 +258,12 @@ impl Identity {
         revocation.is_some_and(|it| it.revoked.is_cancelled())
     }
 
-    /// The time at which the credential expires, if it does.
+    /// Returns the expiry time of the credential, if it expires.
     pub const fn expires(&self) -> Option<SystemTime> {
         self.expires
     }
 
-    /// The same identity that sees only this part of the tree.
+    /// Returns the same identity that sees only this part of the tree.
     pub(crate) fn restricted_to(&self, subtree: Subtree) -> Self {
         Self {
             subtree: Some(subtree),
@@ -271,7 +271,7 @@ impl Identity {
         }
     }
 
-    /// The same caller, who sees only the part of the tree that `other` sees.
+    /// Returns the same caller, who sees only the part of the tree that `other` sees.
     #[must_use]
     pub fn seeing_as(&self, other: &Self) -> Self {
         Self {
@@ -308,12 +308,12 @@ impl Identity {
         self.subject == other.subject && self.subtree == other.subtree
     }
 
-    /// The only part of this catalog that the caller sees; `None` if it sees all of it.
+    /// Returns the only part of this catalog that the caller sees; `None` if it sees all of it.
     pub(crate) fn subtree(&self, catalog: &Catalog) -> Option<Subtree> {
         self.subtree.map(|subtree| subtree.within(catalog))
     }
 
-    /// The path of the topmost entry that the caller sees.
+    /// Returns the path of the topmost entry that the caller sees.
     pub(crate) fn root(&self) -> &'static str {
         self.subtree.map_or("/", |subtree| subtree.path)
     }

@@ -34,35 +34,37 @@ pub struct ToolItem {
 ///
 /// A wrapper around another one can only narrow it: see [`Restrict`].
 pub trait BrokerInterface: Send + Sync {
-    /// The tools, prompts, templates and resources that exist for the caller, in the order of their paths. Contacts no
-    /// server.
+    /// Lists the tools, prompts, templates and resources that exist for the caller, in the order of their paths. Does
+    /// not contact a server.
     fn list_tools(&self, identity: &Identity) -> Vec<ToolItem>;
 
-    /// The tool at a path, or with a flat name. Finds exactly what [`Self::list_tools`] lists, and contacts no server.
+    /// Finds the tool at a path, or with a flat name. Finds exactly what [`Self::list_tools`] lists, and contacts no
+    /// server.
     ///
     /// # Errors
     ///
     /// `path_not_found` if no such tool exists for the caller, `path_is_node` at a node.
     fn lookup_tool(&self, identity: &Identity, name: &str) -> Result<ToolItem, Box<CoreError>>;
 
-    /// The prompts that exist for the caller and are served, in the order of their paths. Contacts no server.
+    /// Lists the prompts that exist for the caller and are served, in the order of their paths. Does not contact a
+    /// server.
     fn list_prompts(&self, identity: &Identity) -> Vec<ListedItem>;
 
-    /// The resources that exist for the caller and are served: the locked ones, and those that their sources list now.
-    /// Contacts no server.
+    /// Lists the resources that exist for the caller and are served: the locked ones, and those that their sources list
+    /// now. Does not contact a server.
     fn list_resources(&self, identity: &Identity) -> Vec<ListedItem>;
 
-    /// The templates of resources that exist for the caller and are served. Contacts no server.
+    /// Lists the templates of resources that exist for the caller and are served. Does not contact a server.
     fn list_templates(&self, identity: &Identity) -> Vec<ListedItem>;
 
-    /// The prompt with this name. Contacts no server.
+    /// Finds the prompt with this name. Does not contact a server.
     ///
     /// # Errors
     ///
     /// `path_not_found` if no such prompt exists for the caller.
     fn lookup_prompt(&self, identity: &Identity, name: &str) -> Result<ToolItem, Box<CoreError>>;
 
-    /// The entry that serves a URI. Contacts no server.
+    /// Finds the entry that serves a URI. Does not contact a server.
     ///
     /// # Errors
     ///
@@ -73,14 +75,14 @@ pub trait BrokerInterface: Send + Sync {
         uri: &str,
     ) -> Result<ReadableUri, Box<CoreError>>;
 
-    /// The tree below a path, `depth` levels deep (1 to 16).
+    /// Returns the tree below a path, `depth` levels deep (1 to 16).
     ///
     /// # Errors
     ///
     /// `field_invalid`, `path_not_found`, `path_invalid`, `path_is_tool`.
     fn tree(&self, identity: &Identity, path: &str, depth: u8) -> Result<Reply, Box<CoreError>>;
 
-    /// The tools that fit a query best.
+    /// Finds the tools that fit a query best.
     ///
     /// # Errors
     ///
@@ -103,7 +105,7 @@ pub trait BrokerInterface: Send + Sync {
     ///
     /// # Errors
     ///
-    /// Every code of the call path. Nothing was sent unless `maybe_executed` is true.
+    /// Every code of the call path. The call was not sent unless `maybe_executed` is true.
     fn call(
         &self,
         request: Request,
@@ -119,7 +121,7 @@ pub trait BrokerInterface: Send + Sync {
 }
 
 impl Inner {
-    /// A tool by its index.
+    /// Returns a tool by its index.
     pub(crate) fn item(&self, at: u32, withdrawn: bool) -> ToolItem {
         let item = self.catalog.item(at);
         ToolItem {

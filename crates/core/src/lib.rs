@@ -155,7 +155,7 @@ struct Inner {
     named: BTreeSet<u32>,
     /// Who may see and call what; a reload replaces it.
     policy: ArcSwap<Policy>,
-    /// Filters of the program beside the policy.
+    /// Filters of the program, in addition to the policy.
     filters: Filters,
     clock: Arc<dyn Clock>,
     /// By the catalog's tools.
@@ -187,7 +187,7 @@ struct Inner {
     /// Held while a reload is under way.
     reloading: tokio::sync::Mutex<()>,
     tasks: TaskTracker,
-    /// The calls of this catalog, which may be replaced while they run.
+    /// The calls of this catalog. The catalog may be replaced while they run.
     active: TaskTracker,
     created: SystemTime,
     /// The error of every call of a broker that could not be started.
@@ -196,7 +196,7 @@ struct Inner {
 }
 
 impl Core {
-    /// A builder of a core that serves this catalog.
+    /// Returns a builder of a core that serves this catalog.
     pub fn builder<'a>(catalog: &'static Catalog) -> CoreBuilder<'a> {
         CoreBuilder::new(catalog)
     }
@@ -205,7 +205,7 @@ impl Core {
     ///
     /// # Errors
     ///
-    /// Every code of the call path. Nothing was sent unless `maybe_executed` is true.
+    /// Every code of the call path. The call was not sent unless `maybe_executed` is true.
     #[expect(
         clippy::manual_async_fn,
         reason = "an `async fn` would have room for the request twice"
@@ -223,7 +223,7 @@ impl Core {
         }
     }
 
-    /// Returns the catalog's own copy of a path, if it has an entry there. It says nothing about rights.
+    /// Returns the catalog's own copy of a path, if it has an entry there. This does not depend on access rights.
     pub fn known_path(&self, path: &str) -> Option<&'static str> {
         let catalog = self.inner().catalog;
         catalog.find(path).map(|at| catalog.entry(at).path)
@@ -237,7 +237,7 @@ impl Core {
         inner.log_level.ask(level);
     }
 
-    /// The entries directly below [`Core::root`] that exist for the caller, in the order of a listing. If the
+    /// Returns the entries directly below [`Core::root`] that exist for the caller, in the order of a listing. If the
     /// caller is restricted to a tool, this tool.
     pub fn areas(&self, identity: &Identity) -> Vec<AreaRef> {
         let inner = self.inner();
@@ -245,13 +245,13 @@ impl Core {
         areas::areas(inner.scope(&view, &caller))
     }
 
-    /// The path of the topmost entry that the caller sees: `/` unless it is restricted.
+    /// Returns the path of the topmost entry that the caller sees: `/` unless it is restricted.
     pub fn root(&self, identity: &Identity) -> &'static str {
         identity.root()
     }
 
-    /// The same identity, restricted to the entry at `path` and what is below it: for it nothing else exists.
-    /// Paths and flat names stay those of the whole tree.
+    /// Returns the same identity, restricted to the entry at `path` and what is below it: for it, the other entries do
+    /// not exist. Paths and flat names are the same as in the whole tree.
     pub fn within(&self, identity: &Identity, path: &str) -> Result<Identity, Box<CoreError>> {
         let inner = self.inner();
         let (view, caller) = (inner.drift_state.view.load(), inner.caller(identity));
@@ -262,21 +262,21 @@ impl Core {
         Ok(identity.restricted_to(Subtree::of(inner.catalog, at)))
     }
 
-    /// Must be called when the filters of [`CoreBuilder::admission`] change their answers, so that callers are
-    /// informed of other lists. Changes of health are noticed without it.
+    /// Records a change of the filters. The program calls it when the filters of [`CoreBuilder::admission`] change
+    /// their answers, so that callers are informed of other lists. Changes of health are noticed without it.
     pub fn note_filter_change(&self) {
         let inner = self.inner();
         inner.drift_state.count_tool_change();
     }
 
-    /// A counter that grows when [`Core::direct_tools`] lists other tools for some caller, or the same with
+    /// Returns a counter that grows when [`Core::direct_tools`] lists other tools for some caller, or the same with
     /// other members. Several changes may be counted as one.
     pub fn tool_changes(&self) -> tokio::sync::watch::Receiver<u64> {
         let inner = self.inner();
         inner.drift_state.tool_changes()
     }
 
-    /// The changes of the list of tools that a caller sees, from now on.
+    /// Returns the changes of the tool list that a caller sees, from now on.
     pub fn tool_list_changes(&self, identity: &Identity) -> ToolListChanges {
         ToolListChanges::new(self, identity)
     }
@@ -290,12 +290,12 @@ impl Core {
         arguments::charge_parsed(account, body.len(), estimate(body))
     }
 
-    /// The budget to which callers' requests and results are charged.
+    /// Returns the memory budget for callers' requests and results.
     pub fn memory(&self) -> &MemoryBudget {
         self.0.memory()
     }
 
-    /// The entry at a path, without invoking it.
+    /// Finds the entry at a path, without invoking it.
     pub fn lookup(&self, identity: &Identity, path: &str) -> Result<EntryRef, Box<CoreError>> {
         let inner = self.inner();
         let (view, caller) = (inner.drift_state.view.load(), inner.caller(identity));
@@ -321,7 +321,7 @@ impl Core {
         inner.health()
     }
 
-    /// A redactor that knows the secrets of every source, and the key of an endpoint for embeddings.
+    /// Returns a redactor that knows the secrets of every source, and the key of an endpoint for embeddings.
     pub fn redactor(&self) -> Redactor {
         let inner = self.inner();
         let sources = inner.drift_state.redactor();
@@ -331,7 +331,7 @@ impl Core {
         }
     }
 
-    /// The error for an operation on tools at a node that exists for the caller.
+    /// Returns the error for an operation on tools at a node that exists for the caller.
     fn is_node(&self, identity: &Identity, path: &str) -> Box<CoreError> {
         let inner = self.inner();
         let (view, caller) = (inner.drift_state.view.load(), inner.caller(identity));
@@ -345,13 +345,13 @@ impl Core {
         }
     }
 
-    /// Whether the config has rules of access.
+    /// Whether the config has access rules.
     pub fn has_access_rules(&self) -> bool {
         let inner = self.inner();
         inner.policy.load().has_rules()
     }
 
-    /// Whether callers may see different entries: by rules of access, or by filters of the program.
+    /// Whether callers may see different entries: by access rules, or by filters of the program.
     pub fn lists_may_differ(&self) -> bool {
         self.inner().lists_may_differ()
     }
@@ -370,20 +370,20 @@ impl Core {
         policy.is_operator(identity, !self.lists_may_differ())
     }
 
-    /// Whether callers without a credential belong to a group; `None` if the config has no rules of access.
+    /// Whether callers without a credential belong to a group; `None` if the config has no access rules.
     pub fn anonymous_has_groups(&self) -> Option<bool> {
         let inner = self.inner();
         inner.policy.load().anonymous_has_groups()
     }
 
-    /// What the headers of a reply say: the digest of the catalog that is served, and whether callers may see different
-    /// entries.
+    /// Returns the facts for the headers of a reply: the digest of the catalog that is served, and whether callers may
+    /// see different entries.
     pub fn reply_facts(&self) -> (&'static str, bool) {
         let inner = self.inner();
         (inner.catalog.catalog_digest, inner.lists_may_differ())
     }
 
-    /// The digest of the catalog it serves.
+    /// Returns the digest of the catalog it serves.
     pub fn catalog_digest(&self) -> &'static str {
         let inner = self.inner();
         inner.catalog.catalog_digest
@@ -391,7 +391,7 @@ impl Core {
 }
 
 impl Core {
-    /// The catalog that is served now, with everything that belongs to it.
+    /// Returns the catalog that is served now, with everything that belongs to it.
     fn inner(&self) -> Arc<Inner> {
         self.0.current()
     }

@@ -27,7 +27,7 @@ impl Core {
         inner.start_sources();
     }
 
-    /// Prepares a config for [`Core::reload`]. Changes nothing and reports all problems.
+    /// Prepares a config for [`Core::reload`] and reports all problems. The current config stays in force.
     pub fn prepare(
         &self,
         config: &Config,
@@ -56,18 +56,18 @@ impl Core {
         inner.drift_state.gate.outcome().await
     }
 
-    /// The number of sources and tools that are served once [`Core::first_verdict`] has an outcome.
+    /// Returns the number of sources and tools that are served once [`Core::first_verdict`] has an outcome.
     pub fn served(&self) -> ServedCounts {
         let inner = self.inner();
         inner.served()
     }
 
-    /// The phases of the shutdown. From draining on, new calls fail with `shutting_down`.
+    /// Returns the phases of the shutdown. From draining on, new calls fail with `shutting_down`.
     pub fn drain(&self) -> &Drain {
         self.0.drain()
     }
 
-    /// The error of every call after a refused start; `None` unless the start was refused.
+    /// Returns the error of every call after a refused start; `None` unless the start was refused.
     pub fn start_refusal(&self, identity: &Identity) -> Option<Box<CoreError>> {
         let inner = self.inner();
         inner.start_refusal(identity)

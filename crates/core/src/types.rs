@@ -29,7 +29,7 @@ pub struct Reply {
 /// Where a search looks and how much it answers.
 #[derive(Clone, Copy, Debug)]
 pub struct SearchOptions<'a> {
-    /// The node below which tools are searched; `None` for the topmost entry that the caller sees.
+    /// The node above the searched tools; `None` for the topmost entry that the caller sees.
     pub path: Option<&'a str>,
     /// The maximum number of tools, from 1 to 50.
     pub limit: usize,
@@ -39,7 +39,7 @@ pub struct SearchOptions<'a> {
 }
 
 impl Default for SearchOptions<'_> {
-    /// Five tools of the whole tree.
+    /// Returns the options for five tools of the whole tree.
     fn default() -> Self {
         Self {
             path: None,
@@ -115,6 +115,6 @@ pub struct PartialStart {
 pub struct StaleSource {
     /// Its path.
     pub path: String,
-    /// What differs, and the command that corrects it: a lowercase fragment for callers.
+    /// The difference, and the command that corrects it: a lowercase fragment for callers.
     pub message: String,
 }

@@ -156,7 +156,7 @@ fn of_failure(failure: &SourceFailure, started: &StartedSource, doctor: &str) ->
     }
 }
 
-/// The parts of the listing that are not used, and its warnings.
+/// Returns the parts of the listing that are not used, and its warnings.
 fn of_notes(notes: &ListingNotes) -> Vec<Finding> {
     let mut findings = Vec::new();
     let count = notes.left_out_count();
@@ -204,7 +204,7 @@ fn of_time(took: Duration, allowed: Duration) -> Option<Finding> {
     ))
 }
 
-/// One finding for each class of difference, the worst first.
+/// Returns one finding for each class of difference, the worst first.
 fn of_report(report: &Report, config: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     for class in Class::ALL.into_iter().rev() {
@@ -279,7 +279,7 @@ fn summary(class: Class, tools: usize) -> String {
     )
 }
 
-/// One difference in one line, with both values if they are short.
+/// Returns one difference in one line, with both values if they are short.
 fn line(name: &str, found: &Difference) -> String {
     let mut line = format!("{name}{} [{}]", shown_line(&found.message, 300), found.rule);
     if !found.pointer.is_empty() {

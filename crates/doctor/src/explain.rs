@@ -13,7 +13,7 @@ const MAX_LINES: usize = 10;
 /// The maximum characters of a shown line.
 const MAX_LINE_CHARS: usize = 300;
 
-/// Words by which a line names an error, lowercase.
+/// Words that mark a line as an error, lowercase.
 const ERROR_WORDS: [&str; 24] = [
     "abort",
     "cannot",
@@ -48,8 +48,8 @@ pub struct Explanation {
     pub reason: Option<(&'static str, String)>,
     /// The remedy.
     pub remedy: String,
-    /// Lines of stderr, each behind `stderr: `, those that name an error first. The line that the message of
-    /// the failure quotes is left out.
+    /// Lines of stderr, each behind `stderr: `, error lines first. The line that the message of the failure quotes is
+    /// left out.
     pub lines: Vec<String>,
 }
 
@@ -95,7 +95,7 @@ pub fn explain(start: FailedStart<'_>, doctor: &str) -> Explanation {
     }
 }
 
-/// At most [`MAX_LINES`] different lines: those that name an error, then the last of the others.
+/// Returns at most [`MAX_LINES`] different lines: those that name an error, then the last of the others.
 fn chosen(lines: &[String]) -> Vec<&str> {
     let mut seen = HashSet::new();
     let lines = lines.iter().map(|line| line.trim_end());

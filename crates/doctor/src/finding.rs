@@ -13,7 +13,7 @@ pub(crate) enum Severity {
 }
 
 impl Severity {
-    /// The name in the report.
+    /// Returns the name in the report.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Note => "note",

@@ -12,7 +12,7 @@ use broker_model::text;
 use broker_model::text::shown_line;
 use broker_terminal::Layout as _;
 
-/// The complete text.
+/// Returns the complete text.
 pub fn human(all: &[Diagnosis]) -> Text {
     let mut blocks: Vec<&Diagnosis> = all.iter().collect();
     // A stable sort: sources of equal severity stay in the order of the tree.

@@ -9,7 +9,7 @@ use super::{Diagnosis, Facts, ToolListing, attention};
 /// The version of the format.
 const FORMAT_VERSION: u64 = 1;
 
-/// The complete object. `catalog_digest` is that of the catalog with which the sources were compared.
+/// Returns the complete object. `catalog_digest` is the digest of the catalog that the sources were compared with.
 pub fn json(all: &[Diagnosis], catalog_digest: Option<&str>) -> Value {
     let attention = attention(all);
     json!({

@@ -1,5 +1,5 @@
-//! Diagnoses each source: turns the results of exams into findings with remedies, and renders them.
-//! Starts nothing and prints nothing.
+//! Diagnoses each source: turns the results of exams into findings with remedies, and renders them. Does not start a
+//! source or print.
 
 #![forbid(unsafe_code)]
 
@@ -76,7 +76,7 @@ impl Diagnosis {
     }
 }
 
-/// The number of sources for which the operator has to act.
+/// Returns the number of sources that need an action of the operator.
 pub fn attention(all: &[Diagnosis]) -> usize {
     all.iter().filter(|one| one.needs_attention()).count()
 }

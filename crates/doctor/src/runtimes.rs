@@ -60,7 +60,7 @@ const PHP: Runtime = Runtime {
     remedy: "Install PHP",
 };
 
-/// The runtime that a program of this name is part of.
+/// Returns the runtime that a program of this name is part of.
 pub(crate) fn of_program(program: &str) -> Option<&'static Runtime> {
     let name = program.rsplit('/').next().unwrap_or(program);
     // `python3.13`, `node22`: the version is ignored.

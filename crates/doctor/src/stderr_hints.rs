@@ -33,7 +33,7 @@ pub struct FailedStart<'a> {
     pub stdout: &'a [String],
 }
 
-/// The hint that explains the most.
+/// Finds the hint that explains the most.
 pub(crate) fn find(start: FailedStart<'_>) -> Option<StderrHint> {
     missing_program(start)
         .or_else(|| missing_runtime(start))
@@ -44,14 +44,14 @@ pub(crate) fn find(start: FailedStart<'_>) -> Option<StderrHint> {
         .or_else(|| prompt(start))
 }
 
-/// The command itself is a runtime that was not found.
+/// Recognises a command that is itself a runtime and was not found.
 fn missing_program(start: FailedStart<'_>) -> Option<StderrHint> {
     let name = start.program;
     (start.failure.cause == SourceCause::SpawnNotFound && runtimes::of_program(name).is_some())
         .then(|| runtime(name))
 }
 
-/// The command exists and runs a program that was not found.
+/// Recognises a command that exists and runs a program that was not found.
 fn missing_runtime(start: FailedStart<'_>) -> Option<StderrHint> {
     let code = start.failure.exit.and_then(|exit| exit.code);
     if code != Some(127) {
@@ -83,8 +83,8 @@ fn runtime(name: &str) -> StderrHint {
     }
 }
 
-/// The name in `sh: 1: uvx: not found`, `bash: uvx: command not found` and
-/// `env: 'node': No such file or directory`.
+/// Returns the name in `sh: 1: uvx: not found`, `bash: uvx: command not found` and `env: 'node': No such file or
+/// directory`.
 fn not_found(line: &str) -> Option<&str> {
     let endings = [
         ": command not found",
@@ -100,7 +100,7 @@ fn not_found(line: &str) -> Option<&str> {
     (!name.is_empty() && name.chars().all(plain)).then_some(name)
 }
 
-/// The output names a missing variable.
+/// Recognises an output that names a missing variable.
 fn missing_variable(start: FailedStart<'_>) -> Option<StderrHint> {
     const WORDS: [&str; 8] = [
         "required",
@@ -136,7 +136,7 @@ fn missing_variable(start: FailedStart<'_>) -> Option<StderrHint> {
     })
 }
 
-/// `GITHUB_TOKEN`, but neither `ERROR` nor `ERR_MODULE_NOT_FOUND`.
+/// Whether a word is a variable: `GITHUB_TOKEN`, but neither `ERROR` nor `ERR_MODULE_NOT_FOUND`.
 fn is_variable(word: &str) -> bool {
     let shape = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
     word.len() >= 5
@@ -162,7 +162,7 @@ fn phrase(start: FailedStart<'_>) -> Option<StderrHint> {
         })
 }
 
-/// A signal stopped the process: the system does that to a process that reads a terminal from the background.
+/// Recognises a process that a signal stopped: the system stops a process that reads a terminal from the background.
 fn stopped(start: FailedStart<'_>) -> Option<StderrHint> {
     start.failure.process_stopped.then(|| StderrHint {
         code: Code::TerminalWanted,
@@ -171,7 +171,7 @@ fn stopped(start: FailedStart<'_>) -> Option<StderrHint> {
     })
 }
 
-/// The output is a usage message.
+/// Recognises a usage message.
 fn usage(start: FailedStart<'_>) -> Option<StderrHint> {
     let is_usage = |line: &&String| {
         let line = line.trim_start().to_lowercase();
@@ -187,7 +187,7 @@ fn usage(start: FailedStart<'_>) -> Option<StderrHint> {
     })
 }
 
-/// The start timed out after a prompt.
+/// Recognises a start that timed out after a prompt.
 fn prompt(start: FailedStart<'_>) -> Option<StderrHint> {
     if start.failure.cause != SourceCause::StartupTimeout {
         return None;

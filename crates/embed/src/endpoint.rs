@@ -69,7 +69,7 @@ struct ErrorBody {
 }
 
 impl Endpoint {
-    /// The endpoint that `OPENAI_BASE_URL` names, with the key of `OPENAI_API_KEY`. Sends nothing.
+    /// Makes the endpoint that `OPENAI_BASE_URL` names, with the key of `OPENAI_API_KEY`. Does not send a request.
     pub fn new(model: &str, base: Option<&str>, key: Option<&str>) -> Result<Self, EmbedError> {
         let text = base.filter(|base| !base.is_empty()).unwrap_or(DEFAULT_BASE);
         let settings = |reason: &str| EmbedError::Settings(format!("OPENAI_BASE_URL {reason}"));
@@ -98,12 +98,12 @@ impl Endpoint {
         })
     }
 
-    /// Its host, with a port that is not the usual one.
+    /// Returns its host, with a port that is not the usual one.
     pub fn host(&self) -> String {
         self.base.origin().to_string()
     }
 
-    /// Knows the key.
+    /// Returns a redactor that knows the key.
     pub const fn redactor(&self) -> &Redactor {
         &self.redactor
     }
@@ -112,7 +112,7 @@ impl Endpoint {
         &self.model
     }
 
-    /// The vectors of texts, in their order. Sends a request for each [`MAX_BATCH`] texts, and none again.
+    /// Returns the vectors of texts, in their order. Sends a request for each [`MAX_BATCH`] texts, without retries.
     pub(crate) async fn embed(&self, texts: &[String]) -> Result<Vec<Embedding>, EmbedError> {
         let _permit = self.in_flight.try_acquire().map_err(|_| EmbedError::Busy)?;
         let mut out = Vec::with_capacity(texts.len());
@@ -166,7 +166,7 @@ impl Endpoint {
         self.client.get_or_try_init(make).await
     }
 
-    /// The body, of at most so many bytes after decompression.
+    /// Reads the body, of at most so many bytes after decompression.
     async fn body(&self, mut answer: Response, bound: usize) -> Result<Vec<u8>, EmbedError> {
         let mut body = Vec::new();
         while let Some(chunk) = answer.chunk().await.map_err(|error| self.broken(&error))? {
@@ -178,7 +178,7 @@ impl Endpoint {
         Ok(body)
     }
 
-    /// The error of an answer that has another status than 200.
+    /// Returns the error of an answer that has another status than 200.
     async fn refused(&self, answer: Response) -> EmbedError {
         let status = answer.status();
         let retry_after = answer.headers().get(RETRY_AFTER);
@@ -219,7 +219,7 @@ impl Endpoint {
     }
 }
 
-/// The vectors of an answer, in the order of the texts.
+/// Reads the vectors of an answer, in the order of the texts.
 fn read(body: &[u8], count: usize) -> Result<Vec<Embedding>, String> {
     let answer: Answer = serde_json::from_slice(body)
         .map_err(|_| "its answer is not a list of embeddings".to_owned())?;

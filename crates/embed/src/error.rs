@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Why there is no vector. Texts of servers and files are shown in one line, without secrets.
+/// The reason why a vector is absent. Texts of servers and files are shown in one line, without secrets.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EmbedError {
     /// The program was built without local models.
@@ -34,7 +34,7 @@ pub enum EmbedError {
         host: String,
         /// The problem.
         reason: String,
-        /// How long it wants to get no request.
+        /// The pause without requests that it asks for.
         retry_after: Option<Duration>,
     },
     /// As many texts wait as may wait.
@@ -43,7 +43,7 @@ pub enum EmbedError {
 }
 
 impl EmbedError {
-    /// The remedy, in one sentence.
+    /// Returns the remedy, in one sentence.
     pub const fn remedy(&self) -> &'static str {
         match self {
             Self::NoLocalModels => {

@@ -1,6 +1,6 @@
-//! Which of two models embeds a query: the first one for English, the second one for other languages.
+//! Selects one of two models for a query: the first one for English, the second one for other languages.
 
-/// The confidence above which a language is taken for that of a text.
+/// Above this confidence, a detected language counts as the language of a text.
 const SURE: f64 = 0.4;
 
 /// Whether a query is probably not English: most of its letters are not Latin, or it is surely another language.

@@ -1,10 +1,10 @@
 //! Embedding models: a vector for a text, whose direction says what the text is about.
 //!
 //! [`Models::open`] opens what a config names: one or two models on this machine (feature `hf`), or an endpoint with the
-//! embeddings API of OpenAI. The generator makes the vectors of the tools with them, the broker those of queries.
+//! embeddings API of OpenAI. The generator makes the tool vectors with them, and the broker makes the query vectors.
 //!
 //! - **A model that runs here** computes on a thread that it starts, so that no worker of the runtime is occupied. Its
-//!   files are read once, with bounds, and nothing is downloaded.
+//!   files are read once, with bounds, and never downloaded.
 //! - **An endpoint** gets the key of `OPENAI_API_KEY` and texts, over TLS unless it is on this machine. No redirect is
 //!   followed. Answers are bounded, and an answer that is not one vector for each text is an error.
 
@@ -41,6 +41,6 @@ pub struct ModelIdentity {
     pub name: String,
     /// The digest of its files; `None` for an endpoint, whose files are unknown.
     pub files: Option<String>,
-    /// How the vectors of the parts of a text become one: `mean`, `cls`, `max`, or `endpoint`.
+    /// The way to make one vector from the vectors of a text's parts: `mean`, `cls`, `max`, or `endpoint`.
     pub pooling: String,
 }

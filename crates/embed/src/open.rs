@@ -14,7 +14,7 @@ use crate::{EmbedError, Endpoint, ModelIdentity, TextKind};
 
 /// Maximum time for a batch of documents.
 const BATCH_TIMEOUT: Duration = Duration::from_secs(120);
-/// How often a batch is sent that the endpoint does not take for now.
+/// Maximum number of attempts for a batch that the endpoint does not take for now.
 const ATTEMPTS: usize = 4;
 /// Maximum time between two attempts.
 const MAX_PAUSE: Duration = Duration::from_secs(60);
@@ -36,8 +36,8 @@ pub enum Model {
 }
 
 impl Models {
-    /// Opens the models of the embedder of a config: none for `BM25`. Reads the files of local models, so that it is not
-    /// for a worker of the runtime; sends nothing.
+    /// Opens the models of the embedder of a config; `BM25` has no models. Reads the files of local models, so that it
+    /// is not for a worker of the runtime; does not send a request.
     ///
     /// `base` is the folder for relative paths, and `lookup` reads variables.
     pub fn open(
@@ -67,12 +67,12 @@ impl Models {
         Ok(Self { models })
     }
 
-    /// The models, the first one first.
+    /// Returns the models, the first one first.
     pub fn all(&self) -> &[Model] {
         &self.models
     }
 
-    /// Knows the key of an endpoint.
+    /// Returns a redactor that knows the key of an endpoint.
     pub fn redactor(&self) -> Redactor {
         self.models
             .iter()
@@ -83,7 +83,7 @@ impl Models {
             })
     }
 
-    /// Which of the models embeds a query, and its vector.
+    /// Returns the index of the model that embeds a query, and the vector.
     pub async fn query(&self, query: &str) -> Result<(usize, Embedding), EmbedError> {
         // Only models on this machine are two.
         #[cfg(feature = "hf")]
@@ -115,7 +115,7 @@ const fn local(_: &str, _: &Path, _: &dyn Fn(&str) -> Option<String>) -> Result<
 }
 
 impl Model {
-    /// The identity by which the vectors of a lock name it.
+    /// Returns its identity in the vectors of a lock.
     pub fn identity(&self) -> ModelIdentity {
         match self {
             #[cfg(feature = "hf")]
@@ -128,7 +128,7 @@ impl Model {
         }
     }
 
-    /// The dimensions of its vectors, if they are known before the first text.
+    /// Returns the dimensions of its vectors, if they are known before the first text.
     pub const fn dimensions(&self) -> Option<usize> {
         match self {
             #[cfg(feature = "hf")]
@@ -137,8 +137,8 @@ impl Model {
         }
     }
 
-    /// The vectors of at most [`MAX_BATCH`] texts of tools, in their order. An endpoint that asks for a pause gets one of
-    /// at most a minute, three times.
+    /// Computes the vectors of at most [`MAX_BATCH`] texts of tools, in their order. An endpoint that asks for a pause
+    /// gets one of at most a minute, three times.
     pub async fn documents(&self, texts: Vec<String>) -> Result<Vec<Embedding>, EmbedError> {
         let mut attempt = 1;
         loop {

@@ -91,7 +91,7 @@ pub fn read(path: &Path, max: usize) -> Result<Vec<u8>, ReadError> {
     read_from(file, max)
 }
 
-/// [`read`], as text.
+/// Reads a file like [`read`], as text.
 ///
 /// # Errors
 ///
@@ -114,7 +114,7 @@ pub fn read_from(source: impl Read, max: usize) -> Result<Vec<u8>, ReadError> {
     Ok(bytes)
 }
 
-/// Bytes as text.
+/// Returns bytes as text.
 ///
 /// # Errors
 ///
@@ -128,8 +128,8 @@ pub fn holds(path: &Path, bytes: &[u8]) -> bool {
     read(path, bytes.len()).is_ok_and(|old| old == bytes)
 }
 
-/// [`read_text`] of a regular file or a pipe, such as a shell makes for `<(command)`. The writer of a pipe must
-/// begin and end within [`PIPE_TIMEOUT`].
+/// Reads a text like [`read_text`] from a regular file or a pipe, such as a shell makes for `<(command)`. The writer of
+/// a pipe must begin and end within [`PIPE_TIMEOUT`].
 ///
 /// # Errors
 ///

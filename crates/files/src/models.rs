@@ -1,11 +1,11 @@
-//! Finds the folder of a local model: a path, or a name in the cache of Hugging Face. Nothing is downloaded.
+//! Finds the folder of a local model: a path, or a name in the cache of Hugging Face. Does not download models.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// The variables that may name a local model; the first one that is set counts.
 pub const MODEL_VARIABLES: [&str; 2] = ["MCP_BROKER_HF_MODEL", "MCPPROXY_HF_MODEL"];
-/// The variables by which the cache is found.
+/// The variables that locate the cache.
 pub const CACHE_VARIABLES: [&str; 3] = ["HF_HUB_CACHE", "HF_HOME", "HOME"];
 /// The organisation of a name without one.
 const DEFAULT_ORGANISATION: &str = "sentence-transformers";
@@ -38,13 +38,13 @@ impl fmt::Display for ModelNotFound {
 
 impl std::error::Error for ModelNotFound {}
 
-/// The name of the local model in a variable, if one is set.
+/// Returns the name of the local model in a variable, if one is set.
 pub fn model_of_variable(lookup: Lookup<'_>) -> Option<String> {
     let mut values = MODEL_VARIABLES.iter().filter_map(|name| lookup(name));
     values.find(|value| !value.is_empty())
 }
 
-/// The folder of a model: a path, or a name in the cache of Hugging Face.
+/// Finds the folder of a model: a path, or a name in the cache of Hugging Face.
 ///
 /// # Errors
 ///
@@ -77,7 +77,7 @@ pub fn find_model(name: &str, base: &Path, lookup: Lookup<'_>) -> Result<PathBuf
     }
 }
 
-/// The cache of Hugging Face.
+/// Returns the cache of Hugging Face.
 fn cache_folder(lookup: Lookup<'_>) -> Option<PathBuf> {
     let set = |name| lookup(name).filter(|value| !value.is_empty());
     let [cache, home, user] = CACHE_VARIABLES;
@@ -91,7 +91,7 @@ fn cache_folder(lookup: Lookup<'_>) -> Option<PathBuf> {
     Some(home.join("hub"))
 }
 
-/// The snapshot that `main` names, or the only one.
+/// Returns the snapshot that `main` names, or the only one.
 fn snapshot(cached: &Path) -> Option<PathBuf> {
     let snapshots = cached.join("snapshots");
     if let Ok(revision) = crate::read_text(&cached.join("refs/main"), MAX_REFERENCE_BYTES) {

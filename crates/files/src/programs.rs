@@ -11,8 +11,8 @@ pub fn is_same_file(one: &Path, other: &Path) -> bool {
     }
 }
 
-/// The name of the file that a program is, after every symbolic link. A bare name is searched for in `PATH`. `None` if
-/// there is no such file.
+/// Returns the name of a program's file, after every symbolic link. A bare name is searched for in `PATH`. `None` if no
+/// such file exists.
 pub fn program_name(program: &Path) -> Option<String> {
     let found = if program.components().count() > 1 || program.is_absolute() {
         program.canonicalize().ok()
@@ -25,7 +25,8 @@ pub fn program_name(program: &Path) -> Option<String> {
 }
 
 /// Whether a file or a program of this name exists for the config in `file`: a bare name is searched for in `PATH`, a
-/// relative path in the folder of the file and in the one above it, which a file in a hidden folder refers to.
+/// relative path in the folder of the file and in the one above it, because a file in a hidden folder refers to the
+/// latter.
 pub fn exists(name: &str, file: &Path) -> bool {
     let program = Path::new(name);
     let folder = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());

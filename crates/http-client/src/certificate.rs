@@ -1,9 +1,10 @@
-//! The certificates of a file that a program trusts besides those of the system: authorities, and certificates that
-//! servers signed themselves.
+//! The certificates of a file that a program trusts besides the system's certificates: authorities, and certificates
+//! that servers signed themselves.
 //!
-//! An authority is trusted for every certificate that it signs. A certificate that names hosts and does not say that
-//! it signs others is that of a server: it is trusted for the server that presents it, byte for byte, and for no
-//! certificate that its key signed. Only `webpki` reads certificates of peers; this reader gets those of the file.
+//! An authority is trusted for every certificate that it signs. A certificate that names hosts and does not say that it
+//! signs others is a server certificate: it is trusted for the server that presents it, byte for byte, and for no
+//! certificate that its key signed. Only `webpki` reads certificates of peers; this reader gets the certificates of the
+//! file.
 
 use std::time::Duration;
 
@@ -39,13 +40,13 @@ const SIGNS_CERTIFICATES: u8 = 0x04;
 pub(crate) struct FileCertificates {
     /// Those that sign others.
     pub(crate) authorities: Vec<Certificate>,
-    /// Those of servers.
+    /// The server certificates.
     pub(crate) servers: Vec<ServerCertificate>,
 }
 
 impl FileCertificates {
-    /// Sorts the certificates of a file. One that cannot be read counts as an authority, which the TLS library refuses
-    /// with its reason.
+    /// Sorts the certificates of a file. One that cannot be read counts as an authority. The TLS library then refuses
+    /// it with its reason.
     pub(crate) fn of(certificates: Vec<Certificate>) -> Self {
         let mut sorted = Self::default();
         for certificate in certificates {
@@ -191,7 +192,7 @@ impl Facts {
     }
 }
 
-/// The tag and the content of the first value, and the rest.
+/// Returns the tag and the content of the first value, and the rest.
 fn any_value(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&tag, rest) = der.split_first()?;
     let (&first, rest) = rest.split_first()?;
@@ -209,13 +210,13 @@ fn any_value(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     Some((tag, content, rest))
 }
 
-/// The content of the first value, which must have this tag, and the rest.
+/// Returns the content of the first value, and the rest. The value must have this tag.
 fn value_of(tag: u8, der: &[u8]) -> Option<(&[u8], &[u8])> {
     let (found, content, rest) = any_value(der)?;
     (found == tag).then_some((content, rest))
 }
 
-/// The values in a list, up to the first one that cannot be read.
+/// Returns the values in a list, up to the first one that cannot be read.
 fn values(mut list: &[u8]) -> Vec<(u8, &[u8])> {
     let mut values = Vec::new();
     while let Some((tag, value, rest)) = any_value(list) {
@@ -225,7 +226,7 @@ fn values(mut list: &[u8]) -> Vec<(u8, &[u8])> {
     values
 }
 
-/// The time at the start, in seconds of Unix time, and the rest.
+/// Returns the time at the start, in seconds of Unix time, and the rest.
 fn time(der: &[u8]) -> Option<(u64, &[u8])> {
     let (tag, text, rest) = any_value(der)?;
     let text = std::str::from_utf8(text).ok()?;
@@ -248,7 +249,7 @@ fn time(der: &[u8]) -> Option<(u64, &[u8])> {
     Some((seconds, rest))
 }
 
-/// The number of days from 1970-01-01 to a date of the Gregorian calendar.
+/// Returns the number of days from 1970-01-01 to a date of the Gregorian calendar.
 const fn days_since_1970(year: u64, month: u64, day: u64) -> u64 {
     // Years begin in March here, so that the leap day is the last one.
     let (year, month) = match month {
@@ -264,7 +265,7 @@ mod tests {
     use super::*;
     use crate::certificates;
 
-    /// A certificate of the tests.
+    /// Returns a certificate of the tests.
     fn named(name: &str) -> Certificate {
         let folder = concat!(
             env!("CARGO_MANIFEST_DIR"),

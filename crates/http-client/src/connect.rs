@@ -51,7 +51,7 @@ enum Route {
 }
 
 impl Connector {
-    /// A connector to the origin of `url`.
+    /// Makes a connector to the origin of `url`.
     pub(crate) fn new(
         url: &Url,
         tls: ClientConfig,
@@ -78,13 +78,14 @@ impl Connector {
         self.proxy.is_some() && matches!(self.route, Route::Direct(_))
     }
 
-    /// The credentials for a proxy that reads the requests. Another proxy gets them with the request for a tunnel.
+    /// Returns the credentials for a proxy that reads the requests. Another proxy gets them with the request for a
+    /// tunnel.
     pub(crate) fn proxy_authorization(&self) -> Option<HeaderValue> {
         let proxy = self.proxy.as_ref().filter(|_| self.asks_proxy())?;
         proxy.basic_auth().cloned()
     }
 
-    /// A new connection.
+    /// Opens a new connection.
     pub(crate) async fn connect(&self) -> Result<Box<Connection>, TransportError> {
         let connected = async { Connection::open(self.stream().await?).await };
         match timeout(CONNECT_TIMEOUT, connected).await {

@@ -1,4 +1,4 @@
-//! A connection of HTTP/1.1, which the task of its request drives.
+//! A connection of HTTP/1.1. The task of its request drives it.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -45,7 +45,7 @@ impl Connection {
         }))
     }
 
-    /// Sends a request and waits for the head of its answer. The error has the request if nothing of it was written.
+    /// Sends a request and waits for the head of its answer. The error has the request if no byte of it was written.
     pub(crate) async fn send(
         mut self: Box<Self>,
         mut request: Request,
@@ -54,7 +54,7 @@ impl Connection {
         let allowance = self.head_allowance.clone();
         on_informational(&mut request, move |_| allowance.count_interim());
         // Only driving the connection brings the answer, and this task does that, so the answer needs not wake it. A
-        // wait for the budget of the task would, so it must have none.
+        // wait for the budget of the task would, so it must not have a budget.
         let mut answer = pin!(unconstrained(self.sender.try_send_request(request)));
         let answer = poll_fn(|context| {
             self.drive(context);
@@ -64,7 +64,7 @@ impl Connection {
         Ok((answer, self))
     }
 
-    /// Ends the limits on what comes before the head of an answer, which has arrived.
+    /// Ends the limits on data before the head of an answer: the head has arrived.
     ///
     /// # Errors
     ///
@@ -94,7 +94,7 @@ impl Connection {
     }
 }
 
-/// The context of a poll that no task waits for.
+/// Returns the context of a poll that no task waits for.
 pub(crate) const fn unwoken() -> Context<'static> {
     Context::from_waker(Waker::noop())
 }

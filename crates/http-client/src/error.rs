@@ -4,10 +4,10 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 
-/// An error of any kind, which may be sent to another thread.
+/// An error of any kind that may be sent to another thread.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
-/// Why a request has no answer, or why its body broke off. Its text and those of its sources have no URL.
+/// Why a request has no answer, or why its body broke off. Its text and the texts of its sources have no URL.
 #[derive(Debug)]
 pub struct TransportError {
     is_connect: bool,
@@ -29,7 +29,7 @@ impl TransportError {
         }
     }
 
-    /// Whether no connection was made, so that nothing was sent.
+    /// Whether no connection was made, so that the request was not sent.
     pub const fn is_connect(&self) -> bool {
         self.is_connect
     }
@@ -72,7 +72,7 @@ fn is_of_tls(error: &(dyn Error + 'static)) -> bool {
     inside.is_some_and(|inside| is_of_tls(inside))
 }
 
-/// The message of the innermost error, which names the reason. It may contain a text of the peer.
+/// Returns the message of the innermost error. It names the reason. It may contain a text of the peer.
 pub fn root_message(error: &dyn Error) -> String {
     let mut innermost = error.to_string();
     let mut source = error.source();

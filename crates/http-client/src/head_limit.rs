@@ -17,8 +17,8 @@ pub(crate) const MAX_HEAD_BYTES: usize = 256 << 10;
 /// Maximum number of interim responses before an answer.
 pub(crate) const MAX_INTERIM_RESPONSES: usize = 16;
 
-/// What a connection may still read before the head of its answer. Only the task of the request touches it, so no order
-/// with other memory is needed.
+/// The bytes and responses that a connection may still read before the head of its answer. Only the task of the request
+/// touches it, so no order with other memory is needed.
 #[derive(Clone, Debug)]
 pub(crate) struct HeadAllowance(Arc<Counts>);
 
@@ -44,7 +44,7 @@ impl HeadAllowance {
         self.0.interim_responses.store(0, Ordering::Relaxed);
     }
 
-    /// Counts an interim response. After one too many nothing is read any more.
+    /// Counts an interim response. After one too many the client stops reading.
     pub(crate) fn count_interim(&self) {
         self.0.interim_responses.fetch_add(1, Ordering::Relaxed);
         if self.has_too_many() {

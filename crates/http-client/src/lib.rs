@@ -4,18 +4,18 @@
 //! this origin. A request gives a [`Response`] with status and headers as soon as they have arrived; its body is read in
 //! chunks, and is decompressed if the server sent it as gzip.
 //!
-//! - **Nothing twice**: a request is sent again only if its connection was closed before any byte of it was written.
-//!   No redirect is followed; the program decides what an answer means.
+//! - **No duplicates**: a request is sent again only if its connection was closed before any byte of it was written. No
+//!   redirect is followed; the program decides what an answer means.
 //! - **Connections**: an answer that was read gives its connection back for the next request. A connection that is unused
-//!   for 4 s is closed; so are all unused ones if the client is dropped, and that of a request that is dropped before its
-//!   answer.
-//! - **TLS**: the authorities of the system are trusted, and those that the program adds; so is a certificate that the
-//!   server signed itself, if the program adds exactly it. The provider of
-//!   cryptography is that of the process, or `ring`; none is installed.
-//! - **Proxies**: those of the environment, if the program wants them ([`Proxies`]).
+//!   for 4 s is closed; so are all unused ones if the client is dropped, and the connection of a request that is
+//!   dropped before its answer.
+//! - **TLS**: the authorities of the system are trusted, and the authorities that the program adds; so is a certificate
+//!   that the server signed itself, if the program adds exactly it. The provider of cryptography is the process's
+//!   provider, or `ring`; the client does not install one.
+//! - **Proxies**: the proxies of the environment, if the program wants them ([`Proxies`]).
 //! - **Limits**: the time to connect, the number of headers, and what a server sends before the head of its answer is
-//!   complete: 256 KiB with at most 16 interim responses. The time of a request and the size of a body
-//!   are limited by the program, which stops reading.
+//!   complete: 256 KiB with at most 16 interim responses. The program limits the time of a request and the size of a
+//!   body: it stops reading.
 //!
 //! A call is one task. A client that drives its connections in separate tasks wakes two tasks for each request,
 //! often on another core; here the task of the request drives the connection, until the answer has been read.
@@ -64,7 +64,7 @@ static AGENT: HeaderValue =
 static ANY_MEDIA: HeaderValue = HeaderValue::from_static("*/*");
 static GZIP: HeaderValue = HeaderValue::from_static("gzip");
 
-/// Sends requests to one origin. Sends nothing twice, and follows no redirect.
+/// Sends requests to one origin. Does not send a request twice, and does not follow redirects.
 #[derive(Debug)]
 pub struct HttpTransport {
     connector: Connector,
@@ -81,20 +81,21 @@ pub struct Target {
     in_request: Uri,
 }
 
-/// The proxies through which requests may go.
+/// The proxies for requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Proxies {
-    /// None: the client connects to the server itself.
+    /// Without a proxy: the client connects to the server itself.
     None,
-    /// Those of `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`, or of the system.
+    /// The proxies of `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`, or of the system.
     Environment,
 }
 
 impl HttpTransport {
-    /// A client for the origin of `url`, which trusts the certificates of the system and `certificates`. Sends nothing.
+    /// Makes a client for the origin of `url` that trusts the certificates of the system and `certificates`. Does not
+    /// send a request.
     ///
     /// May read files, so that it is not for a thread of the runtime. Without TLS the certificates of the system are
-    /// not read, and none are trusted.
+    /// not read, and no certificate is trusted.
     pub fn new(
         url: &Url,
         certificates: Vec<Certificate>,
@@ -107,7 +108,7 @@ impl HttpTransport {
         Self::with_proxies(url, certificates, proxies.as_ref())
     }
 
-    /// A client that uses the first of these proxies that is for its origin.
+    /// Makes a client that uses the first of these proxies that is for its origin.
     fn with_proxies(
         url: &Url,
         certificates: Vec<Certificate>,
@@ -124,7 +125,7 @@ impl HttpTransport {
         })
     }
 
-    /// A URL of the origin as the target of requests.
+    /// Returns a URL of the origin as the target of requests.
     pub fn target(&self, url: Url) -> Result<Target, InvalidUri> {
         let from = match self.connector.asks_proxy() {
             true => Position::BeforeScheme,
@@ -145,7 +146,7 @@ impl HttpTransport {
         self.send_if(method, target, headers, body, &|| true).await
     }
 
-    /// Sends a request, unless `may_send` is false once there is a connection for it: then nothing was sent
+    /// Sends a request, unless `may_send` is false once there is a connection for it: then the request was not sent
     /// ([`TransportError::is_connect`]).
     pub async fn send_if(
         &self,
@@ -173,7 +174,7 @@ impl HttpTransport {
                     return Ok(Response::new(answer, connection, &self.pool));
                 }
                 Err(mut error) => match error.take_message() {
-                    // The server closed the connection while it was unused; nothing was written.
+                    // The server closed the connection while it was unused; the request was not written.
                     Some(unsent) if is_reused => request = unsent,
                     _ => return Err(TransportError::broken(error.into_error())),
                 },
@@ -181,7 +182,7 @@ impl HttpTransport {
         }
     }
 
-    /// Adds the headers of the client, which replace none.
+    /// Adds the headers of the client, without replacing others.
     fn with_own(&self, mut headers: HeaderMap) -> HeaderMap {
         headers.reserve(OWN_HEADERS);
         let own = [
@@ -203,7 +204,7 @@ impl HttpTransport {
 }
 
 impl Target {
-    /// The URL.
+    /// Returns the URL.
     pub const fn url(&self) -> &Url {
         &self.url
     }

@@ -8,8 +8,8 @@ use tokio::time::{Instant, sleep};
 
 use crate::connection::Connection;
 
-/// Time after which an unused connection is closed. A call that is sent while the server closes its connection fails
-/// and may have been executed; common servers close theirs after 5 seconds or more.
+/// Maximum time that an unused connection stays open. A call that is sent while the server closes its connection fails
+/// and may have been executed; common servers close their connections after 5 seconds or more.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 /// Pause between two looks for connections that have expired, or that the server has closed.
 const SWEEP_PAUSE: Duration = Duration::from_secs(1);
@@ -20,7 +20,7 @@ pub(crate) struct Pool(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// Ordered by the time since which they are unused.
+    /// Ordered by the start of their unused time.
     idle: Vec<Idle>,
     /// Whether a task closes those that expire.
     is_swept: bool,
@@ -39,7 +39,7 @@ impl Idle {
 }
 
 impl Pool {
-    /// The connection that was used last.
+    /// Takes the connection that was used last.
     pub(crate) fn take(&self) -> Option<Box<Connection>> {
         let mut now = None;
         loop {
@@ -52,7 +52,7 @@ impl Pool {
 
     /// Keeps a connection whose answer has been read, if it can take another request.
     pub(crate) fn put(self: &Arc<Self>, mut connection: Box<Connection>) {
-        // Without a runtime none can be used again.
+        // Without a runtime no connection can be used again.
         let Ok(runtime) = Handle::try_current() else {
             return;
         };

@@ -23,7 +23,7 @@ const CHUNK_BYTES: usize = 16 << 10;
 /// Maximum number of chunks that are skipped so that the connection of an unread body is used again.
 const MAX_SKIPPED_CHUNKS: usize = 4;
 
-/// The head of an answer, and its body, which is decompressed.
+/// The head of an answer, and its decompressed body.
 #[derive(Debug)]
 pub struct Response {
     head: Parts,
@@ -62,17 +62,17 @@ impl Response {
         Self { head, body }
     }
 
-    /// The status.
+    /// Returns the status.
     pub const fn status(&self) -> StatusCode {
         self.head.status
     }
 
-    /// The headers, without the encoding of a body that is decompressed.
+    /// Returns the headers, without the encoding of a body that is decompressed.
     pub const fn headers(&self) -> &HeaderMap {
         &self.head.headers
     }
 
-    /// The length of the rest of the body, if it is known before it is read.
+    /// Returns the length of the rest of the body, if it is known before it is read.
     pub fn content_length(&self) -> Option<u64> {
         match &self.body {
             Body::Plain(body) => body.incoming.size_hint().exact(),
@@ -80,7 +80,7 @@ impl Response {
         }
     }
 
-    /// The next chunk of the body; `None` at its end.
+    /// Returns the next chunk of the body; `None` at its end.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, TransportError> {
         match &mut self.body {
             Body::Plain(body) => {

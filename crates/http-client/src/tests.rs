@@ -1,4 +1,4 @@
-//! The client against a server of these tests: which connections are used again, and which are closed.
+//! The client against a server of these tests: connections that are used again, and connections that are closed.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::*;
 use crate::head_limit::MAX_INTERIM_RESPONSES;
 
 const ANSWER: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
-/// A time in which everything that a test waits for has happened.
+/// Maximum time until an expected event of a test.
 const SOON: Duration = Duration::from_secs(10);
 
 /// A server whose connections a test serves.
@@ -62,7 +62,7 @@ async fn ask((client, target): &(HttpTransport, Target)) -> Result<Bytes, Transp
     Ok(text.into())
 }
 
-/// Reads a request, which ends with its body, `{}`.
+/// Reads a request. It ends with its body, `{}`.
 async fn request(stream: &mut TcpStream) -> String {
     let mut request = Vec::new();
     while !request.ends_with(b"{}") {

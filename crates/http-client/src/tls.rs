@@ -20,15 +20,15 @@ use crate::certificate::{FileCertificates, ServerCertificate};
 /// A certificate that a client trusts.
 pub type Certificate = CertificateDer<'static>;
 
-/// The certificates of a file in PEM form. The error says why they cannot be read.
+/// Returns the certificates of a file in PEM form. The error says why they cannot be read.
 pub fn certificates(pem: &[u8]) -> Result<Vec<Certificate>, &'static str> {
     CertificateDer::pem_slice_iter(pem)
         .map(|certificate| certificate.map_err(|_| "invalid certificate encoding"))
         .collect()
 }
 
-/// TLS with the certificates of the system, and with those of `more`. Without `more`, for an origin without TLS, none
-/// are trusted, and those of the system are not read.
+/// Configures TLS with the certificates of the system, and with the certificates of `more`. Without `more`, for an
+/// origin without TLS, no certificate is trusted, and the system's certificates are not read.
 pub(crate) fn config(more: Option<Vec<Certificate>>) -> Result<ClientConfig, rustls::Error> {
     // A program that embeds the broker may have chosen its provider.
     let provider = match CryptoProvider::get_default() {

@@ -61,7 +61,7 @@ struct Accepted {
 }
 
 impl Authenticator {
-    /// An authenticator with these settings. The key sets of their issuers are fetched from now on.
+    /// Makes an authenticator with these settings. The key sets of their issuers are fetched from now on.
     ///
     /// # Panics
     ///
@@ -112,7 +112,7 @@ impl Authenticator {
         }
     }
 
-    /// The issuers with their keys. One that has its keys from the same place as before keeps its key set.
+    /// Returns the issuers with their keys. One that has its keys from the same place as before keeps its key set.
     fn issuers(
         &self,
         issuers: &[Issuer],
@@ -137,7 +137,7 @@ impl Authenticator {
         issuers.iter().map(accepted).collect()
     }
 
-    /// The caller of a credential, which came from the address `peer`. Signatures are verified on `pool`.
+    /// Identifies the caller of a credential from the address `peer`. Signatures are verified on `pool`.
     ///
     /// # Errors
     ///
@@ -184,14 +184,14 @@ impl Authenticator {
     fn cached(&self, digest: &TokenDigest) -> Option<Result<Arc<Principal>, AuthError>> {
         let shared = &self.shared;
         let hit = shared.cache.find(digest, shared.clock.now())?;
-        // A set that is too old says nothing about its keys any more.
+        // A set that is too old is no longer valid for its keys.
         Some(match hit.keys.is_usable() {
             true => Ok(hit.principal),
             false => Err(AuthError::Unavailable),
         })
     }
 
-    /// The caller of a token that is not in the cache; `None` if the settings or the keys changed meanwhile.
+    /// Returns the caller of a token that is not in the cache; `None` if the settings or the keys changed meanwhile.
     async fn verified(
         &self,
         text: &str,

@@ -1,16 +1,15 @@
-//! The clock: the time of day, by which keys and tokens expire, and a time that never goes back, by which intervals
-//! are measured.
+//! The clock: the time of day for the expiry of keys and tokens, and a time that never goes back for intervals.
 
 use std::time::{Duration, SystemTime};
 
 use tokio::time::Instant;
 
-/// A clock, which tests replace.
+/// A clock. Tests replace it.
 pub trait Clock: Send + Sync + 'static {
-    /// The time of day.
+    /// Returns the time of day.
     fn now(&self) -> SystemTime;
 
-    /// The time since some fixed moment.
+    /// Returns the time since some fixed moment.
     fn elapsed(&self) -> Duration;
 }
 

@@ -1,9 +1,9 @@
-//! The reasons why a credential identifies no caller. None has a part of the credential.
+//! The reasons why a credential identifies no caller. They do not contain a part of the credential.
 
 /// Why a credential identifies no caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AuthError {
-    /// Neither a known key nor a token. It may be the broker's own secret, which is compared elsewhere.
+    /// Neither a known key nor a token. It may be the broker's own secret: this is compared elsewhere.
     #[error("the credential is not known")]
     Unknown,
     /// A known key after its `not_after`.

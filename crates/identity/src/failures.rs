@@ -1,4 +1,4 @@
-//! Counts wrong credentials by address. A limit only changes the answer to wrong ones: a right credential is
+//! Counts invalid credentials by address. A limit only changes the answer to invalid ones: a valid credential is
 //! accepted from every address, since several callers may share one.
 
 use std::collections::HashMap;
@@ -9,14 +9,14 @@ use std::time::Duration;
 use broker_model::address::caller_network;
 use tokio::time::Instant;
 
-/// Wrong credentials of one address within [`WINDOW`] that are answered as such.
+/// Invalid credentials of one address within [`WINDOW`] that are answered as such.
 const MAX_WRONG: u32 = 100;
-/// The time over which wrong credentials are counted.
+/// The period of counted invalid credentials.
 const WINDOW: Duration = Duration::from_secs(60);
 /// Maximum number of addresses that are known.
 const MAX_ADDRESSES: usize = 4096;
 
-/// The addresses that sent wrong credentials within the last minute.
+/// The addresses that sent invalid credentials within the last minute.
 #[derive(Debug, Default)]
 pub struct FailureCounts(Mutex<HashMap<IpAddr, Failures>>);
 
@@ -27,8 +27,8 @@ struct Failures {
 }
 
 impl FailureCounts {
-    /// Counts a wrong credential from this address. Returns the time until the next one is counted again if there were
-    /// too many of them.
+    /// Counts an invalid credential from this address. Returns the time until the next one is counted again if there
+    /// were too many of them.
     pub fn record(&self, address: IpAddr) -> Option<Duration> {
         let now = Instant::now();
         // Every change leaves a valid map.
@@ -51,7 +51,7 @@ impl FailureCounts {
     }
 }
 
-/// Forgets the addresses whose time is over; if there are none, any address.
+/// Forgets the addresses whose time is over; without such addresses, any address.
 fn make_room(known: &mut HashMap<IpAddr, Failures>, now: Instant) {
     known.retain(|_, failures| now.duration_since(failures.since) < WINDOW);
     if known.len() >= MAX_ADDRESSES

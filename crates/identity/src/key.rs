@@ -20,7 +20,7 @@ pub const KEY_LENGTH: usize = KEY_PREFIX.len() + RANDOM_CHARS + CHECKSUM_CHARS;
 #[error("the system gives no random bytes: {0}")]
 pub struct RandomError(getrandom::Error);
 
-/// A new random key.
+/// Generates a new random key.
 ///
 /// # Errors
 ///
@@ -57,7 +57,7 @@ pub fn has_prefix(text: &str) -> bool {
     text.starts_with(KEY_PREFIX)
 }
 
-/// The SHA-256 of a key, by which the broker knows it.
+/// Computes the SHA-256 of a key: the broker identifies the key by it.
 pub fn digest(text: &str) -> KeyDigest {
     KeyDigest::new(Sha256::digest(text).into())
 }

@@ -16,7 +16,7 @@ use crate::principal::{Grant, Principal, PrincipalSubject};
 pub(crate) struct KeyTable(HashMap<KeyDigest, Arc<Principal>>);
 
 impl KeyTable {
-    /// The table of these keys. A key that has the name and groups of before keeps its grant.
+    /// Makes the table of these keys. A key that has the name and groups of before keeps its grant.
     pub(crate) fn new(keys: &[ApiKey], before: &Self) -> Self {
         let entry = |key: &ApiKey| {
             let expires = key.not_after.map(|time| time.to_system_time());
@@ -54,7 +54,7 @@ impl KeyTable {
         }
     }
 
-    /// The caller with this key.
+    /// Finds the caller with this key.
     pub(crate) fn find(&self, text: &str, now: SystemTime) -> Result<Arc<Principal>, AuthError> {
         if text.len() > key::KEY_LENGTH {
             return Err(AuthError::Unknown);

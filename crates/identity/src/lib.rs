@@ -1,4 +1,4 @@
-//! The caller that a credential stands for: API keys and tokens of issuers (JWT), and the end of their rights.
+//! The caller that a credential identifies: API keys and tokens of issuers (JWT), and revocation.
 //!
 //! Knows neither the catalog nor a server for callers. No log line, error or `Debug` contains a key or a token.
 

@@ -2,7 +2,7 @@
 
 /// A pool for computations.
 pub trait Offload: Send + Sync {
-    /// The outcome of a job; `None` if the pool has no room for it, or the job panics.
+    /// Returns the outcome of a job; `None` if the pool has no room for it, or the job panics.
     fn run<T: Send + 'static>(
         &self,
         job: impl FnOnce() -> T + Send + 'static,

@@ -15,7 +15,7 @@ use crate::error::AuthError;
 const MAX_FAILING: usize = 2;
 /// Verifications at a time for other addresses.
 const MAX_OTHERS: usize = 16;
-/// Maximum time for which a verification waits for others of its address.
+/// Maximum time that a verification waits for others of its address.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum number of addresses that are known.
 const MAX_PEERS: usize = 4096;
@@ -85,7 +85,7 @@ impl Peer {
     }
 }
 
-/// Forgets the addresses that do not fail and wait for nothing; if there are none, any address.
+/// Forgets the addresses that neither fail nor wait; without such addresses, any address.
 fn make_room(peers: &mut HashMap<IpAddr, Peer>) {
     peers.retain(|_, peer| peer.is_failing || Arc::strong_count(&peer.limit) > 1);
     if peers.len() >= MAX_PEERS

@@ -1,4 +1,4 @@
-//! The caller that a credential stands for, and the right that the credential conveys.
+//! The caller that a credential identifies, and the right that the credential conveys.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,15 +11,15 @@ use tokio_util::sync::CancellationToken;
 /// A caller.
 #[derive(Clone, Debug)]
 pub struct Principal {
-    /// Who it is. Sessions belong to the subject, which several credentials may have.
+    /// Who it is. Sessions belong to the subject. Several credentials may have the same subject.
     pub subject: PrincipalSubject,
     /// Its groups, sorted, each once.
     pub groups: Vec<String>,
     /// The claims of its token that access rules may use.
     pub claims: BTreeMap<String, Value>,
-    /// The time from which its credential is refused. Streams that it opened end then.
+    /// Its credential is refused from this time on. Streams that it opened end then.
     pub expires: Option<SystemTime>,
-    /// The vendor of its model, which the config names for a key.
+    /// The vendor of its model. The config names it for a key.
     pub client: Option<ModelVendor>,
     /// The right that its credential conveys.
     pub grant: Arc<Grant>,
@@ -37,7 +37,7 @@ pub enum PrincipalSubject {
     Token {
         /// Its issuer.
         issuer: String,
-        /// Its subject, which only the issuer makes unique.
+        /// Its subject. It is unique only together with the issuer.
         subject: String,
     },
 }

@@ -85,7 +85,7 @@ fn names(missing: &[MissingVariable]) -> String {
 }
 
 impl Settings {
-    /// The settings of a config. `folder` is that of relative paths, `lookup` the environment.
+    /// Loads the settings of a config. `folder` is the folder of relative paths, `lookup` the environment.
     ///
     /// # Errors
     ///
@@ -141,8 +141,8 @@ impl Settings {
         self.keys.is_empty() && self.issuers.is_empty()
     }
 
-    /// A problem for each group of the file of keys that `exists` does not know. The groups of the config itself are
-    /// checked with the config.
+    /// Returns a problem for each group of the file of keys that `exists` does not know. The groups of the config
+    /// itself are checked with the config.
     pub fn unknown_groups(&self, exists: &dyn Fn(&str) -> bool) -> Vec<Diagnostic> {
         let Some(file) = &self.file else {
             return Vec::new();
@@ -169,7 +169,7 @@ impl Settings {
 }
 
 impl SettingsError {
-    /// The same as diagnostics, each with file and place.
+    /// Returns the same as diagnostics, each with file and place.
     pub fn into_diagnostics(self) -> Vec<Diagnostic> {
         use DiagnosticCode as Code;
         let message = self.to_string();

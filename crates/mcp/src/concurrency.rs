@@ -20,7 +20,7 @@ pub struct ConcurrencyLimits {
 }
 
 impl ConcurrencyLimits {
-    /// The limits of a new broker.
+    /// Makes the limits of a new broker.
     pub fn new() -> Self {
         Self {
             parsing: Arc::new(Semaphore::new(MAX_PARSED_LISTINGS)),
@@ -84,7 +84,7 @@ mod tests {
         assert!(clone.parse_aside(|| ()).await.is_ok() && clone.restart().await.is_some());
     }
 
-    /// With one blocking thread, work begins in the order in which it was submitted.
+    /// With one blocking thread, work begins in the order of its submission.
     #[test]
     fn listings_are_parsed_at_most_four_at_a_time() {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -100,7 +100,7 @@ mod tests {
                     Box::pin(concurrency.parse_aside(move || begun.fetch_add(1, Ordering::SeqCst)))
                 })
                 .collect();
-            // No work begins, and so none gives back its permit, before all parts were polled.
+            // Work begins, and gives back its permit, only after all parts were polled.
             let (go, wait) = std::sync::mpsc::channel::<()>();
             let first = tokio::task::spawn_blocking(move || wait.recv().is_err());
             // Work that has a permit is submitted when it is polled for the first time.

@@ -43,8 +43,8 @@ const COMMON_WORDS: [&str; 15] = [
 ];
 
 impl Environment {
-    /// This process's environment and the folder of its executable. Variables that are not UTF-8 are
-    /// left out, and so is the variable of the guard.
+    /// Reads this process's environment and the folder of its executable. Variables that are not UTF-8 are left out,
+    /// and so is the variable of the guard.
     pub fn capture() -> Self {
         let guarded = std::env::var_os(VARIABLE).is_some();
         let ours = |name: &OsString, value: &OsString| {
@@ -64,22 +64,22 @@ impl Environment {
         Self { vars, exe_dir }
     }
 
-    /// An environment with these variables.
+    /// Makes an environment with these variables.
     pub fn new(vars: BTreeMap<String, String>, exe_dir: Option<PathBuf>) -> Self {
         Self { vars, exe_dir }
     }
 
-    /// A variable's value.
+    /// Returns a variable's value.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.vars.get(name).map(String::as_str)
     }
 
-    /// The folder of the running executable.
+    /// Returns the folder of the running executable.
     pub fn exe_dir(&self) -> Option<&std::path::Path> {
         self.exe_dir.as_deref()
     }
 
-    /// Every name and value.
+    /// Returns every name and value.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.vars
             .iter()
@@ -92,8 +92,8 @@ pub(crate) fn is_base(name: &str) -> bool {
     BASE.contains(&name) || BASE_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// Names of variables that the child does not inherit and that may explain a failed start: first those
-/// that share a word with the source or its command, then those that look like secrets.
+/// Returns the names of variables that the child does not inherit and that may explain a failed start: first those that
+/// share a word with the source or its command, then those that look like secrets.
 pub(crate) fn withheld(
     source: &config::Source,
     process: &ProcessEndpoint,

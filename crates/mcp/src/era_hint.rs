@@ -2,13 +2,13 @@
 
 use broker_wire::Era;
 
-/// What is known of the protocol era of a source before its start.
+/// The knowledge about a source's protocol era before its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EraHint {
     /// The era that is asked for first.
     pub(crate) first: Era,
-    /// The era in which the source has answered before. After a failure that may pass, like a crash, the start does not
-    /// ask for another one.
+    /// The era of the source's earlier answers. After a failure that may pass, like a crash, the start does not ask for
+    /// another one.
     pub(crate) known: Option<Era>,
     /// Whether the known era may be asked for in vain, since the server may have another one since. Then a start that
     /// fails twice in the known era asks for the other one, once.
@@ -34,8 +34,8 @@ impl EraHint {
         }
     }
 
-    /// Asks for the newest era first, and falls back to the one that the source is known to have; for a lock, which takes
-    /// the server as it is now.
+    /// Asks for the newest era first, and falls back to the one that the source is known to have; for a lock, because
+    /// it records the server as it is now.
     pub const fn newest(known: Option<Era>) -> Self {
         Self {
             first: Era::Modern,
@@ -46,7 +46,7 @@ impl EraHint {
 }
 
 impl Default for EraHint {
-    /// Nothing is known: the newest era comes first.
+    /// Without a known era, the newest era comes first.
     fn default() -> Self {
         Self::newest(None)
     }

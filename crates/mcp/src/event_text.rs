@@ -15,7 +15,7 @@ const MAX_READ_BYTES: usize = 64 << 10;
 /// The mark at the end of a text that was cut.
 const CUT: &str = "…";
 
-/// A text as callers get it.
+/// Returns a text as callers get it.
 pub(crate) fn text(text: &str, redactor: &Redactor) -> String {
     let head = &text[..text.floor_char_boundary(MAX_READ_BYTES)];
     let mut shown = visible(&redactor.redact(head));
@@ -26,15 +26,15 @@ pub(crate) fn text(text: &str, redactor: &Redactor) -> String {
     shown
 }
 
-/// The string that a JSON value is; the JSON of a string that cannot be decoded, such as a lone surrogate.
+/// Returns the string that a JSON value is; the JSON of a string that cannot be decoded, such as a lone surrogate.
 pub(crate) fn string_of(value: &RawValue) -> Option<String> {
     let json = value.get();
     json.starts_with('"')
         .then(|| serde_json::from_str(json).unwrap_or_else(|_| json.to_owned()))
 }
 
-/// The data of a log message as callers get it. Data that is too long, or that cannot be read, becomes a
-/// string with the beginning of its JSON.
+/// Returns the data of a log message as callers get it. Data that is too long, or that cannot be read, becomes a string
+/// with the beginning of its JSON.
 pub(crate) fn data(data: &RawValue, redactor: &Redactor) -> Box<RawValue> {
     let json = data.get();
     let within = json.len() <= MAX_TEXT_BYTES;
@@ -49,7 +49,7 @@ pub(crate) fn data(data: &RawValue, redactor: &Redactor) -> Box<RawValue> {
     shown.unwrap_or_else(|| as_string(json, redactor))
 }
 
-/// A JSON string with the beginning of `json`, of at most [`MAX_TEXT_BYTES`] with its escapes.
+/// Returns a JSON string with the beginning of `json`, of at most [`MAX_TEXT_BYTES`] with its escapes.
 fn as_string(json: &str, redactor: &Redactor) -> Box<RawValue> {
     let mut shown = text(json, redactor);
     loop {
@@ -105,7 +105,7 @@ fn is_plain(json: &str) -> bool {
             .any(|escape| json.contains(escape))
 }
 
-/// The text with an escape such as `\u{202e}` for each character that is not visible.
+/// Returns the text with an escape such as `\u{202e}` for each character that is not visible.
 fn visible(text: &str) -> String {
     let unseen = unseen_characters(text);
     let mut out = String::with_capacity(text.len() + 8 * unseen.len());

@@ -37,7 +37,7 @@ pub enum CallEvent {
     Log(LogMessage),
 }
 
-/// One `notifications/progress` of a call, without its token, which the broker chose.
+/// One `notifications/progress` of a call, without the broker's token.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Progress {
     /// Grows with each notification; the unit is the server's.
@@ -80,7 +80,7 @@ impl CallEvents {
         (events, receiver)
     }
 
-    /// The events that the caller wants.
+    /// Returns the events that the caller wants.
     pub fn wants(&self) -> WantedEvents {
         self.wants
     }
@@ -102,7 +102,7 @@ impl CallEvents {
 /// Allows [`MAX_EVENTS_PER_SECOND`] at once, and as many again in each second.
 #[derive(Debug)]
 struct TokenBucket {
-    /// The time at which it was or will be full.
+    /// The time when it was or will be full.
     full_at: Instant,
 }
 
@@ -145,7 +145,7 @@ pub(crate) enum Delivery {
 }
 
 impl RequestEvents {
-    /// Also returns when the progress last grew, now and whenever it grows.
+    /// Makes the events. Also returns the time of the last progress, now and whenever it changes.
     pub(crate) fn new(events: CallEvents) -> (Box<Self>, watch::Receiver<Option<Instant>>) {
         let (progressed, receiver) = watch::channel(None);
         let request = Self {
@@ -232,7 +232,7 @@ fn grows(last: Option<&Number>, now: &Number) -> bool {
     }
 }
 
-/// The request whose progress the `params` of a notification are: the token of a request is its id.
+/// Returns the request whose progress the `params` of a notification are: the token of a request is its id.
 pub(crate) fn progress_token(params: &Raw) -> Option<u64> {
     #[derive(Deserialize)]
     struct Token {

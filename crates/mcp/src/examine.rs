@@ -18,8 +18,8 @@ use crate::startup;
 use crate::status::Counters;
 use broker_process::{StderrTail, StopDeadline};
 
-/// The maximum number of stderr lines in an exam: above the length of usual stack traces, which come after
-/// the line that names the error.
+/// The maximum number of stderr lines in an exam: above the length of usual stack traces. They come after the line that
+/// names the error.
 const MAX_STDERR_LINES: usize = 200;
 
 /// The observations during one start of a source.
@@ -31,20 +31,20 @@ pub struct ServerExam {
     pub took: Duration,
     /// The transport of the session, if there was one.
     pub carrier: Option<Carrier>,
-    /// The path at which the server answered, if that is not the one of its URL as written.
+    /// The path where the server answered, if it is not the path of its URL as written.
     pub url_path: Option<&'static str>,
     /// Lines on stdout that were not JSON-RPC messages.
     pub noise_lines: u64,
     /// The first of them, redacted and printable.
     pub noise: Vec<String>,
-    /// Lines on stdout with invalid UTF-8, which was replaced.
+    /// Lines on stdout with replaced invalid UTF-8.
     pub invalid_utf8_lines: u64,
     /// The last lines on stderr, redacted and printable.
     pub stderr: Vec<String>,
 }
 
 impl ServerExam {
-    /// Starts `spec` once, as one process, and ends it again; `era` says which era is tried first, and stderr goes into
+    /// Starts `spec` once, as one process, and ends it again; `era` is the era to try first, and stderr goes into
     /// `tail`. Dropping the future ends the process at once.
     pub async fn run(spec: &SourceSpec, era: impl Into<EraHint>, tail: &StderrTail) -> Self {
         let counters = Arc::<Counters>::default();

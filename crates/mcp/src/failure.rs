@@ -24,17 +24,17 @@ pub struct SourceFailure {
     pub stderr: Vec<String>,
     /// Whether `message` contains the last line of `stderr`.
     pub quotes_stderr: bool,
-    /// Whether callers may read `message`, which then has only words of the broker and of the config.
+    /// Whether callers may read `message`: it then has only words of the broker and of the config.
     pub is_public: bool,
     /// Whether a signal had stopped the process, like one that reads a terminal from the background.
     pub process_stopped: bool,
-    /// Whether certainly nothing of the request that failed was sent.
+    /// Whether certainly no byte of the failed request was sent.
     pub is_unsent: bool,
     /// The pause that a server over HTTP asked for.
     pub retry_after: Option<Duration>,
-    /// The status with which a server over HTTP refused the handshake.
+    /// The status of an HTTP server's refusal of the handshake.
     pub http_status: Option<NonZeroU16>,
-    /// A text of the server, redacted and printable. Over HTTP it is the demands with which the server refused the
+    /// A text of the server, redacted and printable. Over HTTP it is the demands in the server's refusal of the
     /// credentials. Over stdio it is the first line of the start that is not a message. Only `doctor`, `lock` and the
     /// log show it.
     pub said: Option<Box<str>>,
@@ -43,7 +43,7 @@ pub struct SourceFailure {
 /// Why a call failed. `maybe_executed` is false only if certainly no byte of the call was written.
 #[derive(Clone, Debug)]
 pub enum CallFailure {
-    /// The source takes no more calls of the caller; nothing was sent.
+    /// The source takes no more calls of the caller; the call was not sent.
     Overloaded(Overload),
     /// The call's timeout has passed.
     Timeout {
@@ -89,16 +89,16 @@ pub enum CallFailure {
         /// The line limit, in bytes.
         limit: usize,
     },
-    /// There is no room in memory for the server's answer.
+    /// The memory budget has no room for the server's answer.
     OutOfMemory,
-    /// The source is not ready; nothing was sent.
+    /// The source is not ready; the call was not sent.
     Unavailable {
         /// Why.
         failure: SourceFailure,
         /// When to retry, if the source restarts by itself.
         retry_after: Option<Duration>,
     },
-    /// The source is being stopped; nothing was sent.
+    /// The source is being stopped; the call was not sent.
     Stopping,
 }
 
@@ -117,7 +117,7 @@ impl CallFailure {
 }
 
 impl SourceFailure {
-    /// A failure without a process behind it.
+    /// Makes a failure without a process behind it.
     pub fn new(cause: SourceCause, message: impl Into<String>) -> Self {
         Self {
             cause,
@@ -134,7 +134,7 @@ impl SourceFailure {
         }
     }
 
-    /// The same failure, whose message callers may read.
+    /// Returns the same failure, whose message callers may read.
     #[must_use]
     pub const fn public(mut self) -> Self {
         self.is_public = true;
@@ -143,7 +143,7 @@ impl SourceFailure {
 }
 
 impl fmt::Display for SourceFailure {
-    /// The message, and what the server said: for the log.
+    /// Writes the message, and the text of the server, for the log.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
         match &self.said {

@@ -1,5 +1,5 @@
-//! The handshake: negotiates an era with a server. It sends the opening request of the likelier era,
-//! and that of the other era too if there is no answer in time. The first conclusive answer decides.
+//! The handshake: negotiates an era with a server. It sends the opening request of the likelier era, and the opening
+//! request of the other era too if no answer comes in time. The first conclusive answer decides.
 //!
 //! A gateway may refuse a method that it does not know with 401, 403 or a 5xx status. So such a status is not a verdict
 //! if `server/discover` alone got it: `initialize` is tried before the start fails. If the era of the source is known,
@@ -56,7 +56,7 @@ pub(crate) enum HandshakeError {
 }
 
 impl HandshakeError {
-    /// The same kind with another failure.
+    /// Returns the same kind with another failure.
     pub(crate) fn map(self, change: impl FnOnce(SourceFailure) -> SourceFailure) -> Self {
         match self {
             Self::Died(failure) => Self::Died(change(failure)),
@@ -65,14 +65,14 @@ impl HandshakeError {
         }
     }
 
-    /// The failure, of any kind.
+    /// Returns the failure, of any kind.
     pub(crate) const fn failure(&self) -> &SourceFailure {
         match self {
             Self::Died(failure) | Self::Transient(failure) | Self::Refused(failure) => failure,
         }
     }
 
-    /// The failure, of any kind.
+    /// Returns the failure, of any kind.
     pub(crate) fn into_failure(self) -> SourceFailure {
         match self {
             Self::Died(failure) | Self::Transient(failure) | Self::Refused(failure) => failure,
@@ -94,7 +94,7 @@ enum ProbeOutcome {
     Refused(SourceFailure),
 }
 
-/// The request that opens an era.
+/// Returns the request that opens an era.
 const fn opening_method(era: Era) -> &'static str {
     match era {
         Era::Modern => request::DISCOVER,
@@ -138,7 +138,7 @@ pub(crate) async fn negotiate(
             refusal.keep(first, &failure);
             let second = ask(other).await;
             match (second, link.has_new_token()) {
-                // The first request had a token that is no longer valid, so its refusal says nothing about the era.
+                // The first request had a token that is no longer valid, so its refusal does not reveal the era.
                 (ProbeOutcome::Other(_), true) => ask(first).await,
                 (second, _) => refusal.then(second),
             }
@@ -248,7 +248,7 @@ async fn ask_once(link: &Link, era: Era, known: Option<Era>, redactor: &Redactor
     }
 }
 
-/// The end of the connection. Over HTTP it says nothing about the era if the request was not sent; a server that
+/// Reads the end of the connection. Over HTTP it does not reveal the era if the request was not sent; a server that
 /// ended the connection of a request may support the other era, unless it is known to have this one.
 fn read_end(era: Era, known: Option<Era>, failure: SourceFailure, begun: bool) -> ProbeOutcome {
     let failure = SourceFailure {
@@ -282,7 +282,8 @@ fn read_end(era: Era, known: Option<Era>, failure: SourceFailure, begun: bool) -
     }
 }
 
-/// An HTTP error without a JSON-RPC error about the method. A pause that the server asks for says nothing about the era.
+/// Reads an HTTP error without a JSON-RPC error about the method. A pause that the server asks for does not reveal the
+/// era.
 fn read_refusal(era: Era, known: Option<Era>, refusal: HttpRefusal) -> ProbeOutcome {
     let passes = may_pass(era, known, &refusal);
     let retry_after = refusal.retry_after;
@@ -318,7 +319,7 @@ fn is_about_method(error: &Bytes) -> bool {
     )
 }
 
-/// An error that may be that of a server with the older transport.
+/// Adds the HTTP status to an error that a server with the older transport may have sent.
 fn with_status(outcome: ProbeOutcome, status: u16) -> ProbeOutcome {
     match outcome {
         ProbeOutcome::Other(failure) => ProbeOutcome::Other(SourceFailure {
@@ -403,8 +404,8 @@ fn negotiated(
     }
 }
 
-/// An error to the opening request. Only the modern error codes show that the server is modern; every
-/// other code shows that it is not.
+/// Reads an error to the opening request. Only the modern error codes show that the server is modern; every other code
+/// shows that it is not.
 fn read_error(era: Era, error: &Bytes, redactor: &Redactor) -> ProbeOutcome {
     let error = object(error).unwrap_or_default();
     let code = error
@@ -434,7 +435,7 @@ fn read_error(era: Era, error: &Bytes, redactor: &Redactor) -> ProbeOutcome {
     }
 }
 
-/// The answer for a server that does not support the modern revision.
+/// Returns the answer for a server that does not support the modern revision.
 fn unsupported(versions: &[&str], redactor: &Redactor) -> ProbeOutcome {
     let names: Vec<_> = versions
         .iter()
@@ -461,7 +462,7 @@ fn unsupported(versions: &[&str], redactor: &Redactor) -> ProbeOutcome {
     }
 }
 
-/// The JSON as an object; `None` if it is not a readable object.
+/// Returns the JSON as an object; `None` if it is not a readable object.
 fn object(json: &[u8]) -> Option<Map<String, Value>> {
     let readable = is_readable(json).then_some(json)?;
     serde_json::from_slice(readable).ok()

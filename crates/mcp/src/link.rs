@@ -1,5 +1,5 @@
-//! A link to one server, which carries requests and answers. A closed set of transports, chosen by the
-//! endpoint; a session does not depend on the transport.
+//! A link to one server. It carries requests and answers. A closed set of transports, chosen by the endpoint; a session
+//! does not depend on the transport.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -92,7 +92,7 @@ impl Link {
         EventLink::open(http, spec, opening).await.map(Self::Events)
     }
 
-    /// How it carries messages.
+    /// Returns its transport.
     pub(crate) const fn carrier(&self) -> Carrier {
         match self {
             Self::Http(_) => Carrier::StreamableHttp,
@@ -180,7 +180,7 @@ impl Link {
         }
     }
 
-    /// The parameters that calls repeat as headers, for a modern server over HTTP.
+    /// Returns the parameters that calls repeat as headers, for a modern server over HTTP.
     pub(crate) fn tool_params(&self) -> Option<Arc<ToolParams>> {
         match self {
             Self::Http(http) => http.tool_params(),
@@ -188,7 +188,7 @@ impl Link {
         }
     }
 
-    /// The number of its calls, including waiting ones.
+    /// Returns the number of its calls, including waiting ones.
     pub(crate) fn load(&self) -> usize {
         match self.transport() {
             Transport::Streams(connection) => connection.load(),
@@ -204,8 +204,8 @@ impl Link {
         }
     }
 
-    /// Announcements until now are covered by a listing that is requested next. Those of a process are counted from its
-    /// start.
+    /// Marks the announcements until now as covered by the listing that is requested next. A process's announcements
+    /// are counted from its start.
     pub(crate) fn listing_begins(&self) {
         if let Transport::Http(http) = self.transport() {
             http.listing_begins();
@@ -219,7 +219,7 @@ impl Link {
         }
     }
 
-    /// The pause that a server over streamable HTTP asks for.
+    /// Returns the pause that a server over streamable HTTP asks for.
     pub(crate) fn pause(&self) -> Option<&Pause> {
         match self {
             Self::Http(http) => Some(http.pause()),
@@ -227,7 +227,7 @@ impl Link {
         }
     }
 
-    /// The reason why the connection ended, once it has.
+    /// Returns the reason why the connection ended, once it has.
     pub(crate) fn end(&self) -> watch::Receiver<Option<SourceFailure>> {
         match self.transport() {
             Transport::Streams(connection) => connection.end(),
@@ -243,7 +243,7 @@ impl Link {
         }
     }
 
-    /// The leader of the process group, for a server that is a process.
+    /// Returns the leader of the process group, for a server that is a process.
     pub(crate) fn pid(&self) -> Option<u32> {
         match self {
             Self::Process { process, .. } => Some(process.pid()),
@@ -253,7 +253,7 @@ impl Link {
         }
     }
 
-    /// Masks the secrets that the server knows; `of_source` masks those of the config.
+    /// Masks the secrets that the server knows; `of_source` masks the secrets of the config.
     pub(crate) fn redactor(&self, of_source: &Redactor) -> Redactor {
         match self {
             Self::Http(http) => http.redactor(),
@@ -262,7 +262,7 @@ impl Link {
         }
     }
 
-    /// The session id of a legacy server over HTTP that has sessions.
+    /// Returns the session id of a legacy server over HTTP that has sessions.
     pub(crate) fn session_id(&self) -> Option<String> {
         match self {
             Self::Http(http) => http.session_id(),
@@ -309,11 +309,11 @@ pub enum Carrier {
     Stdio,
     /// Streamable HTTP (revisions from 2025-03-26 on).
     StreamableHttp,
-    /// HTTP+SSE (revision 2024-11-05), which is deprecated.
+    /// HTTP+SSE (revision 2024-11-05), deprecated.
     HttpSse,
 }
 
-/// The way in which a link carries messages.
+/// The transport of a link's messages.
 #[derive(Clone, Copy)]
 enum Transport<'a> {
     /// Lines over two streams of bytes.

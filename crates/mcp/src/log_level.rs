@@ -1,4 +1,4 @@
-//! The level of log messages that callers of a broker asked for, which legacy servers get.
+//! The level of log messages that callers of a broker asked for. Legacy servers get it.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use tokio::sync::watch;
 pub struct AskedLogLevel(Arc<watch::Sender<Option<LogLevel>>>);
 
 impl AskedLogLevel {
-    /// No caller has asked yet.
+    /// Makes the state before the first request of a caller.
     pub fn new() -> Self {
         Self(Arc::new(watch::Sender::new(None)))
     }
@@ -26,12 +26,12 @@ impl AskedLogLevel {
         });
     }
 
-    /// The level now; `None` before the first call of [`AskedLogLevel::ask`].
+    /// Returns the level now; `None` before the first call of [`AskedLogLevel::ask`].
     pub(crate) fn lowest(&self) -> Option<LogLevel> {
         *self.0.borrow()
     }
 
-    /// The level, now and whenever it is lowered.
+    /// Returns the level, now and whenever it is lowered.
     pub(crate) fn subscribe(&self) -> watch::Receiver<Option<LogLevel>> {
         self.0.subscribe()
     }

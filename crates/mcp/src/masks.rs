@@ -1,4 +1,4 @@
-//! Masks the secrets of a source: those of its config, and the tokens that it got while it runs.
+//! Masks the secrets of a source: the config's secrets, and the tokens that the source got at run time.
 
 use broker_model::redact::Redactor;
 
@@ -13,7 +13,7 @@ pub(crate) struct Masks {
 }
 
 impl Masks {
-    /// The secrets of the source of `spec`.
+    /// Returns the secrets of the source of `spec`.
     pub(crate) fn of(spec: &SourceSpec) -> Self {
         let tokens = match &spec.endpoint {
             Endpoint::Http(http) => http.auth.as_ref().map(|_| http.shared.tokens.clone()),
@@ -25,7 +25,7 @@ impl Masks {
         }
     }
 
-    /// A redactor that knows the secrets of the config, the current token and the one before it.
+    /// Returns a redactor that knows the secrets of the config, the current token and the one before it.
     pub(crate) fn now(&self) -> Redactor {
         let tokens = self.tokens.as_ref();
         let redactor = tokens.and_then(TokenCache::redactor);

@@ -1,4 +1,4 @@
-//! What one caller may take of a source: its part of the queue, and calls that it abandoned. Pure: no I/O.
+//! One caller's share of a source: its part of the queue, and calls that it abandoned. Pure: no I/O.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 /// Callers share a queue so that one has at most this part of the places while another waits.
 pub(crate) const QUEUE_PART: usize = 2;
-/// Maximum time for which a call whose caller left counts against the caller.
+/// Maximum time that a call whose caller left counts against the caller.
 const MAX_ABANDONED_TIME: Duration = Duration::from_secs(60);
 
 /// Why a source takes no more calls of a caller now.
@@ -50,7 +50,7 @@ pub(crate) struct AbandonedCall {
 }
 
 impl AbandonedCall {
-    /// A call that would have ended at `timeout`.
+    /// Makes the record of a call that would have ended at `timeout`.
     pub(crate) fn new(account: Account, timeout: Instant) -> Self {
         let until = timeout.min(Instant::now() + MAX_ABANDONED_TIME);
         Self { account, until }
@@ -82,7 +82,7 @@ impl AbandonedCalls {
         self.calls.remove(&id);
     }
 
-    /// Why a new call of this owner is refused, if it is.
+    /// Fails with the reason if a new call of this owner is refused.
     pub(crate) fn refuse(&mut self, owner: Owner) -> Result<(), Overload> {
         if self.calls.len() < self.limit {
             return Ok(());

@@ -12,7 +12,7 @@ use crate::events::CallEvents;
 use crate::session::{ServerCall, ServerOperation};
 use crate::spec::ItemLists;
 
-/// The methods of the broker's messages, which requests over HTTP repeat in a header.
+/// The methods of the broker's messages. Requests over HTTP repeat them in a header.
 pub(crate) const CALL: &str = "tools/call";
 pub(crate) const DISCOVER: &str = "server/discover";
 pub(crate) const INITIALIZE: &str = "initialize";
@@ -26,7 +26,7 @@ pub(crate) const READ_RESOURCE: &str = "resources/read";
 pub(crate) const COMPLETE: &str = "completion/complete";
 pub(crate) const LISTEN: &str = "subscriptions/listen";
 pub(crate) const SET_LEVEL: &str = "logging/setLevel";
-/// In place of the method of an answer, which has none.
+/// The empty method of an answer.
 pub(crate) const ANSWER: &str = "";
 
 /// The `clientInfo` of the broker.
@@ -36,8 +36,8 @@ const CLIENT_INFO: &str = concat!(
     r#""}"#
 );
 
-/// The `_meta` member of every modern request, with its comma. Capabilities are always empty, since
-/// some servers choose their tools by them.
+/// Returns the `_meta` member of every modern request, with its comma. Capabilities are always empty, since some
+/// servers choose their tools by them.
 pub(crate) fn modern_meta() -> String {
     format!(
         r#""_meta":{{"{META_PROTOCOL_VERSION}":"{MODERN}","{META_CLIENT_CAPABILITIES}":{{}},"{META_CLIENT_INFO}":{CLIENT_INFO}}}"#
@@ -67,7 +67,7 @@ impl ServerOperation<'_> {
     }
 }
 
-/// The request of a call. `meta` is empty or [`modern_meta`]; the call's own members of `_meta` follow those.
+/// Returns the request of a call. `meta` is empty or [`modern_meta`]; the call's own members of `_meta` follow those.
 pub(crate) fn call(id: u64, call: &ServerCall<'_>, meta: &str) -> Bytes {
     let own = call.meta.map_or(0, str::len);
     let size = call.operation.size() + meta.len() + own + 64;
@@ -96,8 +96,8 @@ pub(crate) fn call(id: u64, call: &ServerCall<'_>, meta: &str) -> Bytes {
     })
 }
 
-/// The member `_meta` of a call with its comma, if there is anything in it. The token of the call's progress
-/// is the id of the request.
+/// Appends the member `_meta` of a call with its comma, unless it is empty. The token of the call's progress is the id
+/// of the request.
 fn push_meta(line: &mut Vec<u8>, id: u64, call: &ServerCall<'_>, meta: &str) {
     let own = call.meta.and_then(members_of).unwrap_or_default();
     let wants = call.events.map(CallEvents::wants).unwrap_or_default();
@@ -131,18 +131,18 @@ fn push_meta(line: &mut Vec<u8>, id: u64, call: &ServerCall<'_>, meta: &str) {
     line.extend_from_slice(b"},");
 }
 
-/// The text between the braces of a JSON object.
+/// Returns the text between the braces of a JSON object.
 fn members_of(object: &str) -> Option<&str> {
     let inner = object.trim().strip_prefix('{')?.strip_suffix('}')?;
     Some(inner.trim())
 }
 
-/// `server/discover`, the modern probe.
+/// Returns `server/discover`, the modern probe.
 pub(crate) fn discover(id: u64) -> Bytes {
     request_with(id, DISCOVER, &modern_meta())
 }
 
-/// `initialize`, the legacy opening.
+/// Returns `initialize`, the legacy opening.
 pub(crate) fn initialize(id: u64) -> Bytes {
     let params = format!(
         r#""protocolVersion":"{LEGACY_LATEST}","capabilities":{{}},"clientInfo":{CLIENT_INFO}"#
@@ -150,7 +150,7 @@ pub(crate) fn initialize(id: u64) -> Bytes {
     request_with(id, INITIALIZE, &params)
 }
 
-/// One page of a list.
+/// Returns the request for one page of a list.
 pub(crate) fn list(id: u64, method: &str, cursor: Option<&str>, meta: &str) -> Bytes {
     let size = meta.len() + cursor.map_or(0, str::len) + 16;
     request(id, method, size, |line| {
@@ -168,12 +168,12 @@ pub(crate) fn list(id: u64, method: &str, cursor: Option<&str>, meta: &str) -> B
     })
 }
 
-/// `logging/setLevel`, for a legacy server.
+/// Returns `logging/setLevel`, for a legacy server.
 pub(crate) fn set_level(id: u64, level: LogLevel) -> Bytes {
     request_with(id, SET_LEVEL, &format!(r#""level":"{}""#, level.as_str()))
 }
 
-/// `subscriptions/listen` for changes of the lists that are read.
+/// Returns `subscriptions/listen` for changes of the lists that are read.
 pub(crate) fn listen(id: u64, lists: ItemLists, meta: &str) -> Bytes {
     let mut wanted = r#""toolsListChanged":true"#.to_owned();
     if lists.prompts {
@@ -186,12 +186,12 @@ pub(crate) fn listen(id: u64, lists: ItemLists, meta: &str) -> Bytes {
     request_with(id, LISTEN, &params)
 }
 
-/// `notifications/initialized`.
+/// Returns `notifications/initialized`.
 pub(crate) fn initialized() -> Bytes {
     notification(INITIALIZED, None).into_line().into_bytes()
 }
 
-/// `notifications/cancelled` for a request of ours.
+/// Returns `notifications/cancelled` for a request of the broker.
 pub(crate) fn cancelled(id: u64) -> Bytes {
     let params = format!(r#"{{"requestId":{id},"reason":"the caller no longer waits"}}"#);
     notification(CANCELLED, Some(&params))
@@ -199,7 +199,7 @@ pub(crate) fn cancelled(id: u64) -> Bytes {
         .into_bytes()
 }
 
-/// The answer to a request of the server: an empty result for a ping, an error for other methods.
+/// Returns the answer to a request of the server: an empty result for a ping, an error for other methods.
 pub(crate) fn answer(id: &Id, method: &str) -> Bytes {
     let answer = if method == "ping" {
         result(id, b"{}".to_vec().into())
@@ -212,7 +212,7 @@ pub(crate) fn answer(id: &Id, method: &str) -> Bytes {
     answer.into_line().into_bytes()
 }
 
-/// A request whose params have these members.
+/// Returns a request whose params have these members.
 fn request_with(id: u64, method: &str, members: &str) -> Bytes {
     request(id, method, members.len() + 2, |line| {
         line.push(b'{');

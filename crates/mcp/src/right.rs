@@ -1,4 +1,4 @@
-//! The right of a caller to make a call, which may end before the call is sent.
+//! The right of a caller to make a call. It may end before the call is sent.
 
 use std::fmt;
 
@@ -26,14 +26,14 @@ impl CallRight<'_> {
     pub(crate) async fn ended(&self) {
         let mut changes = self.changes.clone();
         loop {
-            // What changes after this is noticed below.
+            // A change after this is noticed below.
             changes.mark_unchanged();
             if self.has_ended() {
                 return;
             }
             let changed = async {
                 if changes.changed().await.is_err() {
-                    // Nothing changes any more.
+                    // The state does not change any more.
                     std::future::pending().await
                 }
             };

@@ -80,7 +80,7 @@ fn cut(head: &Head<'_>, message: &str, redactor: &Redactor) -> String {
     out
 }
 
-/// A JSON string of at most `room` bytes, quotes included, with a mark where it was cut.
+/// Returns a JSON string of at most `room` bytes, quotes included, with a mark where it was cut.
 fn string_within(text: &str, room: usize) -> String {
     let whole = Value::from(text).to_string();
     if whole.len() <= room {
@@ -100,8 +100,8 @@ fn string_within(text: &str, room: usize) -> String {
     out
 }
 
-/// The error with its secrets masked member by member: masking inside the text could break it if a
-/// secret looks like syntax. `None` if it cannot be parsed.
+/// Returns the error with its secrets masked member by member: masking inside the text could break it if a secret looks
+/// like syntax. `None` if it cannot be parsed.
 fn without_secrets(text: &str, redactor: &Redactor) -> Option<String> {
     let strict = parse(text).ok();
     let mut value = strict.or_else(|| serde_json::from_str::<Value>(text).ok())?;

@@ -1,5 +1,5 @@
-//! Servers that are tasks of this runtime, behind real pipes: starting a registered program runs such a
-//! task. For tests with a paused clock, which affects tasks only.
+//! Servers that are tasks of this runtime, behind real pipes: starting a registered program runs such a task. For tests
+//! with a paused clock: it affects tasks only.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -48,12 +48,12 @@ pub(crate) struct TaskHandle {
 }
 
 impl TaskHandle {
-    /// Its exit; `None` while it runs.
+    /// Returns its exit; `None` while it runs.
     pub(crate) fn exit(&self) -> watch::Receiver<Option<ExitReport>> {
         self.exit.clone()
     }
 
-    /// Always true: it writes no stderr.
+    /// Returns a value that is always true: it writes no stderr.
     pub(crate) fn stderr_ended(&self) -> watch::Receiver<bool> {
         self.stderr_ended.clone()
     }

@@ -18,7 +18,7 @@ use crate::log_level::AskedLogLevel;
 /// The specification of one source. `Debug` shows no value.
 #[derive(Clone)]
 pub struct SourceSpec {
-    /// The source, which is the path of its node.
+    /// The source, as the path of its node.
     pub source: NodePath,
     /// The transport and address of the server.
     pub endpoint: Endpoint,
@@ -30,9 +30,9 @@ pub struct SourceSpec {
     pub line_bytes: usize,
     /// The maximum length of all pages of its lists.
     pub listing_bytes: usize,
-    /// The lists that are read besides that of tools.
+    /// The lists that are read besides the tool list.
     pub lists: ItemLists,
-    /// Which of the listed tools are exposed; nothing is asked of the others.
+    /// Selects the exposed tools among the listed ones; the others need not meet any requirement.
     pub exposure: Exposure,
     /// The maximum number of calls in flight in one process.
     pub max_in_flight: usize,
@@ -44,9 +44,9 @@ pub struct SourceSpec {
     pub redactor: Redactor,
     /// Names of variables that the child does not inherit and that may explain a failed start.
     pub withheld: Vec<String>,
-    /// Names of variables of its config that are set and empty, which may explain a failed start.
+    /// Names of variables of its config that are set and empty. They may explain a failed start.
     pub empty_variables: Vec<String>,
-    /// The budget to which the lines of its process are charged.
+    /// The memory budget for the lines of its process.
     pub memory: MemoryBudget,
     /// Limits that it shares with the other sources of its broker.
     pub concurrency: ConcurrencyLimits,
@@ -56,7 +56,7 @@ pub struct SourceSpec {
     pub timing: Timing,
 }
 
-/// The lists of a server that are read besides that of its tools.
+/// The lists of a server that are read besides its tool list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ItemLists {
     /// `prompts/list`
@@ -73,7 +73,7 @@ impl ItemLists {
         self.resources != ResourceMode::None
     }
 
-    /// Whether a list is read whose changes the server announces as those of resources.
+    /// Whether a list is read whose changes the server announces as changes of resources.
     pub(crate) fn has_uris(self) -> bool {
         self.templates || self.has_resources()
     }
@@ -96,12 +96,12 @@ pub enum Endpoint {
     Process(ProcessSpec),
     /// A URL, over HTTP.
     Http(Box<HttpSpec>),
-    /// None, since the source cannot be started; the reason. Every start fails with it.
+    /// The reason why the source cannot be started. Every start fails with it.
     Unavailable(Box<SourceFailure>),
 }
 
 impl Endpoint {
-    /// The process of the server, if it is one.
+    /// Returns the process of the server, if it is one.
     pub const fn process(&self) -> Option<&ProcessSpec> {
         match self {
             Self::Process(process) => Some(process),
@@ -109,7 +109,7 @@ impl Endpoint {
         }
     }
 
-    /// The URL of the server without its query, if it has one.
+    /// Returns the URL of the server without its query, if it has one.
     pub fn url(&self) -> Option<String> {
         match self {
             Self::Process(_) | Self::Unavailable(_) => None,
@@ -117,7 +117,7 @@ impl Endpoint {
         }
     }
 
-    /// The process of the server, or the one that prints its token.
+    /// Returns the process of the server, or the one that prints its token.
     pub(crate) fn any_process_mut(&mut self) -> Option<&mut ProcessSpec> {
         match self {
             Self::Process(process) => Some(process),
@@ -160,7 +160,7 @@ impl SourceSpec {
 pub struct Timing {
     /// The wait for an answer in the first era before the other is tried too.
     pub probe: Duration,
-    /// The pause before the second try of a start that failed in the known era, if the server asks for none.
+    /// The pause before the second try of a start that failed in the known era, if the server does not ask for a pause.
     pub second_try: Duration,
     /// Maximum time for a process to end after its stdin was closed.
     pub close_grace: Duration,
@@ -169,8 +169,7 @@ pub struct Timing {
     /// The minimum time between two listings that `tools/list_changed` asked for; it doubles up to
     /// `recheck_gap_cap` while announcements continue.
     pub recheck_gap: Duration,
-    /// The maximum time between two such listings, and the time without announcements after which the
-    /// minimum applies again.
+    /// The maximum time between two such listings. The minimum applies again after the same time without announcements.
     pub recheck_gap_cap: Duration,
     /// Maximum time for a running server to answer a listing. If an announced listing is missing after
     /// that, new calls are refused.
@@ -184,7 +183,7 @@ pub struct Timing {
 }
 
 impl Timing {
-    /// The times of a server over HTTP: other clients use it too, so a server that is down is tried less often.
+    /// Returns the times of a server over HTTP: other clients use it too, so a server that is down is tried less often.
     pub fn of_http() -> Self {
         Self {
             backoff_cap: Duration::from_secs(300),

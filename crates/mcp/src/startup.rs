@@ -54,8 +54,8 @@ pub(crate) fn name_stop(mut failure: SourceFailure, pid: Option<u32>) -> SourceF
     failure
 }
 
-/// The pause before the second try of a start that began at `began`: the one that the server asks for, or a short one.
-/// Fails with the failure of the first try if the time of the start ends before.
+/// Returns the pause before the second try of a start that began at `began`: the one that the server asks for, or a
+/// short one. Fails with the failure of the first try if the time of the start ends before.
 pub(crate) fn pause_before_second(
     first: &SourceFailure,
     spec: &SourceSpec,
@@ -78,7 +78,8 @@ pub(crate) fn pause_before_second(
     Err(failure)
 }
 
-/// The failure of a start of two tries. A second try that got no answer in the rest of the time says less than the first.
+/// Returns the failure of a start of two tries. A second try that got no answer in the rest of the time says less than
+/// the first.
 pub(crate) fn name_first(second: SourceFailure, first: SourceFailure) -> SourceFailure {
     if second.cause == SourceCause::StartupTimeout {
         return SourceFailure {
@@ -141,7 +142,7 @@ pub(crate) fn name_empty(failure: &mut SourceFailure, spec: &SourceSpec) {
     );
 }
 
-/// At most [`MAX_NAMES`] names, for a message.
+/// Returns at most [`MAX_NAMES`] names, for a message.
 fn names(all: &[String]) -> String {
     let shown: Vec<_> = all
         .iter()

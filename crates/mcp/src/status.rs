@@ -96,7 +96,7 @@ counters! {
     late_answers / add_late_answer;
     /// Lines longer than the limit.
     oversize_lines / add_oversize_line;
-    /// Lines with invalid UTF-8, which was replaced.
+    /// Lines with replaced invalid UTF-8.
     invalid_utf8_lines / add_invalid_utf8_line;
     /// Requests that the server sent to the broker.
     server_requests / add_server_request;
@@ -109,7 +109,7 @@ counters! {
 }
 
 impl Counters {
-    /// The first lines on stdout that were not JSON-RPC messages, redacted and printable.
+    /// Returns the first lines on stdout that were not JSON-RPC messages, redacted and printable.
     pub fn first_noise(&self) -> Vec<String> {
         self.kept_noise().clone()
     }
@@ -147,7 +147,7 @@ impl Status {
 }
 
 impl State {
-    /// The name on the wire.
+    /// Returns the name on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Starting => "starting",

@@ -13,9 +13,9 @@ use crate::link::Link;
 use crate::request;
 use crate::spec::{ItemLists, Timing};
 
-/// The time after which an open subscription counts as kept by the server.
+/// A subscription that was open for this time counts as kept by the server.
 const MIN_OPEN_TIME: Duration = Duration::from_secs(60);
-/// The number of consecutive earlier ends after which the subscription is not opened again.
+/// After this number of consecutive earlier ends, the subscription is not opened again.
 const MAX_ENDS: u32 = 8;
 
 /// The subscription of one session.

@@ -11,7 +11,7 @@ use broker_process::ProcessSpec;
 use crate::spec::{Endpoint, ItemLists, SourceSpec, Timing};
 use crate::{AskedLogLevel, ConcurrencyLimits};
 
-/// The source `/s`, whose server is registered as `program`. A test changes the fields that it is about.
+/// Returns the source `/s`, whose server is registered as `program`. A test changes the fields that it is about.
 pub(crate) fn scripted_source(program: String) -> SourceSpec {
     SourceSpec {
         source: NodePath::parse("/s").unwrap(),

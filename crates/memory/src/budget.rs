@@ -16,8 +16,8 @@ static NEXT_OWNER: AtomicU64 = AtomicU64::new(1);
 const CALLER_PART: usize = 4;
 /// The fraction of the budget that is reserved for small requests.
 const RESERVED_PART: usize = 16;
-/// Requests and results up to this size are not charged: the bound on connections bounds their memory,
-/// and small calls cost nothing here.
+/// Requests and results up to this size are not charged: the bound on connections bounds their memory, and small calls
+/// need no accounting here.
 pub const UNCHARGED_BYTES: usize = 16 << 10;
 /// Maximum size of a small request or result.
 pub const SMALL_BYTES: usize = 64 << 10;
@@ -30,7 +30,7 @@ pub struct MemoryBudget(Arc<Total>);
 struct Total {
     limit: AtomicUsize,
     used: AtomicUsize,
-    /// What callers without a credential use together.
+    /// The bytes that callers without a credential use together.
     anonymous: AtomicUsize,
 }
 
@@ -69,7 +69,7 @@ pub struct Charge {
 /// The size class of a request or result that needs memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Size {
-    /// A small request or result, which may use the reserved part of the budget.
+    /// A small request or result. It may use the reserved part of the budget.
     Small,
     /// Any other request or result.
     Large,
@@ -85,7 +85,7 @@ pub enum ChargeError {
 }
 
 impl Size {
-    /// The size class of a request or result of `bytes` bytes.
+    /// Returns the size class of a request or result of `bytes` bytes.
     pub const fn of(bytes: usize) -> Self {
         if bytes <= SMALL_BYTES {
             Self::Small
@@ -96,7 +96,7 @@ impl Size {
 }
 
 impl MemoryBudget {
-    /// A budget of `limit` bytes.
+    /// Makes a budget of `limit` bytes.
     pub fn new(limit: usize) -> Self {
         Self(Arc::new(Total {
             limit: AtomicUsize::new(limit),
@@ -110,32 +110,33 @@ impl MemoryBudget {
         self.0.limit.store(limit, Ordering::Relaxed);
     }
 
-    /// The bytes that may be charged in all.
+    /// Returns the bytes that may be charged in all.
     pub fn limit(&self) -> usize {
         self.0.limit()
     }
 
-    /// Bytes that are charged.
+    /// Returns the charged bytes.
     pub fn used(&self) -> usize {
         self.0.used.load(Ordering::Relaxed)
     }
 
-    /// The account of one of several callers.
+    /// Returns the account of one of several callers.
     pub fn account(&self) -> Account {
         self.open(Bounds::Caller)
     }
 
-    /// The account of one connection on this machine, whose caller has the same right as those of the others.
+    /// Returns the account of one connection on this machine. Its caller has the same right as the callers of other
+    /// local connections.
     pub fn local_account(&self) -> Account {
         self.open(Bounds::Local)
     }
 
-    /// The account of one of several callers that have no credential where others have one.
+    /// Returns the account of one of several callers that have no credential where others have one.
     pub fn anonymous_account(&self) -> Account {
         self.open(Bounds::Anonymous)
     }
 
-    /// The account of the only caller, or of no caller: it may hold the whole budget.
+    /// Returns the account of the only caller, or of no caller: it may hold the whole budget.
     pub fn whole_account(&self) -> Account {
         self.open(Bounds::Whole)
     }
@@ -163,7 +164,7 @@ impl Total {
 }
 
 impl Account {
-    /// The caller whose account it is.
+    /// Returns the caller whose account it is.
     pub fn owner(&self) -> Owner {
         self.0.owner
     }
@@ -173,7 +174,7 @@ impl Account {
         Arc::strong_count(&self.0) == 1
     }
 
-    /// Maximum charge of one request, regardless of free memory.
+    /// Returns the maximum charge of one request, regardless of free memory.
     pub fn request_limit(&self) -> usize {
         self.0.total.limit() / CALLER_PART
     }
@@ -241,12 +242,12 @@ fn add(to: &AtomicUsize, bytes: usize, most: usize) -> bool {
 }
 
 impl Charge {
-    /// The charged bytes.
+    /// Returns the charged bytes.
     pub const fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Charges `bytes` more to `account`, which is always the same account.
+    /// Charges `bytes` more to `account`. All calls pass the same account.
     pub fn grow(&mut self, account: &Account, bytes: usize, size: Size) -> Result<(), ChargeError> {
         if bytes > 0 {
             account.take(bytes, size)?;
@@ -256,7 +257,7 @@ impl Charge {
         Ok(())
     }
 
-    /// Raises the charge to `bytes`; an uncharged size adds nothing.
+    /// Raises the charge to `bytes`; an uncharged size leaves it unchanged.
     pub fn cover(&mut self, account: &Account, bytes: usize) -> Result<(), ChargeError> {
         if bytes <= UNCHARGED_BYTES {
             return Ok(());

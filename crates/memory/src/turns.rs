@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-/// The caller to which an item, a connection or memory is counted.
+/// The caller that an item, a connection or memory belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Owner {
     number: u64,
@@ -26,7 +26,7 @@ impl Owner {
         }
     }
 
-    /// One of several connections on this machine, each with a separate share.
+    /// Returns one of several connections on this machine, each with a separate share.
     pub(crate) const fn local(number: u64) -> Self {
         Self {
             number,
@@ -36,7 +36,7 @@ impl Owner {
     }
 
     /// Whether the broker cannot tell this caller from another one by a credential or an address: both are the same caller,
-    /// or two connections on this machine, of which a client may have several.
+    /// or two connections on this machine, because one client may have several.
     pub fn is_like(self, other: Self) -> bool {
         self == other || (self.is_local && other.is_local)
     }
@@ -46,7 +46,7 @@ impl Owner {
         self.is_anonymous
     }
 
-    /// A number that no other owner of the process has.
+    /// Returns a number that no other owner of the process has.
     pub const fn number(self) -> u64 {
         self.number
     }
@@ -66,7 +66,7 @@ pub struct TurnQueue<T> {
 }
 
 impl<T> TurnQueue<T> {
-    /// A queue of `places`, of which one caller has one part in `parts` while another waits.
+    /// Makes a queue of `places`. While another caller waits, one caller has one part in `parts` of them.
     pub fn new(places: usize, parts: usize) -> Self {
         Self {
             items: HashMap::new(),
@@ -78,12 +78,12 @@ impl<T> TurnQueue<T> {
         }
     }
 
-    /// The number of items.
+    /// Returns the number of items.
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is no item.
+    /// Whether the queue is empty.
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -145,7 +145,7 @@ impl<T> TurnQueue<T> {
         self.remove(owner, is_it)
     }
 
-    /// Takes all items, those of one owner after those of another.
+    /// Takes all items, owner by owner.
     pub fn drain(&mut self) -> impl Iterator<Item = T> + use<T> {
         self.turns.clear();
         (self.len, self.anonymous) = (0, 0);
@@ -168,8 +168,8 @@ impl<T> TurnQueue<T> {
         self.items.get(&owner).map_or(0, VecDeque::len)
     }
 
-    /// The owner whose newest item leaves for one of `owner`: the largest of those without a credential, if these have
-    /// more than their part, else the largest of all. It has more items than `owner` will have.
+    /// Returns the owner whose newest item leaves for one of `owner`: the largest of those without a credential, if
+    /// these have more than their part, else the largest of all. It has more items than `owner` will have.
     fn largest_beside(&self, owner: Owner) -> Option<Owner> {
         let own = self.of(owner);
         let are_too_many = !owner.is_anonymous && self.anonymous > self.half_share();

@@ -1,7 +1,7 @@
-//! A control group for each source, below that of the broker, if the broker may create groups. One
-//! write ends all processes in a group, regardless of their forks and of their parent.
+//! A control group for each source, below the broker's group, if the broker may create groups. One write ends all
+//! processes in a group, regardless of their forks and of their parent.
 //!
-//! No controller is enabled, and nothing outside of the broker's own group is touched.
+//! Controllers are not enabled, and groups outside the broker's group stay unchanged.
 
 use std::fs::{self, File};
 use std::io;
@@ -19,7 +19,7 @@ use crate::guard::cookie;
 const REMOVE_INTERVAL: Duration = Duration::from_millis(10);
 /// The maximum number of levels of groups, made by a server below its group, that are removed.
 const MAX_LEVELS: usize = 16;
-/// Digits of the cookie in the name of a group, by which a guard knows the groups of its broker.
+/// Digits of the cookie in the name of a group: a guard recognises its broker's groups by them.
 const NAME_DIGITS: usize = 16;
 
 /// The folder of the broker's group, once groups are enabled.
@@ -39,8 +39,7 @@ pub(super) struct ControlGroup {
 }
 
 impl ControlGroup {
-    /// Creates a control group, and opens the file through which a process joins it. `None` if the
-    /// system has no such groups.
+    /// Creates a control group, and opens the file for processes that join it. `None` if the system has no such groups.
     pub(super) fn create() -> Option<(Self, File)> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -86,7 +85,7 @@ pub(crate) fn end_all(time: Duration) {
     }
 }
 
-/// The control groups of this broker. Also works in the broker's guard.
+/// Returns the control groups of this broker. Also works in the broker's guard.
 fn all() -> Vec<PathBuf> {
     let Some(own) = own_folder() else {
         return Vec::new();
@@ -148,15 +147,15 @@ fn remove(folder: &Path, level: usize) -> bool {
     removed(folder)
 }
 
-/// The folder of the control group of this process, in the hierarchy of version 2.
+/// Returns the folder of the control group of this process, in the hierarchy of version 2.
 fn own_folder() -> Option<PathBuf> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     folder_of(&groups, &mounts)
 }
 
-/// The folder of the process's group; `None` for the root of the hierarchy or of a namespace, since
-/// processes that are not the broker's live there too.
+/// Returns the folder of the process's group; `None` for the root of the hierarchy or of a namespace, since processes
+/// that are not the broker's live there too.
 fn folder_of(groups: &str, mounts: &str) -> Option<PathBuf> {
     let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
     if path == "/" || !path.starts_with('/') || path.split('/').any(|part| part == "..") {

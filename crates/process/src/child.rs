@@ -48,23 +48,23 @@ impl Process {
 }
 
 impl ProcessHandle {
-    /// Its process id.
+    /// Returns its process id.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// The exit of the group leader; `None` while it runs.
+    /// Returns the exit of the group leader; `None` while it runs.
     pub fn exit(&self) -> watch::Receiver<Option<ExitReport>> {
         self.exit.clone()
     }
 
-    /// True once stderr was read to its end.
+    /// Returns a value that is true once stderr was read to its end.
     pub fn stderr_ended(&self) -> watch::Receiver<bool> {
         self.stderr_ended.clone()
     }
 
-    /// Records the current descendants of the process, so that its end also ends those that left its
-    /// group. The caller closes stdin afterwards: an ended process shows none.
+    /// Records the current descendants of the process, so that its end also ends the descendants that left its group.
+    /// The caller closes stdin afterwards: an ended process does not show its descendants.
     pub async fn note_descendants(&self) {
         let pid = self.pid;
         let found = tokio::task::spawn_blocking(move || descendants_of(pid)).await;
@@ -92,7 +92,7 @@ impl ProcessHandle {
     }
 }
 
-/// The spawn error for an error of the operating system.
+/// Returns the spawn error for an error of the operating system.
 pub(crate) fn spawn_failure(program: &str, error: &std::io::Error) -> SpawnError {
     use std::io::ErrorKind;
     let (cause, message) = match error.kind() {

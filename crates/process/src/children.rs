@@ -16,8 +16,7 @@ pub(crate) const MAX_DESCENDANTS: usize = 256;
 static HAS_FILES: LazyLock<bool> =
     LazyLock::new(|| Path::new("/proc/thread-self/children").exists());
 
-/// The children of this process, zombies included. A child that starts or ends meanwhile may be
-/// missing.
+/// Returns the children of this process, zombies included. A child that starts or ends meanwhile may be missing.
 pub(crate) fn own() -> io::Result<Vec<i32>> {
     if !*HAS_FILES {
         return Ok(proc_table::children(getpid()));
@@ -34,7 +33,7 @@ pub(crate) fn own() -> io::Result<Vec<i32>> {
     Ok(found)
 }
 
-/// The children of another process; empty if that process is gone.
+/// Returns the children of another process; empty if that process is gone.
 pub(crate) fn of(parent: i32) -> Vec<i32> {
     if !*HAS_FILES {
         return Pid::from_raw(parent).map_or_else(Vec::new, proc_table::children);
@@ -45,7 +44,7 @@ pub(crate) fn of(parent: i32) -> Vec<i32> {
     texts.flat_map(|text| numbers(&text)).collect()
 }
 
-/// The living descendants of a process.
+/// Returns the living descendants of a process.
 pub(super) fn descendants_of(root: i32) -> Vec<ProcessEntry> {
     let mut found: Vec<ProcessEntry> = Vec::new();
     let (mut parent, mut at) = (root, 0);

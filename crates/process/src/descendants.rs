@@ -1,6 +1,5 @@
-//! Finds processes that a child started outside its group, by the cookie in their inherited
-//! environment. Only Linux shows the environments of other processes; on other systems nothing is
-//! found.
+//! Finds processes that a child started outside its group, by the cookie in their inherited environment. Only Linux
+//! shows the environments of other processes; other systems find no processes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,8 +14,8 @@ pub(super) const VARIABLE: &str = "MCP_BROKER_COOKIE";
 pub(super) struct Cookie(String);
 
 impl Cookie {
-    /// A cookie for one child. It begins with the random cookie of this process: with only the number,
-    /// the end of a child would also end children of other processes that have the same number.
+    /// Makes a cookie for one child. It begins with the random cookie of this process: with only the number, the end of
+    /// a child would also end children of other processes that have the same number.
     pub(super) fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Self(format!(
@@ -26,12 +25,12 @@ impl Cookie {
         ))
     }
 
-    /// The variable's value.
+    /// Returns the variable's value.
     pub(super) fn value(&self) -> &str {
         &self.0
     }
 
-    /// Every living process that has the cookie, and every process of `descendants` that still lives.
+    /// Returns every living process that has the cookie, and every process of `descendants` that still lives.
     #[cfg(target_os = "linux")]
     pub(super) fn holders(&self, descendants: &ProcessList) -> Vec<PinnedProcess> {
         let entry = format!("{VARIABLE}={}", self.0);
@@ -49,7 +48,7 @@ impl Cookie {
             .collect()
     }
 
-    /// Processes with the cookie cannot be found on this system.
+    /// Returns an empty list: processes with the cookie cannot be found on this system.
     #[cfg(not(target_os = "linux"))]
     pub(super) fn holders(&self, _below: &ProcessList) -> Vec<PinnedProcess> {
         Vec::new()
@@ -83,13 +82,13 @@ impl Descendants {
     }
 }
 
-/// The living descendants of a child, regardless of their group, session and environment.
+/// Returns the living descendants of a child, regardless of their group, session and environment.
 #[cfg(target_os = "linux")]
 pub(super) fn descendants_of(child: u32) -> ProcessList {
     i32::try_from(child).map_or_else(|_| Vec::new(), super::children::descendants_of)
 }
 
-/// The descendants of a child cannot be listed on this system.
+/// Returns an empty list: this system does not list the descendants of a child.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn descendants_of(_child: u32) -> ProcessList {
     Vec::new()
@@ -174,7 +173,7 @@ impl PinnedProcess {
         sent.is_ok()
     }
 
-    /// Kills the process group of which the process is the leader, if any: no fork can escape that.
+    /// Kills the process group that the process leads, if any: no fork can escape that.
     pub(crate) fn kill_group(&self) {
         use rustix::process::{Signal, getpgid, kill_process_group};
         if getpgid(Some(self.pid)) == Ok(self.pid) {
@@ -186,7 +185,7 @@ impl PinnedProcess {
 
 #[cfg(not(target_os = "linux"))]
 impl PinnedProcess {
-    /// No process is found on this system.
+    /// Has no effect: no process is found on this system.
     pub(super) fn signal(&self, _kill: bool) {}
 }
 

@@ -1,7 +1,7 @@
 //! Checks by the first bytes of a file whether it can be executed on this machine.
 //!
-//! The error of the system is not available: if the kernel refuses the format of a file, the C library
-//! passes the file to a shell, which executes it as a script.
+//! The error of the system is not available: if the kernel refuses the format of a file, the C library passes the file
+//! to a shell, and the shell executes it as a script.
 
 use std::fs::File;
 use std::io::Read;
@@ -59,7 +59,7 @@ fn is_native(head: &[u8]) -> bool {
         && machines.contains(&u16::from_ne_bytes(machine))
 }
 
-/// On other systems only text is recognised.
+/// Whether the file is native. On other systems only text is recognised.
 #[cfg(not(target_os = "linux"))]
 fn is_native(_head: &[u8]) -> bool {
     true

@@ -1,11 +1,11 @@
-//! The limit of open files: raised for the broker, which serves many connections, and as it was for children, since
-//! programs that close all possible files, or use `select`, expect a small one.
+//! The limit of open files: raised for the broker, because it serves many connections, and as it was for children,
+//! since programs that close all possible files, or use `select`, expect a small one.
 
 use std::sync::OnceLock;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// The limit with which the program was started, if it was raised.
+/// The limit at the start of the program, if it was raised.
 static ORIGINAL: OnceLock<Rlimit> = OnceLock::new();
 
 /// Raises the soft limit of open files to `wanted`, or to the hard limit if that is less. Children get the limit that
@@ -26,7 +26,7 @@ pub fn raise_file_limit(wanted: u64) {
     }
 }
 
-/// The limit for children, if it differs from that of the program.
+/// Returns the limit for children, if it differs from the program's limit.
 pub(super) fn of_children() -> Option<Rlimit> {
     ORIGINAL.get().copied()
 }

@@ -1,4 +1,4 @@
-//! Finds the program of a process at every start: beside the running executable, then in `PATH`.
+//! Finds the program of a process at every start: next to the running executable, then in `PATH`.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -45,8 +45,8 @@ pub(crate) fn find(spec: &ProcessSpec) -> Result<PathBuf, SpawnError> {
     Err(refused.unwrap_or_else(|| not_found(spec)))
 }
 
-/// The folders in which a bare name is searched: beside the executable (out of `examples` and `deps`
-/// also one above), then in `path`, in which an empty element means the current folder.
+/// Returns the search folders of a bare name: next to the executable (out of `examples` and `deps` also one above),
+/// then in `path`. An empty element of `path` means the current folder.
 pub fn search_folders(exe_dir: Option<&Path>, path: &str, base: &Path) -> Vec<PathBuf> {
     let mut folders = Vec::new();
     if let Some(dir) = exe_dir {
@@ -128,7 +128,7 @@ fn not_found(spec: &ProcessSpec) -> SpawnError {
     SpawnError::new(SourceCause::SpawnNotFound, message)
 }
 
-/// The most similar name in these folders, if one is similar enough.
+/// Finds the most similar name in these folders, if one is similar enough.
 fn nearest(wanted: &str, folders: &[PathBuf]) -> Option<String> {
     let names: Vec<String> = folders
         .iter()

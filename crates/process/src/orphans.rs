@@ -101,7 +101,7 @@ fn reap_all() {
             Ok(pid) if reap(pid) => {}
             Ok(_) => thread::sleep(REAP_INTERVAL),
             Err(Errno::CHILD) => {
-                // Without a child there is no descendant, and so no orphan.
+                // A process without children has no descendants, and so no orphans.
                 let again = STARTED.wait_while(lock(), |claims| claims.starts == starts);
                 drop(again.unwrap_or_else(PoisonError::into_inner));
             }

@@ -19,8 +19,7 @@ impl ProcessEntry {
         Self::parse(pid, &std::fs::read(format!("/proc/{pid}/stat")).ok()?)
     }
 
-    /// `PID (NAME) STATE PARENT GROUP …`, of which the 22nd is the start time. A name may contain any
-    /// character.
+    /// Parses `PID (NAME) STATE PARENT GROUP …`. The 22nd field is the start time. A name may contain any character.
     fn parse(pid: i32, stat: &[u8]) -> Option<Self> {
         let name_ends = memchr::memrchr(b')', stat)?;
         let rest = std::str::from_utf8(stat.get(name_ends + 1..)?).ok()?;
@@ -58,13 +57,13 @@ impl ProcessEntry {
     }
 }
 
-/// The ids of all processes.
+/// Returns the ids of all processes.
 pub(super) fn numbers() -> impl Iterator<Item = i32> {
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     processes.filter_map(|process| process.file_name().to_str()?.parse().ok())
 }
 
-/// The children of a process, zombies included.
+/// Returns the children of a process, zombies included.
 pub(crate) fn children(parent: Pid) -> Vec<i32> {
     let parent = parent.as_raw_nonzero().get();
     let seen = numbers().filter_map(ProcessEntry::read);
@@ -72,7 +71,7 @@ pub(crate) fn children(parent: Pid) -> Vec<i32> {
     children.map(|process| process.pid).collect()
 }
 
-/// The living processes whose cookie begins with `cookie`.
+/// Returns the living processes whose cookie begins with `cookie`.
 pub(crate) fn holders(cookie: &str) -> Vec<ProcessEntry> {
     let entry = format!("{VARIABLE}={cookie}-").into_bytes();
     let holders = numbers()

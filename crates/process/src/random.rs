@@ -1,6 +1,6 @@
 //! Random numbers from the system.
 
-/// Sixty-four unpredictable bits.
+/// Returns sixty-four unpredictable bits.
 ///
 /// # Panics
 ///

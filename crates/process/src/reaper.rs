@@ -37,7 +37,7 @@ pub async fn all_ended() {
         .await;
 }
 
-/// A child, and the marks by which it and its descendants are recognised.
+/// A child, and the marks that identify it and its descendants.
 pub(super) struct NewChild {
     pub(super) child: Child,
     /// Held until the child was reaped.
@@ -123,7 +123,7 @@ impl Reaper {
             asked = stop.recv() => Some(asked.is_some()),
         };
         if let Some(asked) = asked {
-            // If the handle was dropped, there is no reason to wait.
+            // If the handle was dropped, a wait has no purpose.
             let grace = if asked {
                 self.grace.close
             } else {
@@ -174,9 +174,9 @@ impl Reaper {
         }));
     }
 
-    /// Ends the rest of the process group, which may exist even after a clean exit of the leader. The
-    /// id of the group cannot be reused while a member lives; if none does, the first signal is sent
-    /// right after the leader was reaped, before the id is reused.
+    /// Ends the rest of the process group. It may exist even after a clean exit of the leader. The id of the group
+    /// cannot be reused while a member lives; if no member lives, the first signal is sent right after the leader was
+    /// reaped, before the id is reused.
     async fn sweep(&mut self) {
         let Some(group) = self.group else { return };
         if !group.terminate() {
@@ -243,7 +243,7 @@ async fn descendants_ended(cookie: &Cookie, descendants: &ProcessList, kill: boo
     }
 }
 
-/// Reads the table of all processes, which takes a while if there are many.
+/// Reads the table of all processes. This takes a while if there are many.
 async fn find_descendants(cookie: &Cookie, descendants: &ProcessList) -> Vec<PinnedProcess> {
     let (cookie, descendants) = (cookie.clone(), descendants.clone());
     let found = tokio::task::spawn_blocking(move || cookie.holders(&descendants)).await;

@@ -77,7 +77,7 @@ pub(super) async fn spawn(
     started.await.map_err(|_| gone())?
 }
 
-/// The channel to the thread, which the first use starts.
+/// Returns the channel to the thread. The first use starts the thread.
 fn thread() -> Result<&'static mpsc::Sender<Request>, &'static io::Error> {
     static THREAD: OnceLock<io::Result<mpsc::Sender<Request>>> = OnceLock::new();
     THREAD

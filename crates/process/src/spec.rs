@@ -16,13 +16,13 @@ pub struct ProcessSpec {
     pub name: String,
     /// The program: an absolute path, or a bare name that is looked up at every start.
     pub program: String,
-    /// Folders in which a bare name is searched, in this order.
+    /// Search folders of a bare name, in this order.
     pub search: Vec<PathBuf>,
     /// The program's arguments.
     pub args: Vec<String>,
     /// The environment of the child, complete except for its cookie.
     pub env: BTreeMap<String, String>,
-    /// Its working folder; that of the broker if absent.
+    /// Its working folder; the broker's working folder if absent.
     pub cwd: Option<PathBuf>,
     /// Whether `program` is a shell that runs the configured command.
     pub shell: bool,
@@ -40,7 +40,7 @@ pub struct StopGrace {
 }
 
 impl ProcessSpec {
-    /// The file that a start would execute now, if it exists.
+    /// Returns the file that a start would execute now, if it exists.
     pub fn program_file(&self) -> Option<PathBuf> {
         find(self).ok()
     }

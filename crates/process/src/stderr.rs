@@ -36,7 +36,7 @@ struct Ring {
 }
 
 impl StderrTail {
-    /// An empty tail that masks the secrets of `redactor`.
+    /// Makes an empty tail that masks the secrets of `redactor`.
     pub fn new(redactor: Redactor) -> Self {
         Self(Arc::new(TailState {
             redactor,
@@ -45,7 +45,7 @@ impl StderrTail {
         }))
     }
 
-    /// The last lines, at most `max`, oldest first, redacted and printable.
+    /// Returns the last lines, at most `max`, oldest first, redacted and printable.
     pub fn lines(&self, max: usize) -> Vec<String> {
         let ring = self.ring();
         let partial = Some(&ring.partial).filter(|line| !line.is_empty());
@@ -66,22 +66,22 @@ impl StderrTail {
             .collect()
     }
 
-    /// The last line.
+    /// Returns the last line.
     pub fn last_line(&self) -> Option<String> {
         self.lines(1).pop()
     }
 
-    /// The number of bytes that were read.
+    /// Returns the number of bytes that were read.
     pub fn bytes(&self) -> u64 {
         self.0.bytes.load(Ordering::Relaxed)
     }
 
-    /// The lines for a failure.
+    /// Returns the lines for a failure.
     pub fn for_failure(&self) -> Vec<String> {
         self.lines(MAX_FAILURE_LINES)
     }
 
-    /// The time of the last output.
+    /// Returns the time of the last output.
     pub fn last_activity(&self) -> Option<Instant> {
         self.ring().last_activity
     }

@@ -17,7 +17,7 @@ impl StopDeadline {
         Self(by)
     }
 
-    /// No deadline.
+    /// Makes a handle without a deadline.
     pub fn never() -> Self {
         Self(watch::Sender::new(None).subscribe())
     }

@@ -29,8 +29,7 @@ pub(super) fn isolate(command: &mut Command) {
 fn release_signals(command: &mut std::process::Command) {
     use std::os::unix::process::CommandExt as _;
     let none = set_of(&[]);
-    // SAFETY: between fork and exec the hook makes one system call and nothing else; the set is its
-    // own.
+    // SAFETY: between fork and exec the hook only makes one system call; the set is its own.
     unsafe {
         command.pre_exec(move || mask(libc::SIG_SETMASK, &none));
     }
@@ -44,7 +43,7 @@ fn release_signals(command: &mut std::process::Command) {
 fn limit_files(command: &mut std::process::Command, limit: Rlimit) {
     use std::os::unix::process::CommandExt as _;
     let hook = move || Ok(setrlimit(Resource::Nofile, limit)?);
-    // SAFETY: between fork and exec the hook makes one system call and nothing else.
+    // SAFETY: between fork and exec the hook only makes one system call.
     unsafe {
         command.pre_exec(hook);
     }
@@ -63,8 +62,7 @@ pub(super) fn join(command: &mut Command, procs: std::fs::File) {
         let _: rustix::io::Result<usize> = rustix::io::write(&procs, b"0");
         Ok(())
     };
-    // SAFETY: between fork and exec the hook makes one system call and nothing else; the file was
-    // opened before.
+    // SAFETY: between fork and exec the hook only makes one system call; the file was opened before.
     unsafe {
         command.pre_exec(hook);
     }
@@ -87,8 +85,8 @@ pub(crate) fn die_with_parent(command: &mut std::process::Command) {
         }
         Ok(())
     };
-    // SAFETY: between fork and exec the hook makes two system calls and nothing else: it allocates
-    // no memory, takes no lock, and touches no state of the parent.
+    // SAFETY: between fork and exec the hook only makes two system calls: it allocates no memory, takes no lock, and
+    // touches no state of the parent.
     unsafe {
         command.pre_exec(hook);
     }
@@ -99,7 +97,7 @@ pub(crate) fn die_with_parent(command: &mut std::process::Command) {
 pub(super) struct Group(Pid);
 
 impl Group {
-    /// The group that a child of [`isolate`] leads.
+    /// Returns the group that a child of [`isolate`] leads.
     pub(super) fn of_leader(pid: u32) -> Option<Self> {
         Pid::from_raw(i32::try_from(pid).ok()?).map(Self)
     }
@@ -120,7 +118,7 @@ impl Group {
     }
 }
 
-/// Blocked signals, which wait until they are received.
+/// Blocked signals. They wait until they are received.
 #[derive(Clone, Copy)]
 pub(crate) struct BlockedSignals(libc::sigset_t);
 
@@ -161,8 +159,8 @@ impl BlockedSignals {
     )]
     pub(crate) fn take(&self) -> ReceivedSignal {
         let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
-        // SAFETY: set and information are ours and live through the call. Zeroed, the information is
-        // valid even if nothing was written; a sender exists for every signal that was sent.
+        // SAFETY: set and information are ours and live through the call. Zeroed, the information is valid even if the
+        // call wrote no information; a sender exists for every signal that was sent.
         let (signal, sender) = unsafe {
             let signal = libc::sigwaitinfo(&self.0, info.as_mut_ptr());
             (signal, info.assume_init().si_pid())
@@ -184,7 +182,7 @@ impl BlockedSignals {
             tv_sec: timeout.as_secs().try_into().unwrap_or(libc::time_t::MAX),
             tv_nsec: timeout.subsec_nanos().into(),
         };
-        // SAFETY: set and time are ours and live through the call, which may leave out who sent it.
+        // SAFETY: set and time are ours and live through the call; the call may leave out the sender.
         let signal = unsafe { libc::sigtimedwait(&self.0, std::ptr::null_mut(), &timeout) };
         Signal::from_named_raw(signal)
     }
@@ -221,14 +219,13 @@ fn set_of(signals: &[Signal]) -> libc::sigset_t {
     }
 }
 
-/// Waits until a child has ended, and leaves it to be reaped. Fails with `CHILD` if there are no
-/// children.
+/// Waits until a child has ended, and leaves it to be reaped. Fails with `CHILD` without children.
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "only the C library reports which child ended")]
 pub(super) fn await_ended_child() -> rustix::io::Result<Pid> {
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
-    // SAFETY: the information is ours and lives through the call. Zeroed, it is valid even if nothing
-    // was written; it has a process id for every child that ended.
+    // SAFETY: the information is ours and lives through the call. Zeroed, it is valid even if the call wrote no
+    // information; it has a process id for every child that ended.
     let (failed, pid) = unsafe {
         let options = libc::WEXITED | libc::WNOWAIT;
         let failed = libc::waitid(libc::P_ALL, 0, info.as_mut_ptr(), options) != 0;
@@ -272,7 +269,7 @@ pub fn trim_heap() {
     let _: libc::c_int = unsafe { libc::malloc_trim(0) };
 }
 
-/// Other C libraries return free memory by themselves or have no such call.
+/// Has no effect: other C libraries return free memory by themselves or have no such call.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub const fn trim_heap() {}
 

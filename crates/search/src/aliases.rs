@@ -53,7 +53,7 @@ const ALIASES: &[(&str, &str)] = &[
     ("xlsx", "excel"),
 ];
 
-/// The stems of the words that a word may also mean; a plural has those of its singular.
+/// Returns the stems of the words that a word may also mean; a plural has the stems of its singular.
 pub(crate) fn aliases(word: &str) -> Vec<String> {
     let find = |word: &str| ALIASES.binary_search_by_key(&word, |(short, _)| short).ok();
     let found = find(word).or_else(|| find(word.strip_suffix('s')?));

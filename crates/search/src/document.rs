@@ -11,12 +11,12 @@ use crate::tokens::{Token, tokens};
 const MAX_PARAMETER_BYTES: usize = 3000;
 /// The maximum length of the searched part of a description, in bytes.
 const MAX_DESCRIPTION_BYTES: usize = 16_000;
-/// The depth down to which the schemas of parameters are read.
+/// The maximum depth of reading parameter schemas.
 const MAX_SCHEMA_DEPTH: usize = 8;
 /// The share of the length of a field in its normalisation: `b` of BM25F.
 const LENGTH_SHARE: f64 = 0.75;
 
-/// The texts by which a tool is found.
+/// The searchable texts of a tool.
 #[derive(Clone, Debug, Default)]
 pub struct Document<'a> {
     /// The server's name of the tool.
@@ -31,7 +31,7 @@ pub struct Document<'a> {
     pub place: Vec<&'a str>,
     /// Phrases of the operator: the summary and the hints.
     pub phrases: Vec<&'a str>,
-    /// The hints alone, which are embedded.
+    /// The hints alone, for embedding.
     pub hints: Vec<&'a str>,
 }
 
@@ -90,7 +90,7 @@ pub const FIELDS: [Field; 7] = [
 pub type FieldLengths = [usize; FIELDS.len()];
 
 impl Document<'_> {
-    /// The terms of each field.
+    /// Returns the terms of each field.
     fn fields(&self) -> [Vec<Token>; FIELDS.len()] {
         let description = bounded(self.description.unwrap_or_default(), MAX_DESCRIPTION_BYTES);
         let (sentence, rest) = first_sentence(description);
@@ -112,12 +112,12 @@ impl Document<'_> {
         ]
     }
 
-    /// The number of terms in each field.
+    /// Returns the number of terms in each field.
     pub fn lengths(&self) -> FieldLengths {
         self.fields().map(|field| field.len())
     }
 
-    /// The weight of each term: the sum over the fields, each divided by its relative length.
+    /// Returns the weight of each term: the sum over the fields, each divided by its relative length.
     pub(crate) fn weights(&self) -> BTreeMap<String, f64> {
         let mut weights = BTreeMap::new();
         for (field, tokens) in FIELDS.iter().zip(self.fields()) {
@@ -130,7 +130,7 @@ impl Document<'_> {
         weights
     }
 
-    /// The text that is embedded: server, name and first sentence, at most 300 characters.
+    /// Returns the text that is embedded: server, name and first sentence, at most 300 characters.
     pub fn embedded_text(&self) -> String {
         let description = bounded(self.description.unwrap_or_default(), MAX_DESCRIPTION_BYTES);
         let (sentence, _) = first_sentence(description);
@@ -142,7 +142,7 @@ impl Document<'_> {
         text.chars().take(300).collect()
     }
 
-    /// The text of all hints, which is embedded apart; `None` without hints.
+    /// Returns the text of all hints for a separate embedding; `None` without hints.
     pub fn embedded_hints(&self) -> Option<String> {
         (!self.hints.is_empty()).then(|| self.hints.join(". "))
     }
@@ -154,7 +154,7 @@ fn content(text: &str) -> Vec<Token> {
     tokens
 }
 
-/// The beginning of a text, in whole characters.
+/// Returns the beginning of a text, in whole characters.
 fn bounded(text: &str, max: usize) -> &str {
     &text[..text.floor_char_boundary(max)]
 }

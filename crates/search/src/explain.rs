@@ -14,7 +14,7 @@ pub struct Explanation {
     pub words_score: Option<f64>,
     /// The cosine of the vectors of query and tool, with vectors.
     pub cosine: Option<f32>,
-    /// The cosine relative to those of the other tools, from 0 to 1.
+    /// The cosine relative to the cosines of the other tools, from 0 to 1.
     pub similarity: Option<f64>,
     /// The score.
     pub score: f64,
@@ -25,9 +25,9 @@ pub struct Explanation {
 pub struct WordPart {
     /// The word.
     pub word: String,
-    /// The term of the index; `None` if it has none for the word.
+    /// The term of the index; `None` if the index has no term for the word.
     pub term: Option<String>,
-    /// How the term was found.
+    /// The kind of match that found the term.
     pub kind: Option<MatchKind>,
     /// The number of tools that contain the term.
     pub tools: u32,
@@ -36,7 +36,7 @@ pub struct WordPart {
 }
 
 impl Explanation {
-    /// The explanation of the score of a tool of the scope.
+    /// Makes the explanation of the score of a tool of the scope.
     pub fn new(
         index: &Index<'_>,
         scope: &SearchScope,

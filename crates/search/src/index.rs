@@ -1,5 +1,5 @@
 //! The index: for each term the tools that contain it, and the vectors of the tools. A build writes it as bytes that a
-//! binary contains; reading it allocates nothing.
+//! binary contains; reading it does not allocate.
 //!
 //! ```text
 //! header      MAGIC, version, tools, terms, postings, bytes of terms, dimensions (0 without vectors): u32 each
@@ -63,7 +63,7 @@ struct Vectors<'a> {
     inverse_lengths: &'a [u8],
 }
 
-/// The bytes of an index of documents, with vectors if there is a table.
+/// Returns the bytes of an index of documents, with vectors if there is a table.
 pub fn index_bytes(documents: &[Document<'_>], table: Option<&StaticTable>) -> Vec<u8> {
     let mut terms: BTreeMap<String, Vec<(u32, u16)>> = BTreeMap::new();
     for (document, tool) in documents.iter().zip(0u32..) {
@@ -158,30 +158,30 @@ impl<'a> Index<'a> {
         }
     }
 
-    /// The number of tools.
+    /// Returns the number of tools.
     pub const fn tools(&self) -> u32 {
         self.tools
     }
 
-    /// The number of different terms.
+    /// Returns the number of different terms.
     pub(crate) const fn terms(&self) -> u32 {
         (self.term_ends.len() / 4) as u32
     }
 
-    /// The text of a term.
+    /// Returns the text of a term.
     pub(crate) fn term(&self, at: u32) -> &'a [u8] {
         let (begin, end) = range(self.term_ends, at);
         &self.terms[begin..end]
     }
 
-    /// The set of the letters of a term.
+    /// Returns the set of the letters of a term.
     pub(crate) fn letters(&self, at: u32) -> u32 {
         number(self.letters, at as usize)
     }
 
-    /// The terms whose set of letters differs from this one in at most `MOST`.
+    /// Returns the terms whose set of letters differs from this one in at most `MOST`.
     pub(crate) fn terms_with_letters<const MOST: usize>(&self, letters: u32) -> Vec<u32> {
-        // The letters in which they differ, without as many of them.
+        // The differing letters, without as many of them.
         let rest = |set: &[u8; 4]| {
             let mut differing = u32::from_le_bytes(*set) ^ letters;
             for _ in 0..MOST {
@@ -211,7 +211,7 @@ impl<'a> Index<'a> {
         found
     }
 
-    /// The number of a term.
+    /// Finds the number of a term.
     pub(crate) fn find(&self, term: &str) -> Option<u32> {
         let (mut low, mut high) = (0, self.terms());
         while low < high {
@@ -225,13 +225,13 @@ impl<'a> Index<'a> {
         None
     }
 
-    /// The number of tools that contain a term.
+    /// Returns the number of tools that contain a term.
     pub(crate) fn tool_count(&self, term: u32) -> u32 {
         let (begin, end) = range(self.post_ends, term);
         (end - begin) as u32
     }
 
-    /// The tools that contain a term, each with its weight there.
+    /// Returns the tools that contain a term, each with its weight there.
     pub(crate) fn postings(&self, term: u32) -> impl Iterator<Item = (u32, f64)> + use<'a> {
         let (begin, end) = range(self.post_ends, term);
         let (chunks, _) =
@@ -250,7 +250,7 @@ impl<'a> Index<'a> {
         self.vectors.is_some()
     }
 
-    /// The cosine of the angle between the vectors of a query and of each tool; empty without vectors.
+    /// Returns the cosine of the angle between the vectors of a query and of each tool; empty without vectors.
     pub(crate) fn cosines(&self, query: &QueryVector) -> impl Iterator<Item = f32> {
         let (components, lengths) = match &self.vectors {
             Some(vectors) => (vectors.components, vectors.inverse_lengths),
@@ -268,7 +268,7 @@ fn number(numbers: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes)
 }
 
-/// The range that an element of a list of ends covers.
+/// Returns the range that an element of a list of ends covers.
 fn range(ends: &[u8], at: u32) -> (usize, usize) {
     let at = at as usize;
     let begin = at.checked_sub(1).map_or(0, |before| number(ends, before));

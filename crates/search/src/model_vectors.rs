@@ -38,8 +38,8 @@ pub struct ModelVectors<'a> {
 }
 
 impl Embedding {
-    /// A vector with length 1. `None` for one that has no direction, too many dimensions, or components that are not
-    /// finite.
+    /// Makes a vector with length 1. `None` for one that has no direction, too many dimensions, or components that are
+    /// not finite.
     pub fn new(vector: &[f32]) -> Option<Self> {
         let largest = vector.iter().fold(0f32, |most, it| most.max(it.abs()));
         let is_usable = (1..=MAX_DIMENSIONS).contains(&vector.len())
@@ -51,30 +51,30 @@ impl Embedding {
         is_usable.then(|| Self(relative().map(|it| it * inverse_root(squares)).collect()))
     }
 
-    /// The direction between two vectors of the same model.
+    /// Returns the direction between two vectors of the same model.
     pub fn between(&self, other: &Self) -> Self {
         let sum: Vec<f32> = self.0.iter().zip(&other.0).map(|(a, b)| a + b).collect();
         Self::new(&sum).unwrap_or_else(|| self.clone())
     }
 
-    /// The components.
+    /// Returns the components.
     pub fn components(&self) -> &[f32] {
         &self.0
     }
 
-    /// The number of components.
+    /// Returns the number of components.
     pub fn dimensions(&self) -> usize {
         self.0.len()
     }
 
-    /// The components as a file stores them: a signed byte each, the largest one being 127.
+    /// Returns the components as a file stores them: a signed byte each, the largest one being 127.
     pub fn stored(&self) -> Vec<i8> {
         let stored = scaled(&self.0, MAX_STORED);
         stored.map(|component| component as i8).collect()
     }
 }
 
-/// The bytes of [`ModelVectors`]: a vector for each tool, `None` for a tool without one.
+/// Returns the bytes of [`ModelVectors`]: a vector for each tool, `None` for a tool without one.
 pub fn vector_bytes(dimensions: usize, vectors: &[Option<Embedding>]) -> Vec<u8> {
     let header = [MAGIC, vectors.len() as u32, dimensions as u32];
     let mut out: Vec<u8> = header.into_iter().flat_map(u32::to_le_bytes).collect();
@@ -99,7 +99,7 @@ impl<'a> ModelVectors<'a> {
     ///
     /// # Errors
     ///
-    /// If they are not complete, or not those of so many tools.
+    /// If they are not complete, or belong to another number of tools.
     pub fn new(bytes: &'a [u8], tools: u32) -> Result<Self, VectorsError> {
         let (header, rest) = bytes
             .split_at_checked(HEADER_BYTES)
@@ -123,12 +123,12 @@ impl<'a> ModelVectors<'a> {
         }
     }
 
-    /// The number of components of each vector.
+    /// Returns the number of components of each vector.
     pub const fn dimensions(&self) -> usize {
         self.dimensions
     }
 
-    /// The cosine of the angle between the vectors of a query and of each tool. Both have the same dimensions.
+    /// Returns the cosine of the angle between the vectors of a query and of each tool. Both have the same dimensions.
     pub(crate) fn cosines(&self, query: &Embedding) -> Vec<f32> {
         let query: Vec<i16> = scaled(query.components(), MAX_QUERY)
             .map(|component| component as i16)
@@ -143,7 +143,7 @@ impl<'a> ModelVectors<'a> {
     }
 }
 
-/// The sum of the products of components. Sums of parts are exact in an `i32`.
+/// Returns the sum of the products of components. Sums of parts are exact in an `i32`.
 fn product(query: &[i16], stored: &[u8]) -> f32 {
     let parts = query.chunks(CHUNK).zip(stored.chunks(CHUNK));
     let sums = parts.map(|(query, stored)| {

@@ -15,7 +15,7 @@ const MAX_CORRECTED: usize = 8;
 /// Stop words stay if fewer other words would remain.
 const MIN_WORDS: usize = 2;
 
-/// How a term of the index was found for a word of a query.
+/// The kind of match between a term of the index and a word of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MatchKind {
     /// The word has this stem.
@@ -29,7 +29,7 @@ pub enum MatchKind {
 /// A term that a query looks for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct QueryTerm {
-    /// Which of the query's words it is for.
+    /// The index of its word in the query.
     pub(crate) word: usize,
     /// Its number in the index.
     pub(crate) term: u32,
@@ -45,13 +45,13 @@ pub(crate) struct Query {
 }
 
 impl Query {
-    /// The query for a scope.
+    /// Makes the query for a scope.
     pub(crate) fn new(index: &Index<'_>, scope: &SearchScope, text: &str) -> Self {
         let words = words(text);
         let mut terms: Vec<QueryTerm> = Vec::new();
         let mut corrected = 0;
         let mut push = |word, term, weight, kind| {
-            // A second mention of a term adds nothing.
+            // A second mention of a term has no effect.
             if terms.iter().all(|known: &QueryTerm| known.term != term) {
                 terms.push(QueryTerm {
                     word,
@@ -85,7 +85,7 @@ impl Query {
     }
 }
 
-/// The words of a query, each once, without stop words if at least two others remain.
+/// Returns the words of a query, each once, without stop words if at least two others remain.
 fn words(text: &str) -> Vec<Token> {
     let mut words: Vec<Token> = Vec::new();
     for token in tokens(text) {

@@ -8,17 +8,17 @@ use crate::query::Query;
 use crate::scope::SearchScope;
 use crate::vectors::StaticTable;
 
-/// How soon further occurrences of a term add little: `k1` of BM25.
+/// The saturation of a term's occurrences: `k1` of BM25.
 const SATURATION: f64 = 1.2;
 /// The share of similarity in the score of a tool, by the table.
 const TABLE_SHARE: f64 = 0.5;
 /// The share of similarity in the score of a tool, by a model, whose vectors say more.
 const MODEL_SHARE: f64 = 0.6;
-/// The best cosine below which a query may fit no tool.
+/// A query with a lower best cosine may fit no tool.
 const WEAK_COSINE: f64 = 0.40;
-/// The share of the words of a query in the best hit below which it may fit no tool.
+/// A query may fit no tool if its best hit contains a smaller share of its words.
 const WEAK_COVERAGE: f64 = 0.30;
-/// The number of tools of which the best score is kept.
+/// The number of tools in a block. The best score of each block is kept.
 const BLOCK: usize = 64;
 
 /// A tool that was found.
@@ -35,7 +35,7 @@ pub struct Hit {
 pub struct Ranking {
     /// The best first; equal scores in the order of the index.
     pub hits: Hits,
-    /// Whether the query may fit none of the tools: neither the words nor the meaning of the best hit are near.
+    /// Whether the query may fit no tool: neither the words nor the meaning of the best hit are near.
     pub is_weak: bool,
 }
 
@@ -59,7 +59,7 @@ impl Hits {
         }
     }
 
-    /// The place of the best score; of equal ones the first.
+    /// Returns the place of the best score; of equal ones the first.
     fn peek(&self) -> Option<usize> {
         let best = maximum(&self.best);
         if best <= 0.0 {
@@ -90,21 +90,20 @@ impl Iterator for Hits {
     }
 }
 
-/// The largest of scores, which are not negative.
+/// Returns the largest score. Scores are not negative.
 fn maximum(scores: &[f64]) -> f64 {
     let larger = |best, score: &f64| if *score > best { *score } else { best };
     scores.iter().fold(0.0, larger)
 }
 
-/// The vectors of which the similarity of a query and a tool is computed.
+/// The vectors for the similarity of a query and a tool.
 #[derive(Clone, Copy, Debug)]
 pub enum Similarity<'a> {
-    /// Nothing: words count alone.
+    /// No vectors: words count alone.
     None,
     /// The table, and the vectors of the index. Without those, words count alone.
     Table(&'a StaticTable),
-    /// A model: its vectors of the tools, and that of the query. If they have other dimensions than each other, words
-    /// count alone.
+    /// A model: its tool vectors, and its query vector. If their dimensions differ, words count alone.
     Model(&'a ModelVectors<'a>, &'a Embedding),
 }
 
@@ -115,7 +114,7 @@ impl<'a> From<Option<&'a StaticTable>> for Similarity<'a> {
 }
 
 impl Similarity<'_> {
-    /// The cosines of a query and all tools; empty if words count alone.
+    /// Returns the cosines of a query and all tools; empty if words count alone.
     fn cosines(self, index: &Index<'_>, text: &str) -> Vec<f32> {
         match self {
             Self::Table(table) => {
@@ -201,7 +200,7 @@ impl Scores {
         }
     }
 
-    /// The scores of some tools; 0 for those outside the scope.
+    /// Returns the scores of some tools; 0 for those outside the scope.
     fn of(&self, scope: &SearchScope, tools: Range<u32>) -> Vec<f64> {
         let range = tools.start as usize..tools.end as usize;
         let words = &self.words[range.clone()];
@@ -224,13 +223,13 @@ impl Scores {
         scores
     }
 
-    /// The score of a tool of the scope.
+    /// Returns the score of a tool of the scope.
     pub(crate) fn score(&self, tool: u32) -> f64 {
         let tool = tool as usize;
         self.fused(self.words[tool], self.cosines.get(tool).copied())
     }
 
-    /// The score of the sum of the words and the cosine of a tool.
+    /// Returns the score of the sum of the words and the cosine of a tool.
     fn fused(&self, words: f64, cosine: Option<f32>) -> f64 {
         let words = match self.best_words > 0.0 {
             true => words / self.best_words,
@@ -243,7 +242,7 @@ impl Scores {
         }
     }
 
-    /// The cosine of a tool relative to the smallest and the largest one of the scope.
+    /// Returns the cosine of a tool relative to the smallest and the largest one of the scope.
     pub(crate) fn similarity(&self, tool: u32) -> Option<f64> {
         let cosine = *self.cosines.get(tool as usize)?;
         Some(self.relative(cosine))
@@ -264,7 +263,7 @@ impl Scores {
         is_far && self.coverage(index, best) < WEAK_COVERAGE
     }
 
-    /// The share of the words of the query that a tool contains.
+    /// Returns the share of the words of the query that a tool contains.
     fn coverage(&self, index: &Index<'_>, tool: u32) -> f64 {
         let is_covered = |word: usize| {
             let terms = self.query.terms.iter().filter(|term| term.word == word);
@@ -278,8 +277,8 @@ impl Scores {
     }
 }
 
-/// The smallest and the largest of numbers. Comparisons are cheaper than `min` and `max`, which treat a NaN apart:
-/// there is none.
+/// Returns the smallest and the largest number. Comparisons are cheaper than `min` and `max`: these treat a NaN apart,
+/// and the numbers contain no NaN.
 fn range_of(numbers: impl Iterator<Item = f32>) -> (f32, f32) {
     numbers.fold((f32::INFINITY, f32::NEG_INFINITY), |(min, max), number| {
         (
@@ -289,13 +288,13 @@ fn range_of(numbers: impl Iterator<Item = f32>) -> (f32, f32) {
     })
 }
 
-/// How much a term says: the fewer tools contain it, the more.
+/// Returns the rarity of a term: the fewer tools contain it, the rarer it is.
 pub(crate) fn rarity(tools: u32, with_term: u32) -> f64 {
     let (tools, with_term) = (f64::from(tools), f64::from(with_term));
     (1.0 + (tools - with_term + 0.5) / (with_term + 0.5)).ln()
 }
 
-/// The part of a term's weight that counts.
+/// Returns the part of a term's weight that counts.
 pub(crate) fn saturated(weight: f64) -> f64 {
     weight * (SATURATION + 1.0) / (weight + SATURATION)
 }

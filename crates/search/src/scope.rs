@@ -19,7 +19,7 @@ struct Visible {
 }
 
 impl SearchScope {
-    /// The scope of the tools for which `sees` is true.
+    /// Makes the scope of the tools that `sees` accepts.
     pub fn new(index: &Index<'_>, sees: impl Fn(u32) -> bool) -> Self {
         let mut bits = vec![0u64; index.tools().div_ceil(64) as usize].into_boxed_slice();
         for tool in (0..index.tools()).filter(|tool| sees(*tool)) {
@@ -44,7 +44,7 @@ impl SearchScope {
         }
     }
 
-    /// The number of its tools.
+    /// Returns the number of its tools.
     pub const fn count(&self) -> u32 {
         self.count
     }
@@ -60,7 +60,7 @@ impl SearchScope {
         visible.is_none_or(|visible| visible.bits[tool as usize / 64] >> (tool % 64) & 1 == 1)
     }
 
-    /// The number of its tools that contain a term.
+    /// Returns the number of its tools that contain a term.
     pub(crate) fn tool_count(&self, index: &Index<'_>, term: u32) -> u32 {
         match &self.visible {
             None => index.tool_count(term),
@@ -68,7 +68,7 @@ impl SearchScope {
         }
     }
 
-    /// A term, if any of its tools contains it.
+    /// Finds a term, if any of its tools contains it.
     pub(crate) fn find(&self, index: &Index<'_>, term: &str) -> Option<u32> {
         let found = index.find(term)?;
         (self.tool_count(index, found) > 0).then_some(found)

@@ -3,7 +3,7 @@
 /// The maximum length of the part of a line that counts as its first sentence, in characters.
 const MAX_SENTENCE_CHARS: usize = 300;
 
-/// The first real sentence of a description and the rest. Headings, list marks and symbols in front of it
+/// Returns the first real sentence of a description and the rest. Headings, list marks and symbols in front of it
 /// belong to the rest.
 pub(crate) fn first_sentence(description: &str) -> (&str, [&str; 2]) {
     let mut at = 0;
@@ -25,7 +25,7 @@ pub(crate) fn first_sentence(description: &str) -> (&str, [&str; 2]) {
     ("", [description, ""])
 }
 
-/// Where the sentence at the beginning of a text ends: at a full stop before a space and a word that is not in
+/// Finds the end of the sentence at the beginning of a text: at a full stop before a space and a word that is not in
 /// lower case, or at the end of the paragraph.
 fn sentence_end(text: &str) -> usize {
     let mut chars = text.char_indices().peekable();

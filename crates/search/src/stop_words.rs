@@ -1,4 +1,4 @@
-//! English words that say nothing about a tool.
+//! English words without a meaning for tools.
 
 /// Sorted, so that a binary search finds them.
 const STOP_WORDS: &[&str] = &[

@@ -47,7 +47,7 @@ fn with() -> impl Strategy<Value = With> {
     prop::sample::select(&[With::Words, With::Table, With::Model][..])
 }
 
-/// A direction that depends on the letters of a text, as that of a model.
+/// Returns a direction that depends on the letters of a text, as the direction of a model does.
 fn embedding(text: &str) -> Option<Embedding> {
     let mut vector = [0f32; 24];
     for (at, byte) in text.bytes().enumerate() {
@@ -56,7 +56,7 @@ fn embedding(text: &str) -> Option<Embedding> {
     Embedding::new(&vector)
 }
 
-/// The hits and whether they are weak, with the names of the tools instead of their numbers.
+/// Returns the hits and whether they are weak, with the names of the tools instead of their numbers.
 fn answer(
     names: &[String],
     visible: &[bool],

@@ -1,4 +1,4 @@
-//! Words of a text, in the form in which documents and queries are compared.
+//! Words of a text, in the common form of documents and queries.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ const MAX_JOINED_PARTS: usize = 8;
 pub(crate) struct Token {
     /// In lower case, without accents.
     pub(crate) word: String,
-    /// The stem of the word, by which it is found.
+    /// The stem of the word. Searches find the word by it.
     pub(crate) term: String,
     pub(crate) is_stop_word: bool,
 }
@@ -26,12 +26,12 @@ pub(crate) struct Token {
 enum Script {
     Letters,
     Digits,
-    /// Chinese, Japanese and Korean, which are written without spaces.
+    /// Chinese, Japanese and Korean. They are written without spaces.
     Cjk,
 }
 
-/// The words of a text in their order: the parts of names such as `getUser`, `get_user` and `get-user`, and each such
-/// name as one word. Pairs of characters where a text is written without spaces.
+/// Returns the words of a text in their order: the parts of names such as `getUser`, `get_user` and `get-user`, and
+/// each such name as one word. Pairs of characters where a text is written without spaces.
 pub(crate) fn tokens(text: &str) -> Vec<Token> {
     let mut tokens = Vec::new();
     let stemmer = Stemmer::create(Algorithm::English);
@@ -43,7 +43,7 @@ pub(crate) fn tokens(text: &str) -> Vec<Token> {
     tokens
 }
 
-/// A text without accents, in the form in which equal characters have equal code points.
+/// Returns a text without accents, in the form with equal code points for equal characters.
 fn fold(text: &str) -> Cow<'_, str> {
     match text.is_ascii() {
         true => Cow::Borrowed(text),
@@ -52,7 +52,7 @@ fn fold(text: &str) -> Cow<'_, str> {
 }
 
 fn push_name(name: &str, stemmer: &Stemmer, tokens: &mut Vec<Token>) {
-    // `don't` and `user's` are words whose ending says nothing.
+    // `don't` and `user's` are words with a meaningless ending.
     let name = name.split(['\'', '’']).next().unwrap_or_default();
     let mut parts: Vec<(String, Script)> = Vec::new();
     for piece in name.split(['_', '-']) {
@@ -72,7 +72,7 @@ fn push_name(name: &str, stemmer: &Stemmer, tokens: &mut Vec<Token>) {
     }
 }
 
-/// The runs of one script and case in a name.
+/// Appends the runs of one script and case in a name.
 fn push_parts(piece: &str, parts: &mut Vec<(String, Script)>) {
     let chars: Vec<char> = piece.chars().collect();
     let mut begin = 0;

@@ -14,14 +14,14 @@ const MAX_CHARS: usize = 32;
 /// The number of terms that replace a word.
 const MAX_TERMS: usize = 3;
 
-/// The set of the characters of a word, as bits. One mistake changes at most two of them.
+/// Returns the set of the characters of a word, as bits. One mistake changes at most two of them.
 pub(crate) fn letters(word: &str) -> u32 {
     let bit = |c: char| 1 << (u32::from(c) % 32);
     word.chars().fold(0, |set, c| set | bit(c))
 }
 
-/// The nearest terms of the scope to a term that it does not have, the nearest first, then by their text. They have the
-/// first or the last byte in common with it: few typos change both ends, and few other terms are compared.
+/// Finds the nearest terms of the scope to a term that it does not have, the nearest first, then by their text. They
+/// have the first or the last byte in common with it: few typos change both ends, and few other terms are compared.
 pub(crate) fn nearest_terms(index: &Index<'_>, scope: &SearchScope, term: &str) -> Vec<u32> {
     let length = term.chars().count();
     if !(MIN_CHARS..=MAX_CHARS).contains(&length) {

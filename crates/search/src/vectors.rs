@@ -92,7 +92,7 @@ impl StaticTable {
         })
     }
 
-    /// The normalised sum of the rows of a text's words; `None` without known words.
+    /// Computes the normalised sum of the rows of a text's words; `None` without known words.
     fn embed(&self, text: &str) -> Option<[f32; DIMENSIONS]> {
         let mut sum = [0f32; DIMENSIONS];
         for row in self.vocabulary.rows(text) {
@@ -109,7 +109,7 @@ impl StaticTable {
         normalised(sum)
     }
 
-    /// The vector of a document: of its text and, if it has hints, of their text as well.
+    /// Returns the vector of a document: of its text and, if it has hints, of their text as well.
     pub(crate) fn document(&self, text: &str, hints: Option<&str>) -> StoredVector {
         let mut sum = self.embed(text).unwrap_or([0.0; DIMENSIONS]);
         let hints = hints.and_then(|hints| self.embed(hints));
@@ -130,7 +130,7 @@ impl StaticTable {
         }
     }
 
-    /// The vector of a query; `None` without known words.
+    /// Returns the vector of a query; `None` without known words.
     pub(crate) fn query(&self, text: &str) -> Option<QueryVector> {
         let mut components = [0i16; DIMENSIONS];
         for (component, scaled) in components
@@ -160,7 +160,7 @@ impl StaticTable {
 }
 
 impl StoredVector {
-    /// The components as an index has them.
+    /// Returns the components as an index has them.
     pub(crate) fn bytes(&self) -> [u8; DIMENSIONS] {
         std::array::from_fn(|at| match at % 2 {
             0 => (i32::from(self.components[at]) + BIAS) as u8,
@@ -170,7 +170,7 @@ impl StoredVector {
 }
 
 impl QueryVector {
-    /// The cosine of the angle to the bytes of a stored vector: 1 for the same direction.
+    /// Returns the cosine of the angle to the bytes of a stored vector: 1 for the same direction.
     pub(crate) fn cosine(&self, bytes: &[u8; DIMENSIONS], inverse_length: f32) -> f32 {
         let (pairs, _) = bytes.as_chunks::<2>();
         let (lanes, _) = pairs.as_chunks::<LANES>();
@@ -186,7 +186,7 @@ impl QueryVector {
 }
 
 impl Tensor {
-    /// The bytes of a tensor of this type and shape.
+    /// Returns the bytes of a tensor of this type and shape.
     fn data(
         &self,
         data: &'static [u8],
@@ -210,13 +210,13 @@ impl Tensor {
     }
 }
 
-/// The same direction with length 1; `None` for a vector without one.
+/// Returns the same direction with length 1; `None` for a vector without one.
 fn normalised(vector: [f32; DIMENSIONS]) -> Option<[f32; DIMENSIONS]> {
     let squares: f32 = vector.iter().map(|component| component * component).sum();
     (squares > 0.0).then(|| vector.map(|component| component * inverse_root(squares)))
 }
 
-/// The same direction, the largest component being `max`, rounded.
+/// Returns the same direction, the largest component being `max`, rounded.
 pub(crate) fn scaled(vector: &[f32], max: f32) -> impl ExactSizeIterator<Item = f32> {
     let largest = vector
         .iter()
@@ -227,7 +227,7 @@ pub(crate) fn scaled(vector: &[f32], max: f32) -> impl ExactSizeIterator<Item = 
         .map(move |component| (component * factor).round())
 }
 
-/// 1 divided by the root of a sum of squares; 0 for 0.
+/// Returns 1 divided by the root of a sum of squares; 0 for 0.
 pub(crate) fn inverse_root(squares: f32) -> f32 {
     if squares > 0.0 {
         1.0 / squares.sqrt()

@@ -15,7 +15,7 @@ pub(crate) struct Vocabulary {
     rows: HashMap<&'static str, u32>,
 }
 
-/// A text without accents, decomposed.
+/// Returns a text without accents, decomposed.
 pub(crate) fn without_accents(text: &str) -> String {
     let decomposed = DecomposingNormalizer::new_nfd().normalize(text);
     decomposed
@@ -37,7 +37,7 @@ impl Vocabulary {
         self.rows.len()
     }
 
-    /// The rows of a text; parts that the vocabulary does not have are left out.
+    /// Returns the rows of a text; parts that the vocabulary does not have are left out.
     pub(crate) fn rows(&self, text: &str) -> Vec<u32> {
         let text = without_accents(&text.to_lowercase());
         let mut rows = Vec::new();
@@ -104,7 +104,7 @@ fn is_punctuation(c: char) -> bool {
         )
 }
 
-/// The blocks that BERT sets apart.
+/// Whether the character is in one of the blocks that BERT sets apart.
 fn is_chinese(c: char) -> bool {
     matches!(
         c,

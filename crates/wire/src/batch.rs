@@ -10,8 +10,8 @@ use crate::{Incoming, Problem};
 /// skipped.
 pub(crate) const MAX_BATCH_NOISE: usize = 100;
 
-/// A line that is an array, read one message at a time. Its memory is that of the line, regardless of
-/// the number of messages.
+/// A line that is an array, read one message at a time. It only takes the memory of the line, regardless of the number
+/// of messages.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Batch {
     line: Bytes,
@@ -22,7 +22,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// `line` begins with a bracket.
+    /// Makes a batch of `line`. It begins with a bracket.
     pub(crate) fn new(line: Bytes) -> Self {
         Self {
             line,
@@ -32,12 +32,12 @@ impl Batch {
         }
     }
 
-    /// Bytes that were walked so far.
+    /// Returns the number of bytes that were walked so far.
     pub fn walked(&self) -> usize {
         self.at
     }
 
-    /// The next byte that is not blank.
+    /// Returns the next byte that is not blank.
     fn peek(&mut self) -> Option<u8> {
         let rest = &self.line[self.at..];
         let blanks = rest.len() - rest.trim_ascii_start().len();
@@ -54,8 +54,7 @@ impl Batch {
 impl Iterator for Batch {
     type Item = Incoming;
 
-    /// The next message. If the rest of the line is not a valid array, the batch returns noise once and
-    /// ends.
+    /// Returns the next message. If the rest of the line is not a valid array, the batch returns noise once and ends.
     fn next(&mut self) -> Option<Incoming> {
         let first = !std::mem::replace(&mut self.begun, true);
         let Some(next) = self.peek() else {

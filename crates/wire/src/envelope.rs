@@ -1,4 +1,4 @@
-//! The members of a message, each as it was written. Does not check which members a message needs.
+//! The members of a message, each as it was written. Does not check for required members.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -29,12 +29,12 @@ pub(crate) enum Method<'a> {
 }
 
 impl<'a> Envelope<'a> {
-    /// Reads `text`, which must be one JSON object.
+    /// Reads `text`. It must be one JSON object.
     pub(crate) fn read(text: &'a str) -> serde_json::Result<Self> {
         serde_json::from_str(text)
     }
 
-    /// The method, if it is a string.
+    /// Returns the method, if it is a string.
     pub(crate) fn method_name(&mut self) -> Option<String> {
         match self.method.take()? {
             Method::Name(name) => Some(name.into_owned()),
@@ -42,7 +42,7 @@ impl<'a> Envelope<'a> {
         }
     }
 
-    /// The params; `null` counts as absent.
+    /// Returns the params; `null` counts as absent.
     pub(crate) fn non_null_params(&self) -> Option<&'a RawValue> {
         self.params.filter(|params| params.get() != "null")
     }

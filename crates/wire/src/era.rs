@@ -21,7 +21,7 @@ const BATCHING: [&str; 2] = ["2025-03-26", "2024-11-05"];
 /// `_meta` of a request, read once for all that depends on it.
 #[derive(Debug)]
 pub enum Meta<'a> {
-    /// The request has none.
+    /// The request lacks it.
     Absent,
     /// It is an object.
     Members(JsonMembers<'a>),
@@ -30,7 +30,7 @@ pub enum Meta<'a> {
 }
 
 impl<'a> Meta<'a> {
-    /// Reads `_meta` of the params of a message, which was read as JSON.
+    /// Reads `_meta` of the params of a message that was read as JSON.
     pub fn of(params: &JsonMembers<'a>) -> Self {
         match params.given("_meta") {
             None => Self::Absent,
@@ -38,7 +38,7 @@ impl<'a> Meta<'a> {
         }
     }
 
-    /// Its members, `None` if the request has none.
+    /// Returns its members, `None` if the request lacks `_meta`.
     pub fn members(&self) -> Result<Option<&JsonMembers<'a>>, RpcError> {
         match self {
             Self::Absent => Ok(None),
@@ -54,7 +54,7 @@ impl<'a> Meta<'a> {
         }
     }
 
-    /// The era of its request. A modern request is checked for all required members.
+    /// Returns the era of its request. A modern request is checked for all required members.
     pub fn era(&self) -> Result<Era, RpcError> {
         self.members()?;
         if !self.describes_itself() {
@@ -90,12 +90,12 @@ impl<'a> Meta<'a> {
             .is_some()
     }
 
-    /// The revision that it names.
+    /// Returns the revision that it names.
     pub fn named_revision(&self) -> Option<Cow<'a, str>> {
         valid_string(self.get(META_PROTOCOL_VERSION)?)
     }
 
-    /// The log level that it asks for.
+    /// Returns the log level that it asks for.
     pub fn log_level(&self) -> Option<LogLevel> {
         LogLevel::from_json(self.get(META_LOG_LEVEL)?)
     }
@@ -105,7 +105,7 @@ fn wrong(message: String) -> RpcError {
     RpcError::new(INVALID_PARAMS, message)
 }
 
-/// The revision in the answer to `initialize`: the requested one, else the latest one.
+/// Returns the revision in the answer to `initialize`: the requested one, else the latest one.
 pub fn negotiate(params: &JsonMembers<'_>) -> Result<&'static str, RpcError> {
     let asked = params
         .given("protocolVersion")

@@ -9,12 +9,12 @@ pub struct RpcError {
     pub code: i64,
     /// The message.
     pub message: String,
-    /// The member `data`, left out if there is none.
+    /// The member `data`, left out if absent.
     pub data: Option<Value>,
 }
 
 impl RpcError {
-    /// An error without data.
+    /// Makes an error without data.
     pub fn new(code: i64, message: impl Into<String>) -> Self {
         Self {
             code,

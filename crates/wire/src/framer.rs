@@ -1,6 +1,5 @@
-//! Cuts a stream of bytes into lines, without copying them and without trusting their length. A line
-//! that is too long, or for which there is no memory, is skipped to its end and reported once. Of JSON
-//! it knows only strings and brackets.
+//! Cuts a stream of bytes into lines, without copying them and without trusting their length. A line that is too long,
+//! or over the memory budget, is skipped to its end and reported once. Of JSON it knows only strings and brackets.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,8 +26,8 @@ const MIN_ENDLESS_BYTES: usize = 64 << 20;
 /// The peer of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
-    /// It sends requests. A request for which there is no memory is answered under its id; a line over
-    /// the limit is reported at once, without an id.
+    /// It sends requests. A request over the memory budget is answered under its id; a line over the limit is reported
+    /// at once, without an id.
     Client,
     /// It sends answers. A skipped line is reported under the id of the request that it answers.
     Server,
@@ -39,7 +38,7 @@ pub enum Peer {
 pub struct LineLimit(Arc<AtomicUsize>);
 
 impl LineLimit {
-    /// A limit of this many bytes.
+    /// Makes a limit of this many bytes.
     pub fn new(bytes: usize) -> Self {
         Self(Arc::new(AtomicUsize::new(bytes)))
     }
@@ -49,7 +48,7 @@ impl LineLimit {
         self.0.store(bytes, Ordering::Relaxed);
     }
 
-    /// The limit in bytes.
+    /// Returns the limit in bytes.
     pub fn get(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
@@ -61,16 +60,16 @@ pub enum Frame {
     /// One line without its line end, blanks and byte order mark; not empty. It is charged until its
     /// last share is dropped.
     Line(Bytes),
-    /// A line over the limit, which was discarded.
+    /// A discarded line over the limit.
     Oversize {
         /// The id of the request that it answers, if it can be read; `None` for a line of a client.
         id: Option<Id>,
     },
-    /// A line for which there is no memory, which was discarded.
+    /// A discarded line over the memory budget.
     OutOfMemory {
         /// The id of the request that the line is, or answers, if it can be read.
         id: Option<Id>,
-        /// Why there is no memory.
+        /// Why the memory was refused.
         charge_error: ChargeError,
         /// The length of the line.
         needed: usize,
@@ -80,7 +79,7 @@ pub enum Frame {
 }
 
 /// Splits bytes into lines. Bytes go in by [`Framer::buffer`] or [`Framer::push`], frames come out of
-/// [`Framer::next_frame`], which must be called until it returns `None` before the next bytes.
+/// [`Framer::next_frame`]. The caller repeats it until it returns `None` before the next bytes.
 #[derive(Debug)]
 pub struct Framer {
     peer: Peer,
@@ -129,8 +128,8 @@ impl Reason {
 }
 
 impl Framer {
-    /// Lines of `peer` of at most `limit` bytes, charged to `account` while they are read and until the
-    /// last share of them is dropped.
+    /// Makes a framer for lines of `peer` of at most `limit` bytes, charged to `account` while they are read and until
+    /// the last share of them is dropped.
     pub fn new(peer: Peer, limit: LineLimit, account: Account) -> Self {
         Self {
             peer,
@@ -143,12 +142,12 @@ impl Framer {
         }
     }
 
-    /// The account to which lines are charged.
+    /// Returns the account that is charged for lines.
     pub const fn account(&self) -> &Account {
         &self.account
     }
 
-    /// The buffer for the next bytes; has room for a read.
+    /// Returns the buffer for the next bytes; has room for a read.
     pub fn buffer(&mut self) -> &mut BytesMut {
         if self.buffer.capacity() - self.buffer.len() < READ_BYTES / 4 {
             reserve(&mut self.buffer, READ_BYTES);
@@ -162,7 +161,7 @@ impl Framer {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// The next frame, `None` if more bytes are needed.
+    /// Returns the next frame, `None` if more bytes are needed.
     pub fn next_frame(&mut self) -> Option<Frame> {
         loop {
             if let Some(frame) = self.read_past() {
@@ -194,7 +193,7 @@ impl Framer {
         }
     }
 
-    /// The last line, if the stream ended without a newline.
+    /// Returns the last line, if the stream ended without a newline.
     pub fn finish(&mut self) -> Option<Frame> {
         if let Some(skipped) = self.skipped.take() {
             let frame = skipped.reason.frame(skipped.scan.id(self.peer));
@@ -223,8 +222,8 @@ impl Framer {
         })
     }
 
-    /// Strips a byte order mark at the start of a line and blanks, a carriage return among them; `None`
-    /// if nothing is left.
+    /// Strips a byte order mark at the start of a line and blanks, a carriage return among them; `None` if the rest is
+    /// empty.
     fn trim(&self, mut line: Bytes) -> Option<Frame> {
         if line.starts_with(b"\xef\xbb\xbf") {
             line.advance(3);

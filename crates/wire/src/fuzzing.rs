@@ -19,8 +19,8 @@ pub enum Piece {
     Endless,
 }
 
-/// The frames of `bytes` when they arrive in pieces of these sizes, over and over, and the most memory
-/// that was held.
+/// Returns the frames of `bytes` when they arrive in pieces of these sizes, over and over, and the most memory that was
+/// held.
 pub fn frames(peer: Peer, bytes: &[u8], limit: usize, pieces: &[usize]) -> (Vec<Piece>, usize) {
     let account = MemoryBudget::new(usize::MAX).whole_account();
     let mut framer = Framer::new(peer, LineLimit::new(limit), account);
@@ -55,7 +55,7 @@ pub struct ParsedMessage {
     pub payload: Option<Vec<u8>>,
 }
 
-/// The messages of a line of a server, and whether it had invalid UTF-8.
+/// Returns the messages of a line of a server, and whether it had invalid UTF-8.
 pub fn server_messages(line: &[u8]) -> (Vec<ParsedMessage>, bool) {
     let account = MemoryBudget::new(usize::MAX).whole_account();
     let read = read_server_line(Bytes::copy_from_slice(line), &account);
@@ -66,7 +66,7 @@ pub fn server_messages(line: &[u8]) -> (Vec<ParsedMessage>, bool) {
     (messages.into_iter().map(found).collect(), read.repaired)
 }
 
-/// The messages of a line of a client.
+/// Returns the messages of a line of a client.
 pub fn client_messages(line: &[u8]) -> Vec<ParsedMessage> {
     let messages = match read_client_line(&Bytes::copy_from_slice(line)) {
         ClientLine::One(message) => vec![message],

@@ -8,8 +8,8 @@ use data_encoding::BASE64;
 /// Around a value in base64.
 const ENCODED: (&str, &str) = ("=?base64?", "?=");
 
-/// The value of a header for `text`. Encoded if it has other characters than visible ASCII and blanks, begins or
-/// ends with a blank, or looks like an encoded value.
+/// Returns the value of a header for `text`. Encoded if it has other characters than visible ASCII and blanks, begins
+/// or ends with a blank, or looks like an encoded value.
 pub fn encode(text: &str) -> Cow<'_, str> {
     let is_plain = text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
         && text.trim_matches(' ') == text
@@ -21,7 +21,7 @@ pub fn encode(text: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{start}{}{end}", BASE64.encode(text.as_bytes())))
 }
 
-/// The text of a value; `None` if it is encoded and its base64 is not valid.
+/// Returns the text of a value; `None` if it is encoded and its base64 is not valid.
 pub fn decode(value: &str) -> Option<Cow<'_, str>> {
     let encoded = value
         .strip_prefix(ENCODED.0)

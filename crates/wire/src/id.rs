@@ -44,8 +44,8 @@ impl Id {
         }
     }
 
-    /// The number of a request of the broker. A server may return it as a string, or as the same number in another
-    /// form: JSON does not tell `1.0` from `1`.
+    /// Returns the number of a request of the broker. A server may return it as a string, or as the same number in
+    /// another form: JSON does not tell `1.0` from `1`.
     pub fn number(&self) -> Option<u64> {
         match self {
             Self::Integer(integer) => u64::try_from(*integer).ok(),
@@ -61,7 +61,8 @@ impl Id {
     }
 }
 
-/// The value of a JSON number with a fraction or an exponent, if it is a whole number that a double has exactly.
+/// Returns the value of a JSON number with a fraction or an exponent, if it is a whole number that a double has
+/// exactly.
 fn whole_number(raw: &[u8]) -> Option<u64> {
     const MAX_EXACT: f64 = (1u64 << 53) as f64;
     if !matches!(raw.first(), Some(b'0'..=b'9')) || raw.len() > MAX_ID_BYTES {

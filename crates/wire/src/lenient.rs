@@ -20,7 +20,7 @@ mod tests;
 pub struct ServerLine {
     /// Its messages.
     pub messages: Messages,
-    /// Whether the text had invalid UTF-8, which was replaced.
+    /// Whether the text had invalid UTF-8 that was replaced.
     pub repaired: bool,
 }
 
@@ -110,7 +110,7 @@ fn message(line: &Bytes, text: &str) -> Incoming {
     Incoming::Invalid { id, problem }
 }
 
-/// An unreadable answer, if it names a request of the broker; else noise.
+/// Returns an unreadable answer, if it names a request of the broker; else noise.
 fn unreadable(text: &str, reason: &'static str) -> Incoming {
     let id = answered(text.as_bytes()).filter(|id| id.number().is_some());
     let problem = match id {
@@ -120,7 +120,7 @@ fn unreadable(text: &str, reason: &'static str) -> Incoming {
     Incoming::Invalid { id, problem }
 }
 
-/// The id of the request that a line answers, if it can be read.
+/// Returns the id of the request that a line answers, if it can be read.
 fn answered(line: &[u8]) -> Option<Id> {
     let mut scan = HeadScan::default();
     scan.feed(line);

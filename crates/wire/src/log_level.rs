@@ -34,7 +34,7 @@ impl LogLevel {
         Self::Emergency,
     ];
 
-    /// The name on the wire.
+    /// Returns the name on the wire.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Debug => "debug",
@@ -48,13 +48,13 @@ impl LogLevel {
         }
     }
 
-    /// The level of a name that is written as JSON.
+    /// Returns the level of a name that is written as JSON.
     pub fn from_json(raw: &str) -> Option<Self> {
         let name: String = serde_json::from_str(raw).ok()?;
         Self::parse(&name)
     }
 
-    /// The level of this name.
+    /// Reads the level of this name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|level| level.as_str() == name)
     }

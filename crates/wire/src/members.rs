@@ -17,7 +17,7 @@ const MAX_COMPARED: usize = 8;
 pub struct JsonMembers<'a>(Vec<(Cow<'a, str>, &'a str)>);
 
 impl<'a> JsonMembers<'a> {
-    /// Reads `text`, which must be one object.
+    /// Reads `text`. It must be one object.
     pub fn parse(text: &'a (impl AsRef<[u8]> + ?Sized)) -> serde_json::Result<Self> {
         let mut members = Vec::new();
         each_member(text.as_ref(), |name, value| {
@@ -26,8 +26,8 @@ impl<'a> JsonMembers<'a> {
         Ok(Self(members))
     }
 
-    /// Reads `text`, which is valid JSON: strings are skipped and nothing is checked again, which costs a
-    /// fraction of [`Self::parse`] for long texts. `None` if it is not one object.
+    /// Reads `text`, valid JSON: strings are skipped and the text is not checked again. For long texts, this costs a
+    /// fraction of [`Self::parse`]. `None` if it is not one object.
     pub fn of_valid(text: &'a str) -> Option<Self> {
         let mut members = Vec::new();
         let mut rest = text.trim_ascii().strip_prefix('{')?.trim_ascii_start();
@@ -49,18 +49,18 @@ impl<'a> JsonMembers<'a> {
         (rest == "}").then_some(Self(members))
     }
 
-    /// The value of the last member of this name, as JSON.
+    /// Returns the value of the last member of this name, as JSON.
     pub fn get(&self, name: &str) -> Option<&'a str> {
         let found = self.0.iter().rev().find(|(known, _)| known == name);
         found.map(|(_, value)| *value)
     }
 
-    /// The value of the last member of this name; `null` counts as absent.
+    /// Returns the value of the last member of this name; `null` counts as absent.
     pub fn given(&self, name: &str) -> Option<&'a str> {
         self.get(name).filter(|value| *value != "null")
     }
 
-    /// The first name that occurs twice.
+    /// Returns the first name that occurs twice.
     pub fn first_duplicate(&self) -> Option<&str> {
         let mut names = self.0.iter().map(|(name, _)| name.as_ref());
         if self.0.len() <= MAX_COMPARED {
@@ -73,24 +73,24 @@ impl<'a> JsonMembers<'a> {
         names.find(|name| !known.insert(*name))
     }
 
-    /// All members, in order.
+    /// Returns all members, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &'a str)> {
         self.0.iter().map(|(name, value)| (name.as_ref(), *value))
     }
 
-    /// The number of members.
+    /// Returns the number of members.
     pub const fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are no members.
+    /// Whether the object is empty.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// The text of a JSON string, which is valid JSON; borrowed if it has no escapes. `None` for another value, or
-/// if an escape is not a character.
+/// Returns the text of a valid JSON string; borrowed if it has no escapes. `None` for another value, or if an escape is
+/// not a character.
 pub fn valid_string(json: &str) -> Option<Cow<'_, str>> {
     match json.strip_prefix('"')?.strip_suffix('"')? {
         plain if memchr(b'\\', plain.as_bytes()).is_none() => Some(Cow::Borrowed(plain)),

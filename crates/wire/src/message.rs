@@ -9,7 +9,7 @@ use crate::{Id, JsonMembers, Raw};
 /// [`read_client_line`](crate::read_client_line) and [`read_server_line`](crate::read_server_line).
 #[derive(Debug, PartialEq, Eq)]
 pub enum Incoming {
-    /// A request, which needs an answer.
+    /// A request. It needs an answer.
     Request {
         /// The id of the answer.
         id: Id,
@@ -18,7 +18,7 @@ pub enum Incoming {
         /// A JSON value other than `null`.
         params: Option<Raw>,
     },
-    /// A notification, which has no answer.
+    /// A notification. It has no answer.
     Notification {
         /// The method.
         method: String,
@@ -46,11 +46,11 @@ pub enum Incoming {
 pub enum Problem {
     /// Output of a server that was never meant to be a message.
     Noise,
-    /// It is not JSON, or nests too deeply; the text says which.
+    /// It is not JSON, or nests too deeply; the text names the problem.
     Unreadable(Cow<'static, str>),
     /// It is JSON, but not a message; the text says why.
     Malformed(Cow<'static, str>),
-    /// It is not UTF-8, and there is no memory for a repaired copy.
+    /// It is not UTF-8, and the memory budget has no room for a repaired copy.
     OutOfMemory,
 }
 
@@ -65,13 +65,13 @@ impl Problem {
 }
 
 impl Incoming {
-    /// The problem of a text without a readable id.
+    /// Returns the problem of a text without a readable id.
     pub(crate) const fn problem_without_id(problem: Problem) -> Self {
         Self::Invalid { id: None, problem }
     }
 }
 
-/// The request that a `notifications/cancelled` with these params cancels.
+/// Returns the request that a `notifications/cancelled` with these params cancels.
 pub fn cancelled_request(params: Option<&Raw>) -> Option<Id> {
     let members = JsonMembers::parse(params?.bytes()).ok()?;
     members.get("requestId").and_then(Id::parse)

@@ -1,12 +1,12 @@
 //! The parts of the Model Context Protocol that both sides of the broker use: eras, revisions, methods,
 //! keys.
 //!
-//! Rules come from the specification's revisions 2024-11-05 to 2025-11-25 (the legacy era, which
-//! opens with `initialize`) and 2026-07-28 (the modern era, in which every request describes itself).
+//! Rules come from the specification's revisions 2024-11-05 to 2025-11-25 (the legacy era: a session opens with
+//! `initialize`) and 2026-07-28 (the modern era: every request describes itself).
 
 /// The modern revision.
 pub const MODERN: &str = "2026-07-28";
-/// The latest legacy revision, which a client asks for first.
+/// The latest legacy revision. A client asks for it first.
 pub const LEGACY_LATEST: &str = "2025-11-25";
 /// Every legacy revision that the broker supports, newest first.
 pub const LEGACY: [&str; 4] = [LEGACY_LATEST, "2025-06-18", "2025-03-26", "2024-11-05"];
@@ -65,13 +65,13 @@ pub enum Era {
     Modern,
 }
 
-/// The legacy revision of this name, if the broker supports it.
+/// Returns the legacy revision of this name, if the broker supports it.
 pub fn legacy_revision(name: &str) -> Option<&'static str> {
     LEGACY.into_iter().find(|known| *known == name)
 }
 
 impl Era {
-    /// The other era.
+    /// Returns the other era.
     #[must_use]
     pub const fn other(self) -> Self {
         match self {
@@ -80,7 +80,7 @@ impl Era {
         }
     }
 
-    /// The era of a revision, `None` if it is unknown.
+    /// Returns the era of a revision, `None` if it is unknown.
     pub fn of_revision(revision: &str) -> Option<Self> {
         if revision == MODERN {
             Some(Self::Modern)

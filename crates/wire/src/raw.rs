@@ -8,17 +8,17 @@ use serde_json::value::RawValue;
 pub struct Raw(Bytes);
 
 impl Raw {
-    /// `value` was read from `line`.
+    /// Keeps `value`, read from `line`.
     pub(crate) fn of(line: &Bytes, value: &RawValue) -> Self {
         Self(line.slice_ref(value.get().as_bytes()))
     }
 
-    /// Its text, JSON in UTF-8.
+    /// Returns its text, JSON in UTF-8.
     pub const fn bytes(&self) -> &Bytes {
         &self.0
     }
 
-    /// Its bytes, without a copy.
+    /// Returns its bytes, without a copy.
     pub fn into_bytes(self) -> Bytes {
         self.0
     }

@@ -7,8 +7,8 @@ use broker_memory::{Account, Charge, ChargeError};
 /// Replaces bytes that are not UTF-8.
 const REPLACEMENT: &str = "\u{fffd}";
 
-/// A copy of `line` in which every sequence that is not UTF-8 is replaced. It is charged to `account`
-/// until its last share is dropped.
+/// Returns a copy of `line` with every sequence that is not UTF-8 replaced. It is charged to `account` until its last
+/// share is dropped.
 pub(crate) fn repaired(line: &[u8], account: &Account) -> Result<Bytes, ChargeError> {
     let length = parts(line).map(str::len).sum();
     let mut charge = Charge::default();
@@ -20,7 +20,7 @@ pub(crate) fn repaired(line: &[u8], account: &Account) -> Result<Bytes, ChargeEr
     Ok(charge.hold(text))
 }
 
-/// The parts of the copy, in their order.
+/// Returns the parts of the copy, in their order.
 fn parts(line: &[u8]) -> impl Iterator<Item = &str> {
     line.utf8_chunks().flat_map(|chunk| {
         let mark = if chunk.invalid().is_empty() {
@@ -40,7 +40,7 @@ mod tests {
     use crate::{Id, Incoming, Messages, Problem, read_server_line};
     use broker_memory::{MemoryBudget, Size};
 
-    /// An answer of 100 000 bytes that are not UTF-8, and the size of its repaired copy.
+    /// Returns an answer of 100 000 bytes that are not UTF-8, and the size of its repaired copy.
     fn answer() -> (Bytes, usize) {
         let filler = vec![0xff; 100_000];
         let line = [b"{\"id\":3,\"result\":{\"t\":\"", &filler[..], b"\"}}"].concat();

@@ -36,7 +36,7 @@ pub(crate) fn is_too_deep(line: &[u8]) -> bool {
     false
 }
 
-/// The index behind the string whose content begins at `at`.
+/// Returns the index behind the string whose content begins at `at`.
 fn after_string(line: &[u8], mut at: usize) -> usize {
     while let Some(found) = line.get(at..).and_then(|rest| memchr2(b'"', b'\\', rest)) {
         at += found;
@@ -48,7 +48,7 @@ fn after_string(line: &[u8], mut at: usize) -> usize {
     line.len()
 }
 
-/// The index behind the value at the beginning of `json`, which is valid.
+/// Returns the index behind the value at the beginning of `json`. The value is valid.
 pub(crate) fn after_value(json: &[u8]) -> usize {
     let (mut at, mut depth) = (0, 0usize);
     while let Some(&byte) = json.get(at) {
@@ -113,8 +113,8 @@ impl HeadScan {
         }
     }
 
-    /// The id to report for a message of this peer: for a client that of a request or notification, for
-    /// a server that of an answer, which has a `result` or an `error`.
+    /// Returns the id to report for a message of this peer: for a client the id of a request or notification, for a
+    /// server the id of an answer with a `result` or an `error`.
     pub(crate) fn id(&self, peer: Peer) -> Option<Id> {
         let matters = match peer {
             Peer::Client => self.has_method || !self.is_answer,

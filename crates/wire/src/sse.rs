@@ -19,7 +19,7 @@ const MAX_EVENTS_WITHOUT_MESSAGE: u32 = 10_000;
 /// One event with data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SseEvent {
-    /// Its name; `message` if it has none.
+    /// Its name; `message` if the stream does not name it.
     pub name: String,
     /// The lines of `data`, joined with `\n`. Charged until its last share is dropped.
     pub data: Bytes,
@@ -30,14 +30,14 @@ pub struct SseEvent {
 pub enum SseError {
     /// The data of an event is longer than the limit.
     TooLarge,
-    /// There is no memory for an event.
+    /// The memory budget has no room for an event.
     OutOfMemory,
     /// The server sent 1 MiB or 10 000 events, and no message for the reader among them.
     NoMessage,
 }
 
-/// Cuts a stream into events. Bytes go in by [`SseDecoder::push`], events come out of
-/// [`SseDecoder::next_event`], which must be called until it returns `None` before the next bytes.
+/// Cuts a stream into events. Bytes go in by [`SseDecoder::push`], events come out of [`SseDecoder::next_event`]. The
+/// caller repeats it until it returns `None` before the next bytes.
 #[derive(Debug)]
 pub struct SseDecoder {
     /// Bytes that were not read yet.
@@ -46,7 +46,7 @@ pub struct SseDecoder {
     scanned: usize,
     /// Whether the last line ended with CR, so that a LF that follows belongs to it.
     after_cr: bool,
-    /// Whether nothing was read yet, so that a byte order mark is skipped.
+    /// Whether this is the start of the stream, so that a byte order mark is skipped.
     is_start: bool,
     /// Whether the rest of the line is skipped.
     is_skipping: bool,
@@ -72,7 +72,7 @@ struct Surplus {
 }
 
 impl SseDecoder {
-    /// A decoder of events with at most `max_bytes` of data, which is charged to `account`.
+    /// Makes a decoder of events with at most `max_bytes` of data. `account` is charged for the data.
     pub fn new(max_bytes: usize, account: Account) -> Self {
         Self {
             input: BytesMut::new(),
@@ -93,7 +93,7 @@ impl SseDecoder {
         }
     }
 
-    /// A decoder for the rest of the stream, which another connection brings.
+    /// Returns a decoder for the rest of the stream from another connection.
     #[must_use]
     pub fn resumed(self) -> Self {
         Self {
@@ -111,17 +111,18 @@ impl SseDecoder {
         self.input.extend_from_slice(bytes);
     }
 
-    /// The id of the last complete event that had one, with which a stream is resumed. An empty id is none.
+    /// Returns the id of the last complete event that had one. A stream is resumed with it. An empty id counts as
+    /// absent.
     pub fn last_id(&self) -> Option<&str> {
         self.last_id.as_deref()
     }
 
-    /// The last `retry:` of the server.
+    /// Returns the last `retry:` of the server.
     pub const fn retry(&self) -> Option<Duration> {
         self.retry
     }
 
-    /// The account to which events are charged.
+    /// Returns the account that is charged for events.
     pub const fn account(&self) -> &Account {
         &self.account
     }
@@ -131,7 +132,7 @@ impl SseDecoder {
         self.without_message = Surplus::default();
     }
 
-    /// The next event with data, `None` if more bytes are needed. After an error the stream cannot be read on.
+    /// Returns the next event with data, `None` if more bytes are needed. After an error the stream cannot be read on.
     pub fn next_event(&mut self) -> Result<Option<SseEvent>, SseError> {
         loop {
             let surplus = self.without_message;
@@ -254,7 +255,7 @@ impl SseDecoder {
         }
     }
 
-    /// The event that an empty line ends; `None` for one without data.
+    /// Returns the event that an empty line ends; `None` for one without data.
     fn dispatch(&mut self) -> Option<SseEvent> {
         self.last_id.clone_from(&self.next_id);
         let name = std::mem::take(&mut self.name);
@@ -287,7 +288,7 @@ mod tests {
         SseDecoder::new(max_bytes, MemoryBudget::new(1 << 20).whole_account())
     }
 
-    /// The name and the data of every event of a stream that arrives in these pieces.
+    /// Returns the name and the data of every event of a stream that arrives in these pieces.
     fn events(pieces: &[&[u8]]) -> Vec<(String, String)> {
         let mut decoder = decoder(1 << 16);
         let mut out = Vec::new();

@@ -1,5 +1,5 @@
-//! Reads a line of a client: requests and notifications, alone or in a batch. Every problem is reported
-//! to the client, so nothing is guessed.
+//! Reads a line of a client: requests and notifications, alone or in a batch. Every problem is reported to the client,
+//! without guesses.
 
 use std::fmt;
 

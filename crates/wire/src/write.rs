@@ -12,14 +12,14 @@ use crate::{Id, RpcError};
 const HEAD_ROOM: usize = 96;
 /// Room behind a result for the end of its message and of its line.
 const END_ROOM: usize = 2;
-/// A result of at most this many bytes is copied if there is no room around it: this costs less than to write
-/// its message in parts.
+/// A result of at most this many bytes is copied if it has no room around it: this costs less than to write its message
+/// in parts.
 const MAX_COPIED_BYTES: usize = 16 << 10;
 /// The bytes of a request in addition to its method and params.
 const REQUEST_CAPACITY: usize = 64;
 
-/// A JSON object that is being written as the result of a message. There is room around it for the rest of the
-/// message, which then needs no other memory.
+/// A JSON object that is being written as the result of a message. There is room around it for the rest of the message,
+/// so that the message needs no other memory.
 #[derive(Debug)]
 pub struct ObjectWriter(Json);
 
@@ -44,9 +44,9 @@ pub struct Outgoing(Content);
 
 #[derive(Debug)]
 enum Content {
-    /// One part, which can be continued.
+    /// One part that can be continued.
     Whole(Text),
-    /// Several parts, none of them empty.
+    /// Several non-empty parts.
     Parts(Vec<Bytes>),
 }
 
@@ -57,7 +57,7 @@ pub struct Line {
 }
 
 impl ObjectWriter {
-    /// A writer of an object of about this many bytes.
+    /// Makes a writer of an object of about this many bytes.
     pub fn with_capacity(bytes: usize) -> Self {
         let mut buffer = Vec::with_capacity(HEAD_ROOM + bytes + END_ROOM);
         buffer.resize(HEAD_ROOM, b' ');
@@ -80,17 +80,17 @@ impl ObjectWriter {
         buffer.extend_from_slice(value.as_bytes());
     }
 
-    /// The number of bytes so far.
+    /// Returns the number of bytes so far.
     pub const fn len(&self) -> usize {
         self.0.buffer.len() - self.0.from
     }
 
-    /// Whether there is no member so far.
+    /// Whether the object has no members so far.
     pub const fn is_empty(&self) -> bool {
         self.len() == 1
     }
 
-    /// The complete object.
+    /// Returns the complete object.
     pub fn end(mut self) -> Json {
         self.0.buffer.push(b'}');
         self.0
@@ -118,7 +118,7 @@ impl From<Vec<u8>> for Json {
 }
 
 impl Text {
-    /// A text that is charged until it was written. A charge beyond its bytes is returned.
+    /// Makes a text that is charged until it was written. A charge beyond its bytes is returned.
     pub fn charged(json: impl Into<Json>, mut charge: Charge) -> Self {
         let mut json: Json = json.into();
         // Line ends occur in JSON only between two tokens, where a blank means the same.
@@ -169,7 +169,7 @@ impl<T: Into<Json>> From<T> for Text {
 }
 
 impl Outgoing {
-    /// The parts of the message, in order and none of them empty.
+    /// Returns the non-empty parts of the message, in order.
     pub fn into_parts(self) -> Vec<Bytes> {
         match self.0 {
             Content::Whole(text) => vec![text.into_bytes()],
@@ -177,7 +177,7 @@ impl Outgoing {
         }
     }
 
-    /// The line of this single message.
+    /// Returns the line of this single message.
     pub fn into_line(self) -> Line {
         let parts = match self.0 {
             Content::Whole(mut text) => {
@@ -194,12 +194,12 @@ impl Outgoing {
 }
 
 impl Line {
-    /// The parts, none of them empty.
+    /// Returns the non-empty parts.
     pub fn parts(&self) -> &[Bytes] {
         &self.parts
     }
 
-    /// Removes the first bytes of the line, which were written.
+    /// Removes the first bytes of the line after they were written.
     pub fn advance(&mut self, mut written: usize) {
         let whole = self.parts.iter().take_while(|part| {
             let is_whole = part.len() <= written;
@@ -213,13 +213,13 @@ impl Line {
         }
     }
 
-    /// The complete line, copied.
+    /// Returns the complete line, copied.
     pub fn into_bytes(self) -> Bytes {
         Bytes::from(self.parts.concat())
     }
 }
 
-/// A request of the broker as a complete line. `params` writes one JSON object of about `size` bytes.
+/// Returns a request of the broker as a complete line. `params` writes one JSON object of about `size` bytes.
 pub fn request(id: u64, method: &str, size: usize, params: impl FnOnce(&mut Vec<u8>)) -> Bytes {
     let mut line = Vec::with_capacity(REQUEST_CAPACITY + method.len() + size);
     line.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
@@ -232,7 +232,7 @@ pub fn request(id: u64, method: &str, size: usize, params: impl FnOnce(&mut Vec<
     Bytes::from(line)
 }
 
-/// A notification. `params` is one JSON object.
+/// Returns a notification. `params` is one JSON object.
 pub fn notification(method: &str, params: Option<&str>) -> Outgoing {
     let mut text = format!("{{\"jsonrpc\":\"2.0\",\"method\":\"{method}\"").into_bytes();
     if let Some(params) = params {
@@ -243,7 +243,7 @@ pub fn notification(method: &str, params: Option<&str>) -> Outgoing {
     whole(text)
 }
 
-/// The answer to a request: a result. A long one is not copied.
+/// Returns the answer to a request: a result. A long one is not copied.
 pub fn result(id: &Id, mut result: Text) -> Outgoing {
     let mut head = Vec::with_capacity(HEAD_ROOM);
     head.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
@@ -270,8 +270,7 @@ pub fn result(id: &Id, mut result: Text) -> Outgoing {
     Outgoing(Content::Parts(parts))
 }
 
-/// The answer to a request: an error. The id is left out if it could not be read, as in the protocol's
-/// schema.
+/// Returns the answer to a request: an error. The id is left out if it could not be read, as in the protocol's schema.
 pub fn error(id: Option<&Id>, error: RpcError) -> Outgoing {
     let message = Value::from(error.message);
     let data = error
@@ -283,7 +282,7 @@ pub fn error(id: Option<&Id>, error: RpcError) -> Outgoing {
     whole(format!("{{\"jsonrpc\":\"2.0\",{id}\"error\":{body}}}").into_bytes())
 }
 
-/// The answers to a batch.
+/// Returns the answers to a batch.
 pub fn batch(messages: Vec<Outgoing>) -> Outgoing {
     // With room for the line end.
     let mut parts = Vec::with_capacity(2 * messages.len() + 2);

@@ -1,4 +1,4 @@
-//! What is read of YAML, and what its bounds count.
+//! Tests of the supported part of YAML, and of the bounds.
 
 use serde_json::json;
 

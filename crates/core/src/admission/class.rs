@@ -63,12 +63,12 @@ impl AdmissionClass {
         }
     }
 
-    /// The class of these callers without the tools that filters exclude.
+    /// Returns the class of these callers without the tools that filters exclude.
     pub(super) fn without(self, excluded: Option<Excluded>) -> Self {
         Self { excluded, ..self }
     }
 
-    /// The bytes that a key of a cache takes.
+    /// Returns the bytes that a key of a cache takes.
     pub(crate) fn bytes(&self) -> usize {
         let claims = self.claims().map_or(0, |claims| claims.text.len());
         size_of::<Self>() + claims + self.excluded.as_deref().map_or(0, size_of_val)
@@ -93,7 +93,7 @@ impl AdmissionClass {
         self.claims.as_deref()
     }
 
-    /// A text that differs for classes of one policy that differ.
+    /// Returns a text that differs for classes of one policy that differ.
     pub(crate) fn text(&self) -> String {
         let claims = self.claims().map_or("", |claims| claims.text.as_str());
         let excluded = self.excluded.as_deref().unwrap_or_default();

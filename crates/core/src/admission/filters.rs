@@ -1,5 +1,5 @@
-//! Filters of a program that embeds the broker: an admission beside the rules of access, and the health of
-//! sources. They remove tools; they never add one.
+//! Filters of a program that embeds the broker: an admission in addition to the access rules, and source health. They
+//! remove tools; they never add one.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use crate::Inner;
 use crate::identity::Identity;
 use crate::interface::ToolItem;
 
-/// Decides which tools exist for a caller, beside the rules of access. Asked at every request for every tool
-/// that exists for the caller without it, so it must answer at once, and must not call the core. If its answers
+/// Decides whether a tool exists for a caller, in addition to the access rules. The core asks it at every request for
+/// every tool that the access rules allow, so it must answer at once, and must not call the core. If its answers
 /// change, the program calls [`crate::Core::note_filter_change`].
 pub trait Admission: Send + Sync {
-    /// Whether the tool exists for the caller, if the rules of access allow it.
+    /// Whether the tool exists for the caller, if the access rules allow it.
     fn admits(&self, identity: &Identity, tool: &ToolItem) -> bool;
 }
 
@@ -37,7 +37,7 @@ impl<F: Fn(&str, State) -> bool + Send + Sync> HealthView for F {
     }
 }
 
-/// The filters of a core; none by default.
+/// The filters of a core; empty by default.
 #[derive(Clone, Default)]
 pub(crate) struct Filters {
     pub(crate) admission: Option<Arc<dyn Admission>>,
@@ -55,8 +55,8 @@ impl Filters {
 }
 
 impl Inner {
-    /// The tools that filters exclude for a caller, among those that exist for it without them; `None` if they
-    /// exclude none.
+    /// Returns the tools that the filters exclude for a caller, among the tools that the access rules allow; `None` if
+    /// they exclude no tool.
     pub(super) fn excluded(
         &self,
         identity: &Identity,
@@ -79,7 +79,7 @@ impl Inner {
         bits.iter().any(|word| *word != 0).then(|| bits.into())
     }
 
-    /// Which sources the health view offers, by the catalog's sources.
+    /// Returns for each source of the catalog whether the health view offers it.
     pub(crate) fn offered_sources(&self) -> Vec<bool> {
         let sources = self.catalog.sources.iter().enumerate();
         let offers = |(at, source): (usize, &crate::catalog::Source)| {

@@ -1,5 +1,5 @@
-//! Admission: which entries a caller may see and call. One decision filters listings, suggestions and
-//! calls; it only removes entries of the catalog. No other module reads the rows of the tools.
+//! Admission: the entries that a caller may see and call. One decision filters listings, suggestions and calls; it only
+//! removes entries of the catalog. No other module reads the rows of the tools.
 
 mod class;
 mod filters;
@@ -37,7 +37,7 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// The caller under the rules and filters in force.
+    /// Makes the caller under the rules and filters in force.
     pub(crate) fn new(core: &Inner, identity: &Identity) -> Self {
         let mut caller = Self::by_rules(core, identity);
         if core.filters.are_set() {
@@ -53,7 +53,7 @@ impl Caller {
         caller
     }
 
-    /// The caller under the rules in force, without the filters of the program.
+    /// Returns the caller under the rules in force, without the filters of the program.
     pub(crate) fn by_rules(core: &Inner, identity: &Identity) -> Self {
         let policy = core.policy.load_full();
         Self {
@@ -64,17 +64,17 @@ impl Caller {
         }
     }
 
-    /// The number of the policy that decides.
+    /// Returns the number of the policy that decides.
     pub(crate) fn policy_number(&self) -> u64 {
         self.policy.number()
     }
 
-    /// The class by which composed replies are cached.
+    /// Returns the class by which composed replies are cached.
     pub(crate) const fn class(&self) -> &AdmissionClass {
         &self.class
     }
 
-    /// The only part of the tree that the caller sees.
+    /// Returns the only part of the tree that the caller sees.
     pub(crate) const fn subtree(&self) -> Option<Subtree> {
         self.subtree
     }
@@ -84,8 +84,8 @@ impl Caller {
         self.policy.has_rules() || self.class.has_excluded_tools()
     }
 
-    /// The decision on an entry. Everything that a caller can learn of an entry depends on it. A tool that the config
-    /// hides exists for no caller.
+    /// Returns the decision on an entry. Everything that a caller can learn of an entry depends on it. A tool that the
+    /// config hides exists for no caller.
     pub(crate) fn decide(&self, view: &View, catalog: &Catalog, at: u32) -> Decision {
         let is_outside = |subtree: Subtree| !subtree.contains(at);
         if self.subtree.is_some_and(is_outside) {
@@ -104,8 +104,8 @@ impl Caller {
         }
     }
 
-    /// Whether the caller is informed that an entry exists which it may not use: where the config says so, if
-    /// rules alone deny it.
+    /// Whether the caller is informed that an entry exists although it may not use it: if the config says so, and only
+    /// rules deny the entry.
     pub(crate) fn is_informed_of(&self, view: &View, catalog: &Catalog, at: u32) -> bool {
         let is_inside = self.subtree.is_none_or(|subtree| subtree.contains(at));
         if self.policy.denied() != Denied::Forbidden || !is_inside {
@@ -118,7 +118,7 @@ impl Caller {
         }
     }
 
-    /// The schemas that narrow the arguments of a tool for the caller; `None` unless they are narrowed.
+    /// Returns the schemas that narrow the arguments of a tool for the caller; `None` unless they are narrowed.
     pub(crate) fn narrowed(&self, tool: u32) -> Option<NarrowedArgs> {
         self.policy.narrowed(&self.class, tool)
     }

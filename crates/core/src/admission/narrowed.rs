@@ -23,11 +23,11 @@ pub(super) struct NarrowRule {
     has_claims: bool,
     /// The schema of a rule without claims,
     compiled: OnceLock<Arc<NarrowSchema>>,
-    /// and those of a rule with claims, by the claims of the callers that called last.
+    /// and the schemas of a rule with claims, by the claims of the callers that called last.
     of_claims: Recent<Arc<str>, NarrowSchema>,
 }
 
-/// A schema in which claims are filled in.
+/// A schema with the caller's claims filled in.
 #[derive(Debug)]
 pub(crate) struct NarrowSchema {
     schema: Value,
@@ -61,7 +61,7 @@ impl NarrowRule {
         }
     }
 
-    /// The names of the claims that it reads.
+    /// Returns the names of the claims that it reads.
     pub(super) fn claims(&self) -> impl Iterator<Item = &str> {
         claim_names(&self.schema).into_iter()
     }
@@ -72,7 +72,7 @@ impl NarrowRule {
         !self.has_claims || claims.is_some_and(can_fill)
     }
 
-    /// The schema with the claims of a caller.
+    /// Returns the schema with the claims of a caller.
     pub(super) fn filled(&self, claims: Option<&ClaimValues>) -> Option<Arc<NarrowSchema>> {
         if !self.has_claims {
             let compile = || Arc::new(NarrowSchema::compile(self.schema.clone()));
@@ -88,7 +88,7 @@ impl NarrowRule {
     }
 }
 
-/// The schemas one of which the arguments of a call must match besides that of the tool.
+/// The narrowing schemas: the arguments of a call must match one of them besides the tool's schema.
 #[derive(Clone, Debug)]
 pub(crate) struct NarrowedArgs(Arc<[Arc<NarrowSchema>]>);
 
@@ -103,7 +103,7 @@ impl NarrowedArgs {
         own.eq(other.0.iter().map(|narrow| &narrow.schema))
     }
 
-    /// Refuses arguments that match none of the schemas.
+    /// Refuses arguments that do not match any of the schemas.
     pub(crate) fn check(
         &self,
         path: &str,
@@ -135,11 +135,11 @@ impl NarrowedArgs {
         Err(Refusal::Final(Box::new(error.maybe_executed(false))))
     }
 
-    /// The schema of a tool as the caller must match it.
+    /// Returns the schema of a tool as the caller must match it.
     pub(crate) fn apply(&self, args_schema: &str) -> String {
         let own = match parse(args_schema) {
             Ok(Value::Object(members)) => members,
-            // `false`, which no arguments match, and `true`.
+            // `false`, a schema without matching arguments, and `true`.
             Ok(other) => [("allOf".to_owned(), json!([other]))].into_iter().collect(),
             Err(_) => serde_json::Map::new(),
         };
@@ -154,12 +154,12 @@ impl NarrowedArgs {
     }
 }
 
-/// A schema with one more condition. References within the schema stay valid.
+/// Returns a schema with one more condition. References within the schema stay valid.
 fn with_condition(
     mut own: serde_json::Map<String, Value>,
     condition: Value,
 ) -> serde_json::Map<String, Value> {
-    // Before draft 2019-09 other members beside `$ref` are ignored.
+    // Before draft 2019-09 other members next to `$ref` are ignored.
     if let Some(reference) = own.remove("$ref") {
         let mut all = vec![json!({"$ref": reference})];
         if let Some(Value::Array(known)) = own.remove("allOf") {

@@ -1,4 +1,4 @@
-//! The nodes that exist for a class: those with a tool below that exists for it, and the root.
+//! The nodes that exist for a class: the root, and nodes with a tool below that exists for the class.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub(super) enum NodeSet {
 }
 
 impl NodeSet {
-    /// The nodes above the tools for which `exists` is true, and the root: an empty listing is an answer.
+    /// Returns the root, and the nodes above every tool with a true `exists`: an empty listing is an answer.
     pub(super) fn above(catalog: &Catalog, exists: impl Fn(u32) -> bool) -> Self {
         let count = catalog.entries.len();
         let mut bits = vec![0u64; count.div_ceil(64)].into_boxed_slice();

@@ -1,4 +1,4 @@
-//! The rules of access that are in force: those of the catalog, or those of a config that narrows them.
+//! The access rules in force: the catalog's rules, or the rules of a config that narrows them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -58,7 +58,7 @@ enum Rows {
 }
 
 impl Policy {
-    /// The policy of a config, which may only narrow that of the catalog. Reports every way in which it does not.
+    /// Makes the policy of a config. It may only narrow the catalog's policy; every violation is reported.
     pub(crate) fn new(
         catalog: &'static Catalog,
         config: &Config,
@@ -94,7 +94,7 @@ impl Policy {
         }))
     }
 
-    /// Its number; a reload brings another one.
+    /// Returns its number; a reload brings another one.
     pub(crate) const fn number(&self) -> u64 {
         self.number
     }
@@ -104,13 +104,13 @@ impl Policy {
         self.rules.is_some()
     }
 
-    /// The answer for an entry that the caller may not use.
+    /// Returns the answer for an entry that the caller may not use.
     pub(super) fn denied(&self) -> Denied {
         let rules = self.rules.as_ref();
         rules.map(|rules| rules.denied).unwrap_or_default()
     }
 
-    /// The class of a caller.
+    /// Returns the class of a caller.
     pub(super) fn class_of(&self, identity: &Identity) -> AdmissionClass {
         let (groups, claims) = match &self.rules {
             None => (GroupSet::ALL, None),
@@ -134,7 +134,7 @@ impl Policy {
         rules.map(|rules| !rules.anonymous.is_empty())
     }
 
-    /// The decision on a tool.
+    /// Returns the decision on a tool.
     pub(super) fn decide(&self, class: &AdmissionClass, tool: u32) -> Decision {
         if class.excludes(tool) {
             return Decision::Absent;
@@ -146,7 +146,7 @@ impl Policy {
         rules.rows.get(tool).decide(class.groups(), applies)
     }
 
-    /// The nodes that exist for a class in a view.
+    /// Returns the nodes that exist for a class in a view.
     pub(super) fn nodes(
         &self,
         catalog: &Catalog,
@@ -171,7 +171,7 @@ impl Policy {
         &self.search_scopes
     }
 
-    /// The schemas that narrow the arguments of a tool for a class.
+    /// Returns the schemas that narrow the arguments of a tool for a class.
     pub(super) fn narrowed(&self, class: &AdmissionClass, tool: u32) -> Option<NarrowedArgs> {
         if self.decide(class, tool) != Decision::Narrowed {
             return None;
@@ -204,7 +204,7 @@ impl Rules {
         .with_claims()
     }
 
-    /// The rules of a config that is not the compiled-in one.
+    /// Returns the rules of a config that is not the compiled-in one.
     fn given(
         catalog: &'static Catalog,
         compiled: Option<&AccessTable>,
@@ -262,7 +262,7 @@ impl Rules {
         }
     }
 
-    /// The claims of a caller that rules read.
+    /// Returns the claims of a caller that rules read.
     fn claims_of(&self, identity: &Identity) -> Option<Arc<ClaimValues>> {
         let own = self.claims.iter().filter_map(|name| {
             let value = identity.claims().get(name)?;
@@ -289,12 +289,12 @@ impl Rows {
     }
 }
 
-/// The text of the catalog was made from a value.
+/// Reads a text of the catalog. The build made it from a value.
 fn read(text: &str) -> Value {
     broker_model::json::parse(text).unwrap_or_default()
 }
 
-/// The path and the reviewed hints of a tool, by which rules select it.
+/// Returns the path and the reviewed hints of a tool: rules select tools by them.
 fn facts(catalog: &'static Catalog, tool: &crate::catalog::Item) -> ToolFacts<'static> {
     // Reviewed annotations are a member of the entry of `tools/list`.
     let head: Value = read(&format!("{{{}}}", catalog.text(tool.list_head)));
@@ -314,7 +314,7 @@ fn widens(pointer: &str, message: String) -> Diagnostic {
         .help(help)
 }
 
-/// The same rules with the groups of the catalog, whose bits the compiled rows have.
+/// Returns the same rules with the groups of the catalog, whose bits the compiled rows have.
 fn in_groups_of(given: &Access, table: &AccessTable) -> Result<Access, Vec<Diagnostic>> {
     let mut places = Vec::new();
     let mut problems = Vec::new();
@@ -401,7 +401,7 @@ fn check_narrower(
     }
 }
 
-/// The matrix that the catalog has.
+/// Returns the matrix that the catalog has.
 fn compiled_matrix(catalog: &Catalog, table: &AccessTable) -> Matrix {
     let rows = catalog.items.iter().map(|tool| Row {
         allow: tool.allow,

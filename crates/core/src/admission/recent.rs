@@ -16,7 +16,7 @@ impl<K, V> Default for Recent<K, V> {
 }
 
 impl<K: PartialEq, V> Recent<K, V> {
-    /// The value of a key, made by `make` if it is not known. The lock is not held meanwhile.
+    /// Returns the value of a key, made by `make` if it is not known. The lock is not held meanwhile.
     pub(super) fn get(&self, key: K, make: impl FnOnce() -> V) -> Arc<V> {
         match self.find(&key) {
             Some(known) => known,
@@ -24,7 +24,7 @@ impl<K: PartialEq, V> Recent<K, V> {
         }
     }
 
-    /// Keeps the value of a key, unless another one was made meanwhile, which is returned then.
+    /// Keeps the value of a key. If another value was made meanwhile, returns the other value.
     pub(super) fn keep(&self, key: K, value: V) -> Arc<V> {
         let mut kept = self.kept();
         if let Some((_, known)) = kept.iter().find(|(known, _)| *known == key) {
@@ -36,7 +36,7 @@ impl<K: PartialEq, V> Recent<K, V> {
         value
     }
 
-    /// The value of a key, which becomes the last one to be forgotten.
+    /// Returns the value of a key and moves it to the end of the eviction order.
     pub(super) fn find(&self, key: &K) -> Option<Arc<V>> {
         let mut kept = self.kept();
         let at = kept.iter().position(|(known, _)| known == key)?;

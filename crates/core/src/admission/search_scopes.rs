@@ -16,7 +16,7 @@ use crate::listing::view::View;
 /// The scopes of the classes that searched last. Only the first search of a class counts the tools of each term.
 pub(super) type SearchScopes = Recent<SearchScopeKey, SearchScope>;
 
-/// The state on which the set of tools of a caller depends. A reload that hides others brings another set of hidden tools.
+/// The state that determines a caller's tool set. A reload that hides other tools brings another set of hidden tools.
 #[derive(Debug)]
 pub(super) struct SearchScopeKey {
     class: AdmissionClass,
@@ -33,7 +33,7 @@ impl PartialEq for SearchScopeKey {
 }
 
 impl Caller {
-    /// The tools that exist for the caller, withdrawn ones among them.
+    /// Returns the tools that exist for the caller, withdrawn ones among them.
     pub(crate) fn search_scope(
         &self,
         view: &View,

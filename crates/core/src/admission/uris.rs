@@ -1,6 +1,6 @@
-//! Which callers may read a URI. One URI can belong to several entries of its source: a locked resource, templates, and
-//! the entry of live resources. A server gets the URI alone, so that the entry by which a caller asks for it must not
-//! open what another entry denies.
+//! Decides whether a caller may read a URI. One URI can belong to several entries of its source: a locked resource,
+//! templates, and the entry of live resources. A server gets the URI alone, so the entry in the caller's request must
+//! not open a URI that another entry denies.
 
 use broker_model::access::Decision;
 use broker_model::item::ItemKind;
@@ -46,7 +46,7 @@ impl Caller {
     }
 }
 
-/// Whether a server may read a URI as that of an entry.
+/// Whether a server may read a URI as the entry's URI.
 fn may_be(spellings: &UriSpellings, tool: &Item) -> bool {
     let id = tool.id;
     match tool.kind {

@@ -1,5 +1,4 @@
-//! The arguments of a call as a surface gives them, the memory that they take, and the pool on which long
-//! requests are read.
+//! The arguments of a call as a surface gives them, the memory that they take, and the pool that reads long requests.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -17,8 +16,8 @@ use crate::call::work::PoolError;
 use crate::errors::error::CoreError;
 use crate::errors::failure::{self, SHORT_RETRY_DELAY};
 
-/// Parsed text of at least this many bytes is returned to the system when it is freed. It consists of
-/// small blocks, which the C library would otherwise keep outside the budget.
+/// Parsed text of at least this many bytes is returned to the system when it is freed. It consists of small blocks; the
+/// C library would otherwise keep them outside the budget.
 const MIN_TRIM_BYTES: usize = 8 << 20;
 /// The time that a long body of a listing request may wait for the pool.
 const LISTING_TIMEOUT: Duration = Duration::from_secs(30);
@@ -108,7 +107,7 @@ pub(crate) fn charge_parsed(
     Ok(ParsedCharge(charge))
 }
 
-/// The refusal of a request that needs this much memory, either for now or always.
+/// Returns the refusal of a request that needs this much memory, either for now or always.
 pub fn memory_error_for_request(
     charge_error: ChargeError,
     needed: usize,

@@ -8,7 +8,7 @@ use memchr::memmem;
 
 const NAME: &str = "baggage";
 
-/// The members of a caller's `_meta`, one JSON object, without baggage. `None` if there are no others.
+/// Returns the members of a caller's `_meta`, one JSON object, without baggage. `None` if no other member is left.
 pub(super) fn without_baggage(meta: &str) -> Option<Cow<'_, str>> {
     // A name with escapes is written without them before it comes here.
     if memmem::find(meta.as_bytes(), b"\"baggage\"").is_none() {

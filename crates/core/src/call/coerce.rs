@@ -27,7 +27,7 @@ pub(super) struct CoercedArgs {
     pub(super) text: Bytes,
     /// The same, parsed.
     pub(super) value: Value,
-    /// What was converted, for the caller.
+    /// The conversions, for the caller.
     pub(super) warning: String,
     /// The charge of the text.
     pub(super) charge: Charge,
@@ -51,7 +51,7 @@ enum Edit {
     Remove,
 }
 
-/// Converts arguments that do not match `schema`, from which `validator` was compiled.
+/// Converts arguments that do not match `schema`. `validator` was compiled from this schema.
 pub(super) fn coerce(
     validator: &Validator,
     schema: &Value,
@@ -85,7 +85,7 @@ pub(super) fn coerce(
     Coercion::Impossible
 }
 
-/// The arguments with all edits. They are read again, so that the checked value is that of the text.
+/// Applies all edits to the arguments. The result is read again, so that the checked value is the value of the text.
 fn written(text: &str, edits: &BTreeMap<String, Edit>) -> Coercion {
     let mut out = String::with_capacity(text.len());
     write(&mut out, text.trim(), "", edits);
@@ -115,7 +115,7 @@ fn warning(edits: &BTreeMap<String, Edit>) -> String {
     }
 }
 
-/// The conversion at a failing place, which is made in `args` too.
+/// Returns the conversion at a failing place, and makes it in `args` too.
 fn edit_at(schema: &Value, place: &SchemaError, args: &mut Value) -> Option<Edit> {
     let target = args.pointer_mut(&place.pointer)?;
     if target.is_null() {
@@ -148,7 +148,7 @@ fn edit_at(schema: &Value, place: &SchemaError, args: &mut Value) -> Option<Edit
     Some(Edit::Replace { text, kind })
 }
 
-/// The types that a failing place wants; none if it may want a text, or says no types.
+/// Returns the types that a failing place wants; empty if it may want a text, or does not name types.
 fn wanted_types<'s>(schema: &'s Value, place: &SchemaError) -> Vec<&'s str> {
     let types_of = |types: &'s Value| -> Option<Vec<&'s str>> {
         match types {

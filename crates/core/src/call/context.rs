@@ -22,11 +22,11 @@ pub struct Request {
     pub context: CallContext,
     /// The path of the entry that is called.
     pub path: Cow<'static, str>,
-    /// What is asked of the entry.
+    /// The operation on the entry.
     pub operation: Operation,
 }
 
-/// What a call asks of the entry at its path.
+/// The operation of a call on the entry at its path.
 #[derive(Debug)]
 pub enum Operation {
     /// The result of the entry for these arguments. Prompts, templates and resources are called like tools.
@@ -49,7 +49,7 @@ pub struct CallContext {
     pub meta: Option<Box<str>>,
     /// Takes the events of the call that its caller wants; without it the server is not asked for any.
     pub events: Option<CallEvents>,
-    /// The account to which the memory of the call is charged.
+    /// The account that is charged for the memory of the call.
     pub account: Account,
     /// When the request arrived, if time has passed since: the timeout of the call starts here.
     pub received: Option<Instant>,
@@ -86,7 +86,7 @@ pub enum CancelMode {
     OnDrop,
 }
 
-/// The form in which a result is returned.
+/// The form of a returned result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultForm {
     /// As the server sent it, without the config's render mode and limit: for typed callers. Its memory
@@ -101,15 +101,15 @@ pub enum ResultForm {
         /// Characters that the surface adds to a result that was cut. At most a fifth of the limit is
         /// kept free for them.
         note_chars: usize,
-        /// The limit of a tool for which the config has none.
+        /// The limit of a tool without a limit in the config.
         limit: ResultLimit,
     },
 }
 
-/// The limit of the results of a tool for which the config has no `max_output_chars`.
+/// The result limit of a tool without `max_output_chars` in the config.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ResultLimit {
-    /// None: for programs, which read results of any length.
+    /// Unlimited: for programs, because they read results of any length.
     #[default]
     Configured,
     /// `limits.result_chars`: for models.

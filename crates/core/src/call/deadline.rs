@@ -39,17 +39,17 @@ impl Inner {
 }
 
 impl Deadline {
-    /// When the call arrived.
+    /// Returns the arrival time of the call.
     pub(super) const fn began(&self) -> Instant {
         self.began
     }
 
-    /// The remaining time.
+    /// Returns the remaining time.
     pub(super) fn left(&self) -> Duration {
         self.time.saturating_sub(self.began.elapsed())
     }
 
-    /// The remaining time, which progress extends up to the deadline of the caller.
+    /// Returns the remaining time. Progress extends it up to the deadline of the caller.
     pub(super) fn call_time(&self, deadline: Option<Instant>) -> CallTime {
         let until = |deadline: Instant| deadline.saturating_duration_since(self.began);
         let left = deadline.map_or(Duration::MAX, until);
@@ -57,7 +57,7 @@ impl Deadline {
         CallTime::new(self.time, self.settings.timeout, total).less(self.began.elapsed())
     }
 
-    /// The time since the call arrived, in milliseconds.
+    /// Returns the time since the call arrived, in milliseconds.
     pub(super) fn passed(&self) -> Duration {
         let passed = self.began.elapsed();
         Duration::new(passed.as_secs(), passed.subsec_millis() * 1_000_000)

@@ -1,5 +1,5 @@
-//! Step 4: a source takes no call before it was compared with the lock, none after a refused start, and
-//! none for a withdrawn tool. Where drift only withdraws tools, a call waits for its source.
+//! Step 4: a source takes no call before it was compared with the lock, after a refused start, or for a withdrawn tool.
+//! Where drift only withdraws tools, a call waits for its source.
 
 use std::time::Duration;
 
@@ -25,9 +25,9 @@ const CALL_RESERVE: Duration = Duration::from_secs(1);
 const STARTING_RETRY_DELAY: Duration = Duration::from_secs(5);
 
 impl Inner {
-    /// The slot of the tool's source, if calls of the tool may be sent to it. Before the end of a plain
-    /// start a withdrawal is not an answer yet: the start will be refused. After a wait, `deadline` has the
-    /// settings that a reload may have changed.
+    /// Returns the slot of the tool's source, if calls of the tool may be sent to it. Before the end of a plain start a
+    /// withdrawal is not an answer yet: the start will be refused. After a wait, `deadline` has the settings that a
+    /// reload may have changed.
     pub(super) async fn pass_gate(
         &self,
         call: &Call<'_>,
@@ -128,7 +128,7 @@ impl Inner {
     }
 }
 
-/// The error of a call that arrives before the comparison with the lock.
+/// Returns the error of a call that arrives before the comparison with the lock.
 fn starting(target: &Target) -> CoreError {
     let message = format!(
         "`{}` cannot be called yet: the sources are being compared with the lock",
@@ -141,7 +141,7 @@ fn starting(target: &Target) -> CoreError {
         .maybe_executed(false)
 }
 
-/// The error of a call whose source did not start within the wait.
+/// Returns the error of a call whose source did not start within the wait.
 fn still_starting(target: &Target, waited: Duration) -> CoreError {
     // Tenths of a second.
     let waited_s = (waited.as_millis() / 100) as f64 / 10.0;
@@ -160,7 +160,7 @@ fn still_starting(target: &Target, waited: Duration) -> CoreError {
         .maybe_executed(false)
 }
 
-/// The error of a call for which there is no place to wait.
+/// Returns the error of a call that does not find a place to wait.
 pub(super) fn too_many(target: &Target) -> CoreError {
     let message = format!(
         "`{}` is still starting, and too many calls wait for it",

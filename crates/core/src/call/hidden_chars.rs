@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use broker_model::unseen::{Unseen, unseen_characters};
 use memchr::memmem::Finder;
 
-/// The JSON escapes of which an invisible character can consist.
+/// The JSON escapes that can make up an invisible character.
 static ESCAPES: LazyLock<[Finder<'static>; 2]> =
     LazyLock::new(|| [Finder::new(b"\\u"), Finder::new(b"\\b")]);
 
@@ -25,7 +25,7 @@ const KINDS: [(Unseen, &str); 3] = [
     (Unseen::Tag, "tag"),
 ];
 
-/// The warning about invisible characters in a result, which is JSON.
+/// Returns the warning about invisible characters in a JSON result.
 pub(crate) fn warning(result: &[u8]) -> Option<String> {
     if !needs_scan(result) {
         return None;
@@ -96,7 +96,7 @@ impl Counter {
         }
     }
 
-    /// Line ends do not count as control characters, written or escaped.
+    /// Adds the escaped characters to the text. Line ends do not count as control characters, written or escaped.
     fn end_escapes(&mut self) {
         let chars = char::decode_utf16(self.units.drain(..));
         let chars = chars.map(|c| c.unwrap_or(char::REPLACEMENT_CHARACTER));

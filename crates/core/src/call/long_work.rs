@@ -18,7 +18,7 @@ impl Core {
         inner.read_long(account, read).await
     }
 
-    /// Verifies a signature on threads that do nothing else, so that it never waits for arguments of other callers.
+    /// Verifies a signature on threads for signatures only, so that it never waits for arguments of other callers.
     pub async fn verify_long<T: Send + 'static>(
         &self,
         verify: impl FnOnce() -> T + Send + 'static,

@@ -1,6 +1,6 @@
 //! One call, as a list of steps. Each step has its file: `drain`, `resolve`, `operation`, `deadline`, `gate`,
-//! `validate`, `dispatch`, `shape`, `record`; the other files are what the steps use. Nothing is sent before
-//! all checks have passed, and a result is not parsed beyond its form.
+//! `validate`, `dispatch`, `shape`, `record`; the steps use the other files. The broker sends the call only after all
+//! checks have passed, and a result is not parsed beyond its form.
 
 pub(crate) mod arguments;
 mod baggage;

@@ -53,7 +53,7 @@ pub(super) struct CheckedOperation {
     asked: Asked,
 }
 
-/// What a server is asked.
+/// The request to a server.
 enum Asked {
     /// The result of the item, for its arguments.
     Result,
@@ -237,7 +237,7 @@ impl Inner {
         }
     }
 
-    /// Refuses a URI that belongs to an entry which the caller may not use, like one that is unknown.
+    /// Refuses a URI of an entry that the caller may not use, in the same way as an unknown URI.
     fn check_rights(&self, call: &Call<'_>, uri: &str) -> Result<(), Box<CoreError>> {
         let (view, caller) = (self.drift_state.view.load(), self.caller(call.identity));
         let source = call.target.item.source;

@@ -72,7 +72,7 @@ impl<'a> AdmittedCall<'a> {
         is_admitted
     }
 
-    /// The error of the call if it must not be sent.
+    /// Returns the error of the call if it must not be sent.
     pub(super) fn refusal(&self) -> Option<Box<CoreError>> {
         if self.call.identity.is_revoked() {
             return Some(revoked::error(false));
@@ -87,11 +87,11 @@ impl<'a> AdmittedCall<'a> {
     fn decide(&self) -> Result<(), Box<CoreError>> {
         let (core, identity, target) = (self.core, self.call.identity, self.call.target);
         let view = core.drift_state.view.load();
-        // Filters of the program are not asked again: they may depend on the health of the source, for which the call
-        // waits.
+        // Filters of the program are not asked again: they may depend on the health of the source, and the call waits
+        // for this source.
         let caller = Caller::by_rules(core, identity);
         if caller.decide(&view, core.catalog, target.item.entry) == Decision::Absent {
-            // The error has suggestions, which they filter.
+            // The filters also apply to the suggestions in the error.
             let caller = core.caller(identity);
             let found = lookup::resolve(core.scope(&view, &caller), target.path);
             return found
@@ -111,7 +111,7 @@ impl<'a> AdmittedCall<'a> {
         }
     }
 
-    /// Arguments that cannot be checked in place are refused, since others may wait for this thread.
+    /// Refuses arguments that cannot be checked in place, since others may wait for this thread.
     fn check_args(&self, narrowed: &NarrowedArgs) -> Result<(), Box<CoreError>> {
         let path = self.call.target.path;
         let text = std::str::from_utf8(self.args).unwrap_or_default();

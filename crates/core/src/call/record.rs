@@ -63,7 +63,7 @@ impl Drop for Record<'_> {
     }
 }
 
-/// Milliseconds with one decimal: more digits have no meaning.
+/// Returns milliseconds with one decimal: more digits have no meaning.
 fn tenths(time: Duration) -> f64 {
     (time.as_secs_f64() * 10_000.0).round() / 10.0
 }

@@ -1,5 +1,5 @@
-//! The three forms in which a tool's result can be returned: as the server sent it, as one text block,
-//! or as its structured content alone. Each is a `CallToolResult` and keeps `isError`.
+//! The three forms of a returned tool result: as the server sent it, as one text block, or as its structured content
+//! alone. Each is a `CallToolResult` and keeps `isError`.
 
 use std::borrow::Cow;
 
@@ -27,8 +27,8 @@ struct Block<'r> {
     text: Cow<'r, str>,
 }
 
-/// The result in this form. A result that lacks these parts, or that cannot be read, stays as the
-/// server sent it: a form never produces an empty result.
+/// Returns the result in this form. A result that lacks these parts, or that cannot be read, stays as the server sent
+/// it: a form never produces an empty result.
 pub(crate) fn render(mode: RenderMode, result: &[u8]) -> Cow<'_, [u8]> {
     let shaped = match mode {
         RenderMode::Json => None,
@@ -44,7 +44,7 @@ pub(crate) fn render(mode: RenderMode, result: &[u8]) -> Cow<'_, [u8]> {
     })
 }
 
-/// One text block: the text blocks, joined by newlines. Other blocks are left out.
+/// Returns one text block: the text blocks, joined by newlines. Other blocks are left out.
 fn text(parts: &Parts<'_>) -> Option<String> {
     let texts: Vec<_> = parts
         .content
@@ -63,7 +63,7 @@ fn text(parts: &Parts<'_>) -> Option<String> {
     ))
 }
 
-/// `structuredContent` alone, byte for byte.
+/// Returns `structuredContent` alone, byte for byte.
 fn structured(parts: &Parts<'_>) -> Option<String> {
     let content = parts.structured?;
     Some(format!(

@@ -5,7 +5,7 @@ use std::fmt;
 /// The maximum length of an id, in bytes.
 const MAX_BYTES: usize = 31;
 
-/// The id of a request: at most 31 bytes. It is copied with each call, so that it allocates nothing.
+/// The id of a request: at most 31 bytes. It is copied with each call, without an allocation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct RequestId {
     bytes: [u8; MAX_BYTES],
@@ -13,7 +13,7 @@ pub struct RequestId {
 }
 
 impl RequestId {
-    /// Returns the id that consists of these parts. What does not fit into 31 bytes is left out.
+    /// Returns the id that consists of these parts. The rest after 31 bytes is left out.
     pub fn new(parts: &[&str]) -> Self {
         let mut bytes = [0; MAX_BYTES];
         let mut len = 0;

@@ -59,8 +59,8 @@ impl Inner {
         Ok(target)
     }
 
-    /// The error for a path that the lock does not have, below a source whose part of the lock is stale: the next lock
-    /// may have it.
+    /// Returns the error for a path that the lock does not have, below a source whose part of the lock is stale: the
+    /// next lock may have it.
     fn stale_source_above(&self, scope: Scope<'_>, path: &str) -> Option<Box<CoreError>> {
         path::check(path).ok()?;
         let is_above = |node: &str| {
@@ -84,7 +84,7 @@ impl Inner {
     }
 }
 
-/// The error for a tool that is withdrawn.
+/// Returns the error for a tool that is withdrawn.
 pub(super) fn out_of_service(target: &Target, withdrawn: &Withdrawal) -> Box<CoreError> {
     let details = serde_json::json!({
         "class": withdrawn.class.as_str(),

@@ -1,8 +1,8 @@
 //! `_meta.ui` of a resource that is read: what a page in it may load and use (MCP Apps).
 //!
-//! A host takes the member of the content before that of the listing, so that a server could widen the policy that was
-//! reviewed. Contents of the locked resource get the reviewed member, all others none. Other members and all other bytes
-//! stay as the server sent them.
+//! A host prefers the content's member to the listing's member, so that a server could widen the policy that was
+//! reviewed. Contents of the locked resource get the reviewed member; all other contents lose the member. Other members
+//! and all other bytes stay as the server sent them.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -38,7 +38,7 @@ pub(super) fn is_needed(kind: ItemKind, result: &[u8]) -> bool {
     }
 }
 
-/// The result with the reviewed member in its contents, or with none.
+/// Returns the result with the reviewed member in its contents, or without the member.
 pub(super) fn with_reviewed(
     catalog: &Catalog,
     tool: &Item,
@@ -88,18 +88,18 @@ pub(super) fn with_reviewed(
     Ok(charge.hold(edited))
 }
 
-/// What was reviewed of an entry.
+/// The reviewed parts of an entry.
 struct Reviewed<'a> {
     /// The URI of a locked resource.
     uri: Option<&'a str>,
     /// Its `_meta.ui`.
     ui: Option<&'a Value>,
-    /// Whether it is a template, which covers the URI that was read.
+    /// Whether it is a template that covers the requested URI.
     is_template: bool,
 }
 
 impl Reviewed<'_> {
-    /// The values of `_meta` in the contents that have the member, each with what replaces it.
+    /// Returns the values of `_meta` in the contents that have the member, each with what replaces it.
     fn changes(&self, result: &str) -> serde_json::Result<Vec<Change>> {
         let mut changes = Vec::new();
         let mut contents = Vec::new();
@@ -142,7 +142,7 @@ fn is_object(value: &RawValue) -> bool {
     value.get().starts_with('{')
 }
 
-/// The `_meta` with this member; `None` if it has none.
+/// Returns the `_meta` with this member; `None` if it lacks the member.
 fn replaced(meta: &RawValue, ui: Option<&Value>) -> serde_json::Result<Option<String>> {
     let (mut members, mut has_ui) = (Vec::new(), false);
     each_member(meta.get().as_bytes(), |name, value| match &*name {

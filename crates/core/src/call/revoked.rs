@@ -8,8 +8,8 @@ use broker_model::CallCode;
 use crate::errors::error::CoreError;
 use crate::identity::{Identity, Revocation};
 
-/// The result of sending a call, unless its caller loses the right to call before it arrives: then the result is
-/// discarded, or the call is cancelled.
+/// Returns the result of sending a call, unless its caller loses the right to call before it arrives: then the result
+/// is discarded, or the call is cancelled.
 pub(super) async fn while_allowed(
     identity: &Identity,
     sending: Pin<&mut impl Future<Output = Result<RawResult, Box<CoreError>>>>,

@@ -23,7 +23,7 @@ use crate::sources::setup::ToolSettings;
 
 /// Larger results are scanned on a separate pool, so that other calls do not wait for it.
 const MIN_POOLED_BYTES: usize = 256 << 10;
-/// The same for results that are cut, which are walked many times.
+/// The limit for cut results: they are walked many times.
 const MIN_POOLED_CUT_BYTES: usize = 64 << 10;
 
 /// The part of the limit that is kept free for a note on the cut, as a divisor.
@@ -42,13 +42,14 @@ enum Form {
         limit: Option<usize>,
         /// Of them, those around the result.
         reserved: usize,
-        /// Of them, those of a note on a result that was cut.
+        /// The part of them for the note on a cut result.
         note: usize,
     },
 }
 
 impl Form {
-    /// The maximum memory that shaping takes in addition to the server's result, with `around` characters of warnings.
+    /// Returns the maximum memory that shaping takes in addition to the server's result, with `around` characters of
+    /// warnings.
     fn working_bytes(self, result: &[u8], around: usize) -> usize {
         let bytes = result.len();
         match self {
@@ -212,7 +213,7 @@ fn shaped(
     Ok(outcome)
 }
 
-/// Characters of the member `warnings` in a reply.
+/// Counts the characters of the member `warnings` in a reply.
 fn chars_of(warnings: &[String]) -> usize {
     if warnings.is_empty() {
         return 0;

@@ -39,8 +39,8 @@ enum PooledArgs {
 }
 
 impl Inner {
-    /// Refuses arguments that must not be sent, within the remaining time of the call. Returns their text, and the
-    /// arguments that are sent in place of those of the caller, if some were converted; boxed, so that other calls do
+    /// Refuses arguments that must not be sent, within the remaining time of the call. Returns their text, and, if some
+    /// arguments were converted, the arguments to send instead of the caller's arguments; boxed, so that other calls do
     /// not carry their size.
     pub(super) async fn validate(
         &self,
@@ -121,7 +121,8 @@ impl Check {
             .map_err(Refusal::into_error)
     }
 
-    /// Checks arguments: against the schema of the tool, then those that are sent against the rules of the caller.
+    /// Checks arguments: the caller's arguments against the tool's schema, then the sent arguments against the caller's
+    /// rules.
     fn checked(
         &self,
         text: &[u8],
@@ -161,7 +162,7 @@ impl Check {
         Ok(coerced)
     }
 
-    /// The charge comes first, so that it outlives the value.
+    /// Reads the arguments. The charge comes first, so that it outlives the value.
     fn read(&self, body: &[u8], at: Range<usize>) -> Result<(ParsedCharge, Value), Box<CoreError>> {
         let invalid = || {
             Box::new(CoreError::new(

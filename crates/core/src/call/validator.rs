@@ -31,8 +31,8 @@ pub(crate) struct LazyValidator(OnceLock<Option<Validator>>);
 pub(crate) enum Refusal {
     /// The arguments do not match, and the error gives every reason.
     Final(Box<CoreError>),
-    /// The budget was spent on the verdict or on its explanation: with a larger budget the outcome may
-    /// differ. The error is the answer if there is no larger budget.
+    /// The budget was spent on the verdict or on its explanation: with a larger budget the outcome may differ. The
+    /// error is the answer if a larger budget does not exist.
     OverBudget(Box<CoreError>),
 }
 
@@ -110,8 +110,8 @@ pub(crate) fn too_many_values(path: &str, values: u64) -> Box<CoreError> {
     args_invalid(path, message, json!({"errors": [error], "more": false}))
 }
 
-/// The tool's schema is too costly on these arguments. No value is shown, and it is unknown which
-/// values would match.
+/// Returns the error for a tool's schema that is too costly on these arguments. No value is shown, and the matching
+/// values are unknown.
 pub(crate) fn over_budget(path: &str, pointer: &str) -> Box<CoreError> {
     let place = if pointer.is_empty() {
         String::new()
@@ -198,13 +198,13 @@ fn refused(
     }
 }
 
-/// Errors as callers see them.
+/// Returns errors as callers see them.
 pub(crate) fn shown_errors(errors: &[SchemaError], args: &Value) -> Value {
     errors.iter().map(|error| show(error, args)).collect()
 }
 
-/// One error as callers see it. Of a value only the type is shown, and less for a member whose name
-/// marks it as secret: its length would reveal something.
+/// Returns one error as callers see it. Of a value only the type is shown, and less for a member whose name marks it as
+/// secret: its length would reveal something.
 fn show(error: &SchemaError, args: &Value) -> Value {
     let secret = error.pointer.split('/').any(is_secret_name);
     let got = match args.pointer(&error.pointer) {
@@ -231,7 +231,7 @@ fn type_of(value: &Value) -> &'static str {
     }
 }
 
-/// The subschemas that failed, by their pointers, as many as fit into `room` bytes.
+/// Returns the subschemas that failed, by their pointers, as many as fit into `room` bytes.
 fn failing_parts(schema: &Value, errors: &[SchemaError], mut room: usize) -> Value {
     let mut parts = Map::new();
     for error in errors {

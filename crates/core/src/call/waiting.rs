@@ -7,7 +7,7 @@ use broker_memory::Owner;
 
 /// The maximum number of calls that wait for one source.
 pub(crate) const MAX_STARTING_CALLS: usize = 256;
-/// How many of them one caller may have alone, and beside another.
+/// Maximum number of them for one caller: alone, and if other callers wait too.
 const MAX_OWN: usize = MAX_STARTING_CALLS - MAX_STARTING_CALLS / 8;
 const MAX_OWN_BESIDE_OTHERS: usize = MAX_STARTING_CALLS / 2;
 
@@ -34,7 +34,7 @@ impl WaitingCalls {
         Self((0..sources).map(|_| Mutex::default()).collect())
     }
 
-    /// Takes a place for a call of this caller; `None` if it has its part of them, or none is free.
+    /// Takes a place for a call of this caller; `None` if it has its part of them, or all are taken.
     pub(super) fn enter(&self, source: usize, owner: Owner) -> Option<Place<'_>> {
         let places = &self.0[source];
         let mut known = lock(places);

@@ -1,5 +1,5 @@
-//! A pool for long work on requests: a bounded number of threads, and a bounded number of requests that
-//! wait for one. The runtime's threads, which serve other callers, do none of it.
+//! A pool for long work on requests: a bounded number of threads, and a bounded number of requests that wait for one.
+//! The runtime's threads serve other callers and never do this work.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -73,7 +73,7 @@ pub(crate) enum PoolError {
 }
 
 impl WorkPool {
-    /// A pool whose threads are called `name` and a number. They are started when they are needed.
+    /// Makes a pool whose threads are called `name` and a number. They are started when they are needed.
     pub(crate) fn new(name: &'static str) -> Self {
         let cores = available_parallelism().map_or(1, usize::from);
         Self::of_threads(name, (cores / 2).max(1), start_thread)
@@ -106,8 +106,8 @@ impl WorkPool {
         submitted.map_err(|(busy, _)| busy)?.outcome().await
     }
 
-    /// Runs a job that must not be refused and whose number is bounded elsewhere: it waits for a thread
-    /// without a limit, and runs in place where the operating system starts none.
+    /// Runs a job that must not be refused and whose number is bounded elsewhere: it waits for a thread without a
+    /// limit, and runs in place if the operating system refuses to start one.
     pub(crate) async fn run_bounded<T: Send + 'static>(
         &self,
         owner: Owner,
@@ -116,7 +116,7 @@ impl WorkPool {
         match self.submit((owner, true), StopFlag::default(), job) {
             Ok(submitted) => match submitted.outcome().await {
                 Ok(outcome) => outcome,
-                // Every job of such a pool is bounded, so none gives its place to another.
+                // Every job of such a pool is bounded, so no job gives its place to another.
                 Err(_) => std::future::pending().await,
             },
             Err((_, Some(job))) => job(),
@@ -124,7 +124,8 @@ impl WorkPool {
         }
     }
 
-    /// Adds a job to the queue. One that `is_bounded` always has a place. Gives the job back if there is no thread.
+    /// Adds a job to the queue. One that `is_bounded` always has a place. Gives the job back if the pool lacks a
+    /// thread.
     fn submit<T: Send + 'static, J: FnOnce() -> T + Send + 'static>(
         &self,
         (owner, is_bounded): (Owner, bool),
@@ -187,7 +188,7 @@ impl Drop for WorkPool {
     fn drop(&mut self) {
         let mut state = self.0.state();
         state.is_closed = true;
-        // Every future of a job borrows the pool, so none waits for these.
+        // Every future of a job borrows the pool, so no future waits for these.
         let left: Vec<_> = state.queue.drain().collect();
         drop(state);
         self.0.changed.notify_all();

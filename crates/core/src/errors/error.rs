@@ -18,7 +18,7 @@ pub struct CoreError {
     pub message: String,
     /// The remedy.
     pub hint: Option<String>,
-    /// The path to which it refers.
+    /// The path that it refers to.
     pub path: Option<String>,
     /// The nearest names, best first.
     pub did_you_mean: Vec<String>,
@@ -40,7 +40,7 @@ pub struct CoreError {
 }
 
 impl CoreError {
-    /// An error with its code, its message, and the code's hint.
+    /// Makes an error with its code, its message, and the code's hint.
     pub fn new(code: CallCode, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -106,7 +106,7 @@ impl CoreError {
         rpc.or(self.details.as_ref().map(Details::Other))
     }
 
-    /// Its JSON object, members in the order of the documentation; `request_id` only if given.
+    /// Returns its JSON object, members in the order of the documentation; `request_id` only if given.
     pub fn members<'a>(&'a self, request_id: Option<&'a str>) -> ErrorMembers<'a> {
         ErrorMembers {
             code: self.code.as_str(),

@@ -11,11 +11,11 @@ use serde_json::{Map, Value, json};
 
 use crate::errors::error::CoreError;
 
-/// When to retry if there is no better estimate.
+/// The retry delay without a better estimate.
 pub(crate) const SHORT_RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// There is no memory for a result. The call was executed, so the broker must not send it again by
-/// itself.
+/// Returns the error for a result that exceeds the memory budget. The call was executed, so the broker must not send it
+/// again by itself.
 pub fn memory_error_for_result(charge_error: ChargeError) -> CoreError {
     CoreError::new(
         CallCode::OutputTooLarge,
@@ -25,7 +25,7 @@ pub fn memory_error_for_result(charge_error: ChargeError) -> CoreError {
     .maybe_executed(true)
 }
 
-/// The error for a call of the tool at `path`, whose source is mounted at `source`.
+/// Returns the error for a call of the tool at `path`, whose source is mounted at `source`.
 pub(crate) fn from_call(failure: CallFailure, path: &str, source: &str) -> Box<CoreError> {
     let error = match failure {
         CallFailure::Overloaded(overload) => CoreError::new(
@@ -120,7 +120,7 @@ pub(crate) fn from_call(failure: CallFailure, path: &str, source: &str) -> Box<C
     Box::new(error.path(path))
 }
 
-/// The code of a source that is not ready for this cause.
+/// Returns the code of a source that is not ready for this cause.
 const fn unavailable_code(cause: SourceCause) -> CallCode {
     match cause {
         SourceCause::LockStale => CallCode::LockStale,
@@ -147,19 +147,19 @@ const fn unavailable_code(cause: SourceCause) -> CallCode {
     }
 }
 
-/// The error for every request that arrives while the broker shuts down.
+/// Returns the error for every request that arrives while the broker shuts down.
 pub(crate) fn shutting_down() -> CoreError {
     CoreError::new(CallCode::ShuttingDown, "the broker is shutting down")
         .retry_after(SHORT_RETRY_DELAY)
 }
 
-/// A call that was certainly not executed may be sent again unchanged.
+/// Marks the error as retryable unless the call may have been executed.
 fn retryable_unless(maybe_executed: bool, mut error: CoreError) -> CoreError {
     error.retryable = !maybe_executed;
     error.maybe_executed(maybe_executed)
 }
 
-/// The reason why a source does not serve, without any text of the server.
+/// Returns the reason why a source does not serve, without any text of the server.
 fn public_reason(failure: &SourceFailure) -> String {
     if let Some(exit) = failure.exit {
         return format!("the server {exit}");
@@ -174,7 +174,7 @@ fn public_reason(failure: &SourceFailure) -> String {
     first.into_iter().chain(chars).collect()
 }
 
-/// The details: `cause`, and for a process that ended its exit code or signal.
+/// Returns the details: `cause`, and for a process that ended its exit code or signal.
 fn details_of(failure: &SourceFailure) -> Value {
     let mut details = Map::new();
     details.insert("cause".to_owned(), failure.cause.as_str().into());

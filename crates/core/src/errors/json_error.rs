@@ -6,12 +6,12 @@ use serde_json::json;
 
 use crate::errors::error::CoreError;
 
-/// The error of a body, or of a part of it that begins at `offset`.
+/// Returns the error of a body, or of a part of it that begins at `offset`.
 pub fn json_invalid(body: &str, offset: usize, part: &str, error: &StrictError) -> CoreError {
     let (reason, within) = match error {
         StrictError::Json(error) => {
             let text = error.to_string();
-            // serde_json appends its own position, which is relative to the part.
+            // serde_json appends its own position, relative to the part.
             let reason = text
                 .rfind(" at line ")
                 .map_or(text.as_str(), |at| &text[..at]);
@@ -40,8 +40,8 @@ pub fn json_invalid(body: &str, offset: usize, part: &str, error: &StrictError) 
     .details(json!({ "offset": offset, "line": place.line, "column": place.column }))
 }
 
-/// The byte offset of serde_json's line and column, which count from 1 and point to the byte where
-/// reading stopped.
+/// Returns the byte offset of serde_json's line and column. They count from 1 and point to the byte where reading
+/// stopped.
 fn offset_of(text: &str, line: usize, column: usize) -> usize {
     let start = if line <= 1 {
         0

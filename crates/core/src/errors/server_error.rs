@@ -6,20 +6,19 @@ use serde_json::value::RawValue;
 
 use crate::errors::error::CoreError;
 
-/// The JSON-RPC error with which a server answered a call: masked and bounded, see
-/// [`CoreError::server_error`].
+/// A server's JSON-RPC error as the answer to a call: masked and bounded, see [`CoreError::server_error`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct ServerError {
     /// Its code.
     pub code: i64,
-    /// Its message; empty if it has none.
+    /// Its message; empty if it is absent.
     pub message: String,
     /// Its data. Data that this program cannot represent is a string with its JSON.
     pub data: Option<Value>,
 }
 
 impl CoreError {
-    /// The server's own error, if the server answered with one: what `details.rpc` holds. Message and data have
+    /// Returns the server's own error, if the server answered with one: what `details.rpc` holds. Message and data have
     /// at most 16 KiB together; longer ones were cut and end in a mark.
     pub fn server_error(&self) -> Option<ServerError> {
         #[derive(Deserialize)]

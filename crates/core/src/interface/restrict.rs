@@ -1,4 +1,4 @@
-//! A broker of which callers see and call less.
+//! Restricts a broker: callers see and call fewer tools.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -23,8 +23,8 @@ use crate::types::{Describe, Reply, SearchOptions};
 /// Decides whether a tool that exists for a caller still exists for it.
 type Keeps = dyn Fn(&Identity, &ToolItem) -> bool + Send + Sync;
 
-/// A broker without some of the tools of another one. It knows nothing but that broker, so that it can show, find and
-/// call no tool that the other one refuses. Its replies have no entity tags.
+/// A broker without some of the tools of another one. It only uses the other broker, so that it cannot show, find or
+/// call a tool that the other one refuses. Its replies have no entity tags.
 #[derive(Clone)]
 pub struct Restrict<B> {
     inner: B,
@@ -40,7 +40,7 @@ impl<B: fmt::Debug> fmt::Debug for Restrict<B> {
 }
 
 impl<B: BrokerInterface> Restrict<B> {
-    /// A broker with the tools of `inner` for which `keeps` is true.
+    /// Makes a broker with the tools of `inner` that `keeps` accepts.
     pub fn new(
         inner: B,
         keeps: impl Fn(&Identity, &ToolItem) -> bool + Send + Sync + 'static,
@@ -51,7 +51,7 @@ impl<B: BrokerInterface> Restrict<B> {
         }
     }
 
-    /// The paths of its tools.
+    /// Returns the paths of its tools.
     fn paths(&self, identity: &Identity) -> Vec<&'static str> {
         let tools = self.list_tools(identity);
         tools.into_iter().map(|tool| tool.path).collect()
@@ -72,7 +72,7 @@ impl<B: BrokerInterface> Restrict<B> {
             })
     }
 
-    /// An error of the inner broker without the entries that do not exist here.
+    /// Returns an error of the inner broker without the entries that do not exist here.
     fn without_others(paths: &[&str], mut error: Box<CoreError>) -> Box<CoreError> {
         error.did_you_mean.retain(|path| Self::exists(paths, path));
         let node = error.details.as_ref().and_then(|it| it.get("node"));
@@ -141,7 +141,7 @@ fn retain(list: &mut Value, keep: impl Fn(&Value) -> bool) {
     }
 }
 
-/// Replaces a summary that the inner broker made of the names of its tools by one with those of `paths`.
+/// Replaces a summary that the inner broker made of its tool names by one with the names of `paths`.
 fn name_own_tools(paths: &[&str], inner: &[&str], entry: &mut Value) {
     let (Some(node), Some(summary)) = (entry["path"].as_str(), entry["summary"].as_str()) else {
         return;
@@ -154,7 +154,7 @@ fn name_own_tools(paths: &[&str], inner: &[&str], entry: &mut Value) {
     }
 }
 
-/// The names of the tools directly below a node, as its summary.
+/// Returns the names of the tools directly below a node, as its summary.
 fn names_below(paths: &[&str], node: &str) -> Option<String> {
     let node = node.trim_end_matches('/');
     let names = paths.iter();
@@ -162,7 +162,7 @@ fn names_below(paths: &[&str], node: &str) -> Option<String> {
     tool_names::summary(names.filter(|name| !name.contains('/')))
 }
 
-/// The error for an entry that does not exist here.
+/// Returns the error for an entry that does not exist here.
 fn not_found(path: &str) -> Box<CoreError> {
     let message = format!("no tool or node is at `{}`", shown_line(path, 120));
     Box::new(CoreError::new(CallCode::PathNotFound, message).path(path))
@@ -227,7 +227,7 @@ impl<B: BrokerInterface> BrokerInterface for Restrict<B> {
         }
     }
 
-    /// Scores are those of the inner broker, which ranks the tools that exist there.
+    /// Searches the tools. Scores come from the inner broker: it ranks its own tools.
     fn search(
         &self,
         identity: &Identity,
@@ -320,7 +320,7 @@ impl<B: BrokerInterface> BrokerInterface for Restrict<B> {
     }
 }
 
-/// A reply of the inner broker, with its exact numbers.
+/// Reads a reply of the inner broker, with its exact numbers.
 fn read_reply(body: &[u8]) -> Value {
     let text = std::str::from_utf8(body).unwrap_or_default();
     parse(text).unwrap_or_default()

@@ -17,8 +17,8 @@ struct Head {
 }
 
 impl Core {
-    /// The paths of at most `max` withdrawn tools that exist for the caller, in the order of the catalog, and the
-    /// number of all.
+    /// Returns the paths of at most `max` withdrawn tools that exist for the caller, in the order of the catalog, and
+    /// the number of all.
     pub fn withdrawn_paths(&self, identity: &Identity, max: usize) -> (Vec<&'static str>, usize) {
         let inner = self.inner();
         let (view, caller) = (inner.drift_state.view.load(), inner.caller(identity));
@@ -37,7 +37,7 @@ impl Core {
     }
 }
 
-/// The areas of a caller, in the order of a listing.
+/// Returns the areas of a caller, in the order of a listing.
 pub(crate) fn areas(scope: Scope<'_>) -> Vec<AreaRef> {
     let catalog = scope.catalog;
     let area = |at: u32, summary: Cow<'static, str>| AreaRef {
@@ -69,7 +69,7 @@ pub(crate) fn areas(scope: Scope<'_>) -> Vec<AreaRef> {
         .collect()
 }
 
-/// The summary of an entry as plain text, which the catalog has only for the children of the root.
+/// Returns the summary of an entry as plain text. The catalog has it only for the children of the root.
 fn summary(scope: Scope<'_>, at: u32) -> String {
     let head: Option<Head> = serde_json::from_str(&format!("{}}}", scope.head(at))).ok();
     head.map(|head| head.summary).unwrap_or_default()

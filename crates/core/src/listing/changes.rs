@@ -1,4 +1,4 @@
-//! Changes of the list of tools that one caller sees.
+//! Changes of the tool list that one caller sees.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -8,7 +8,7 @@ use crate::Core;
 use crate::identity::Identity;
 use crate::listing::direct::lists_output;
 
-/// The changes of the list of tools of one caller, from now on.
+/// The changes of one caller's tool list, from now on.
 #[derive(Debug)]
 pub struct ToolListChanges {
     changes: watch::Receiver<u64>,
@@ -19,7 +19,7 @@ pub struct ToolListChanges {
 }
 
 impl From<watch::Receiver<u64>> for ToolListChanges {
-    /// Every change of a list, which a counter counts.
+    /// Returns every change of a list; `changes` counts them.
     fn from(mut changes: watch::Receiver<u64>) -> Self {
         changes.mark_unchanged();
         Self {
@@ -40,7 +40,7 @@ impl ToolListChanges {
         }
     }
 
-    /// Waits for the next change; `false` once there can be none. Several changes may be one.
+    /// Waits for the next change; `false` after the last one. Several changes may be one.
     pub async fn next(&mut self) -> bool {
         while self.changes.changed().await.is_ok() {
             let caller = self.caller.as_ref();
@@ -55,12 +55,12 @@ impl ToolListChanges {
     }
 }
 
-/// The hash of the list of a caller, if those of other callers may differ.
+/// Returns the hash of a caller's list, if the lists of other callers may differ.
 fn own_list(core: &Core, identity: &Identity) -> Option<u64> {
     core.lists_may_differ().then(|| hash_of(core, identity))
 }
 
-/// A hash of the tools that a caller sees, and of what a change of the config changes of them.
+/// Returns a hash of the tools that a caller sees, and of what a change of the config changes of them.
 fn hash_of(core: &Core, identity: &Identity) -> u64 {
     let inner = core.inner();
     let (view, settings) = (inner.drift_state.view.load(), inner.settings.load());

@@ -37,9 +37,9 @@ pub struct CallableTool {
     pub name: &'static str,
     /// Its path.
     pub path: &'static str,
-    /// Its description; empty if it has none.
+    /// Its description; empty if it is absent.
     pub description: String,
-    /// The schema of its arguments, which the caller must match.
+    /// The schema of its arguments. The caller must match it.
     pub input_schema: Cow<'static, str>,
     /// Whether lists without a vendor can contain it.
     pub listable: bool,
@@ -71,12 +71,12 @@ pub struct ToolPage {
 }
 
 impl Core {
-    /// The tool with this flat name, if it exists for the caller.
+    /// Finds the tool with this flat name, if it exists for the caller.
     pub fn find_flat(&self, identity: &Identity, name: &str) -> Option<FlatTool> {
         self.find_listed(identity, None, name)
     }
 
-    /// The tool with this flat name, or with this name in lists for `vendor`, if it exists for the caller.
+    /// Finds the tool with this flat name, or with this name in lists for `vendor`, if it exists for the caller.
     pub fn find_listed(
         &self,
         identity: &Identity,
@@ -89,10 +89,10 @@ impl Core {
         describe(inner.scope(&view, &caller), &settings, vendor, name)
     }
 
-    /// The served tools that exist for the caller as entries of `tools/list`, in the order of their paths: at
-    /// most `max_tools` in about `max_bytes`, but at least one if any is left. `after` is the flat name of the
-    /// last tool of the previous page, which may be withdrawn since; `None` if there is no such tool. All pages
-    /// together are within the limits of `vendor`.
+    /// Returns the served tools that exist for the caller as entries of `tools/list`, in the order of their paths: at
+    /// most `max_tools` in about `max_bytes`, but at least one if any is left. `after` is the flat name of the last
+    /// tool of the previous page, which may be withdrawn since; `None` if no such tool exists. All pages together are
+    /// within the limits of `vendor`.
     pub fn direct_tools(
         &self,
         identity: &Identity,
@@ -108,7 +108,7 @@ impl Core {
         page(scope, &settings, vendor, after, max_tools, max_bytes)
     }
 
-    /// The tool at this path, if it exists for the caller.
+    /// Finds the tool at this path, if it exists for the caller.
     pub fn find_tool(&self, identity: &Identity, path: &str) -> Option<FlatTool> {
         let inner = self.inner();
         let (view, settings) = (inner.drift_state.view.load(), inner.settings.load());
@@ -116,23 +116,23 @@ impl Core {
         at_path(inner.scope(&view, &caller), &settings, path)
     }
 
-    /// The served tools that exist for the caller, in the order of their paths.
+    /// Returns the served tools that exist for the caller, in the order of their paths.
     pub fn callable_tools(&self, identity: &Identity) -> Vec<CallableTool> {
         let inner = self.inner();
         let (view, caller) = (inner.drift_state.view.load(), inner.caller(identity));
         all(inner.scope(&view, &caller))
     }
 
-    /// The entity tag of a text that was made for the caller. Where callers may see different entries, callers of other
-    /// admission classes get other tags for the same text.
+    /// Returns the entity tag of a text that was made for the caller. Where callers may see different entries, callers
+    /// of other admission classes get other tags for the same text.
     pub fn entity_tag(&self, identity: &Identity, text: &[u8]) -> String {
         let inner = self.inner();
         let (view, caller) = (inner.drift_state.view.load(), inner.caller(identity));
         inner.scope(&view, &caller).etag_of(etag(text))
     }
 
-    /// The served tools of these flat names that exist for the caller, as entries of `tools/list` within the limits of
-    /// `vendor`, each with its flat name, in the given order.
+    /// Returns the served tools of these flat names that exist for the caller, as entries of `tools/list` within the
+    /// limits of `vendor`, each with its flat name, in the given order.
     pub fn listed_tools<'n>(
         &self,
         identity: &Identity,
@@ -148,8 +148,8 @@ impl Core {
             .collect()
     }
 
-    /// The effects that a call of the tool at a path may have, by its reviewed annotations; `None` if the path names no tool that
-    /// exists for the caller.
+    /// Returns the effects that a call of the tool at a path may have, by its reviewed annotations; `None` if the path
+    /// names no tool that exists for the caller.
     pub fn call_safety(&self, identity: &Identity, path: &str) -> Option<CallSafety> {
         let inner = self.inner();
         let (view, caller) = (inner.drift_state.view.load(), inner.caller(identity));
@@ -162,13 +162,13 @@ impl Core {
     }
 }
 
-/// The index of the tool that a flat name names, if it exists for the caller.
+/// Finds the index of the tool that a flat name names, if it exists for the caller.
 pub(crate) fn find(scope: Scope<'_>, name: &str) -> Option<u32> {
     let found = scope.catalog.find_flat(name);
     found.filter(|at| scope.admits(scope.catalog.item(*at).entry))
 }
 
-/// The tool with a flat name, or with a name in lists for a vendor, if it exists for the caller.
+/// Returns the tool with a flat name, or with a name in lists for a vendor, if it exists for the caller.
 pub(crate) fn describe(
     scope: Scope<'_>,
     settings: &[ToolSettings],
@@ -180,7 +180,7 @@ pub(crate) fn describe(
     Some(flat_tool(scope, settings, at))
 }
 
-/// The tool at a path, if it exists for the caller.
+/// Returns the tool at a path, if it exists for the caller.
 pub(crate) fn at_path(scope: Scope<'_>, settings: &[ToolSettings], path: &str) -> Option<FlatTool> {
     let entry = scope.catalog.find(path).filter(|at| scope.admits(*at))?;
     match scope.catalog.entry(entry).kind {
@@ -201,7 +201,7 @@ fn flat_tool(scope: Scope<'_>, settings: &[ToolSettings], at: u32) -> FlatTool {
     }
 }
 
-/// The served tools that exist for the caller, in the order of their paths.
+/// Returns the served tools that exist for the caller, in the order of their paths.
 pub(crate) fn all(scope: Scope<'_>) -> Vec<CallableTool> {
     let tools = 0..scope.catalog.items.len() as u32;
     let served = tools.filter(|at| {
@@ -211,7 +211,7 @@ pub(crate) fn all(scope: Scope<'_>) -> Vec<CallableTool> {
     served.map(|at| called(scope, at)).collect()
 }
 
-/// A tool of the catalog with what a call of it needs.
+/// Returns a tool of the catalog with what a call of it needs.
 pub(crate) fn called(scope: Scope<'_>, at: u32) -> CallableTool {
     let tool = scope.catalog.item(at);
     let narrowed = scope.caller.narrowed(at);
@@ -225,7 +225,7 @@ pub(crate) fn called(scope: Scope<'_>, at: u32) -> CallableTool {
     }
 }
 
-/// The effects that a call of a tool may have, by its reviewed annotations.
+/// Returns the effects that a call of a tool may have, by its reviewed annotations.
 pub(crate) fn safety(catalog: &Catalog, tool: &'static Item) -> CallSafety {
     if tool.kind != ItemKind::Tool {
         return CallSafety::Read;
@@ -233,7 +233,7 @@ pub(crate) fn safety(catalog: &Catalog, tool: &'static Item) -> CallSafety {
     CallSafety::of(Hints::of(head(catalog, tool).annotations.as_ref()))
 }
 
-/// The members of a tool's entry besides name and schemas. The build wrote them as JSON.
+/// Returns the members of a tool's entry besides name and schemas. The build wrote them as JSON.
 fn head(catalog: &Catalog, tool: &'static Item) -> ListHead {
     let members = catalog.text(tool.list_head);
     let text = format!("{{{members}}}");
@@ -243,7 +243,7 @@ fn head(catalog: &Catalog, tool: &'static Item) -> ListHead {
     head.unwrap_or_default()
 }
 
-/// The entry of a tool in `tools/list`, if the tool can be listed and exists for the caller.
+/// Returns the entry of a tool in `tools/list`, if the tool can be listed and exists for the caller.
 pub(crate) fn listed(
     scope: Scope<'_>,
     settings: &[ToolSettings],
@@ -255,8 +255,8 @@ pub(crate) fn listed(
     Some((scope.catalog.item(at).flat_name, entry))
 }
 
-/// The tools after the one with the flat name `after`, in the order of their paths, up to the number of tools that
-/// `vendor` allows. `None` if there is no such tool for the caller.
+/// Returns the tools after the one with the flat name `after`, in the order of their paths, up to the number of tools
+/// that `vendor` allows. `None` if no such tool exists for the caller.
 pub(crate) fn page(
     scope: Scope<'_>,
     settings: &[ToolSettings],
@@ -298,7 +298,7 @@ pub(crate) fn page(
     Some(ToolPage { tools, last: None })
 }
 
-/// The text of a tool's entry, in parts; `None` if the tool has none that clients, or the vendor, accept.
+/// Returns the text of a tool's entry, in parts; `None` if clients, or the vendor, do not accept it.
 fn entry(
     scope: Scope<'_>,
     settings: &[ToolSettings],
@@ -335,7 +335,7 @@ fn entry(
     ])
 }
 
-/// The schema of arguments that the caller must match.
+/// Returns the schema of arguments that the caller must match.
 fn narrowed_schema(own: &'static str, narrowed: Option<&NarrowedArgs>) -> Cow<'static, str> {
     match narrowed {
         Some(narrowed) => Cow::Owned(narrowed.apply(own)),
@@ -344,7 +344,7 @@ fn narrowed_schema(own: &'static str, narrowed: Option<&NarrowedArgs>) -> Cow<'s
 }
 
 /// Whether results have the structured content that the schema of the server promises: they are not rendered in another
-/// form. A result that is cut has none, and says so.
+/// form. A cut result lacks structured content, and says so.
 pub(crate) const fn lists_output(settings: &ToolSettings) -> bool {
     matches!(settings.form, RenderMode::Json)
 }

@@ -14,7 +14,7 @@ use crate::{Core, MAX_DEPTH, MAX_DESCRIBED};
 const MAX_INLINE_LOOKUPS: usize = 5_000;
 
 impl Core {
-    /// The tree below `path`, `depth` levels deep (1 to 16).
+    /// Returns the tree below `path`, `depth` levels deep (1 to 16).
     pub fn list(
         &self,
         identity: &Identity,

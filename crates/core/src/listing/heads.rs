@@ -12,7 +12,7 @@ use crate::listing::scope::Scope;
 
 const SUMMARY: &str = "\"summary\":";
 
-/// The nodes whose compiled summary is the names of their tools.
+/// Returns the nodes whose compiled summary is the names of their tools.
 pub(crate) fn nodes_with_tool_names(catalog: &Catalog) -> BTreeSet<u32> {
     let nodes = catalog.sources.iter();
     let nodes = nodes.filter_map(|source| catalog.find(source.path));
@@ -25,7 +25,7 @@ pub(crate) fn nodes_with_tool_names(catalog: &Catalog) -> BTreeSet<u32> {
         .collect()
 }
 
-/// The tools directly below a node, with the last segments of their paths.
+/// Returns the tools directly below a node, with the last segments of their paths.
 fn tools_of(catalog: &Catalog, at: u32) -> impl Iterator<Item = (u32, &'static str)> {
     let children = match catalog.entry(at).kind {
         EntryKind::Node { children, .. } => children,
@@ -41,7 +41,7 @@ fn leaf(path: &'static str) -> &'static str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// A head with another summary. A path has no quotes, so the first match is the member.
+/// Returns a head with another summary. A path has no quotes, so the first match is the member.
 fn with_summary(head: &str, summary: &str) -> String {
     let before = head.find(SUMMARY).map_or(head, |at| &head[..at]);
     format!("{before}{SUMMARY}{}", Value::from(summary))
@@ -60,7 +60,7 @@ impl Scope<'_> {
             && tools_of(self.catalog, at).any(|(tool, _)| !self.admits(tool))
     }
 
-    /// The summary of an entry if it is not the compiled one.
+    /// Returns the summary of an entry if it is not the compiled one.
     pub(crate) fn own_summary(&self, at: u32) -> Option<String> {
         if !self.has_own_summary(at) {
             return None;
@@ -71,7 +71,7 @@ impl Scope<'_> {
         Some(names.unwrap_or_else(|| leaf(self.catalog.entry(at).path).to_owned()))
     }
 
-    /// The members of an entry that are in every reply, without the closing brace.
+    /// Returns the members of an entry that are in every reply, without the closing brace.
     pub(crate) fn head(&self, at: u32) -> Cow<'static, str> {
         let head = self.catalog.text(self.catalog.entry(at).head);
         match self.own_summary(at) {

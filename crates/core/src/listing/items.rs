@@ -34,7 +34,7 @@ pub struct ListedItem {
 }
 
 impl ListedItem {
-    /// The place in the list, which is in the order of these pairs: path and URI.
+    /// Returns the place in the list: lists are in the order of these pairs of path and URI.
     pub fn place(&self) -> (&str, Option<&str>) {
         (self.path, self.uri.as_deref())
     }
@@ -47,11 +47,11 @@ pub struct ReadableUri {
     pub path: &'static str,
     /// The path of its source.
     pub source: &'static str,
-    /// How the entry reads it.
+    /// The form of the entry's read.
     pub form: ReadForm,
 }
 
-/// How an entry reads a URI.
+/// The form of an entry's read of a URI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadForm {
     /// The entry is the resource: without arguments.
@@ -66,17 +66,19 @@ pub enum ReadForm {
 const SHOWN_MEMBERS: [&str; 5] = ["uri", "name", "title", "description", "mimeType"];
 
 impl Core {
-    /// The prompts that exist for the caller, in the order of their paths. Contacts no server.
+    /// Lists the prompts that exist for the caller, in the order of their paths. Does not contact a server.
     pub fn list_prompts(&self, identity: &Identity) -> Vec<ListedItem> {
         self.list_items(identity, ItemKind::Prompt)
     }
 
-    /// The resources that exist for the caller, in the order of their paths, then of their URIs. Contacts no server.
+    /// Lists the resources that exist for the caller, in the order of their paths, then of their URIs. Does not contact
+    /// a server.
     pub fn list_resources(&self, identity: &Identity) -> Vec<ListedItem> {
         self.list_items(identity, ItemKind::Resource)
     }
 
-    /// The templates of resources that exist for the caller, in the order of their paths. Contacts no server.
+    /// Lists the templates of resources that exist for the caller, in the order of their paths. Does not contact a
+    /// server.
     pub fn list_templates(&self, identity: &Identity) -> Vec<ListedItem> {
         self.list_items(identity, ItemKind::Template)
     }
@@ -106,7 +108,7 @@ impl Core {
         self.find_item(identity, is_awaited).is_some()
     }
 
-    /// The prompt with this name. Contacts no server.
+    /// Finds the prompt with this name. Does not contact a server.
     ///
     /// # Errors
     ///
@@ -121,7 +123,7 @@ impl Core {
         found.ok_or_else(|| no_prompt(name))
     }
 
-    /// The template with this text. Contacts no server.
+    /// Finds the template with this text. Does not contact a server.
     ///
     /// # Errors
     ///
@@ -136,8 +138,8 @@ impl Core {
         found.ok_or_else(|| no_template(template))
     }
 
-    /// The entry that serves a URI: the locked resource, else that of a source that lists the URI now, else a template
-    /// that covers it. Contacts no server.
+    /// Returns the entry that serves a URI: the locked resource, else the entry of a source that lists the URI now,
+    /// else a template that covers it. Does not contact a server.
     ///
     /// # Errors
     ///
@@ -224,13 +226,13 @@ impl Core {
     }
 }
 
-/// The error of a URI that no entry of the caller serves.
+/// Returns the error of a URI that no entry of the caller serves.
 pub(crate) fn no_resource(uri: &str) -> Box<CoreError> {
     let message = format!("no resource has the URI `{}`", shown_line(uri, 160));
     Box::new(CoreError::new(CallCode::PathNotFound, message).maybe_executed(false))
 }
 
-/// The error of a template that does not exist for the caller.
+/// Returns the error of a template that does not exist for the caller.
 fn no_template(template: &str) -> Box<CoreError> {
     let message = format!(
         "no template of resources is `{}`",
@@ -239,15 +241,15 @@ fn no_template(template: &str) -> Box<CoreError> {
     Box::new(CoreError::new(CallCode::PathNotFound, message).maybe_executed(false))
 }
 
-/// The error of a prompt that does not exist for the caller.
+/// Returns the error of a prompt that does not exist for the caller.
 pub(crate) fn no_prompt(name: &str) -> Box<CoreError> {
     let message = format!("no prompt has the name `{}`", shown_line(name, 160));
     Box::new(CoreError::new(CallCode::PathNotFound, message).maybe_executed(false))
 }
 
 impl Scope<'_> {
-    /// Adds the resources that the source of an entry lists now to the description of the entry, which has no closing
-    /// brace yet.
+    /// Adds the resources that the source of an entry lists now to the description of the entry. Its closing brace is
+    /// still missing.
     pub(crate) fn push_live(&self, tool: &Item, description: &mut String) {
         let Some(list) = self.drift_state.live.of(tool.source as usize) else {
             let message =
@@ -275,7 +277,7 @@ impl Scope<'_> {
     }
 }
 
-/// The members of a resource for a description, with short texts.
+/// Returns the members of a resource for a description, with short texts.
 fn shown_resource(json: &str) -> Value {
     let resource = broker_model::json::parse(json).unwrap_or_default();
     let members = resource.as_object().into_iter().flatten();
@@ -300,7 +302,7 @@ pub(crate) fn covers(item: &Item, uri: &str) -> bool {
         && UriTemplate::parse(item.id).is_ok_and(|template| template.covers(uri))
 }
 
-/// The served tools and other things that exist for the caller.
+/// Returns the served tools and other things that exist for the caller.
 fn listed(scope: Scope<'_>) -> impl Iterator<Item = &'static Item> {
     let tools = scope.catalog.items.iter().zip(0..);
     tools

@@ -14,12 +14,12 @@ use crate::listing::scope::Scope;
 /// The maximum number of a node's entries in one error.
 const MAX_LISTED_ENTRIES: usize = 20;
 
-/// The index of the entry that a caller names.
+/// Returns the index of the entry that a caller names.
 pub(crate) fn resolve(scope: Scope<'_>, text: &str) -> Result<u32, Box<CoreError>> {
     resolve_within(scope, text, &mut Budget::default())
 }
 
-/// [`resolve`] for one of several paths of a request: suggestions take from the budget. When it is spent,
+/// Acts as [`resolve`] for one of several paths of a request: suggestions take from the budget. When it is spent,
 /// errors have no suggestions.
 pub(crate) fn resolve_within(
     scope: Scope<'_>,
@@ -56,7 +56,7 @@ pub(crate) fn resolve_within(
     Err(Box::new(error))
 }
 
-/// The error for `meta_tree` on a tool.
+/// Returns the error for `meta_tree` on a tool.
 pub(crate) fn is_tool(path: &str) -> Box<CoreError> {
     let hint = format!(
         "describe it by `meta_desc` with {{\"path\":\"{path}\"}}, call it by `meta_call` with {{\"path\":\"{path}\",\"args\":{{…}}}}"
@@ -65,7 +65,7 @@ pub(crate) fn is_tool(path: &str) -> Box<CoreError> {
     Box::new(error.path(path).hint(hint))
 }
 
-/// The error for `meta_call` on a node.
+/// Returns the error for `meta_call` on a node.
 pub(crate) fn is_node(scope: Scope<'_>, at: u32) -> Box<CoreError> {
     let path = scope.catalog.entry(at).path;
     let hint = format!(
@@ -109,14 +109,14 @@ fn with_candidates(
     error.hint(hints.join(" "))
 }
 
-/// The path of the entry that a caller is restricted to, if `path` is above it.
+/// Returns the path of the entry that a caller is restricted to, if `path` is above it.
 fn root_below(scope: Scope<'_>, path: &str) -> Option<&'static str> {
     let root = scope.caller.subtree()?.path;
     let rest = root.strip_prefix(path.trim_end_matches('/'))?;
     rest.starts_with('/').then_some(root)
 }
 
-/// The nearest node above a path that exists for the caller.
+/// Returns the nearest node above a path that exists for the caller.
 fn node_above(scope: Scope<'_>, path: &str) -> Option<u32> {
     let mut below = path;
     while below != "/" {
@@ -131,7 +131,7 @@ fn node_above(scope: Scope<'_>, path: &str) -> Option<u32> {
     None
 }
 
-/// The paths directly below a node, at most [`MAX_LISTED_ENTRIES`].
+/// Returns the paths directly below a node, at most [`MAX_LISTED_ENTRIES`].
 fn entries_of(scope: Scope<'_>, node: u32) -> Value {
     let entry = scope.catalog.entry(node);
     let children = match entry.kind {
@@ -151,8 +151,8 @@ fn entries_of(scope: Scope<'_>, node: u32) -> Value {
     details
 }
 
-/// The path that a text outside the grammar may stand for: absolute, in the form NFKC, without empty segments, and with a
-/// separator instead of each other character. `None` if nothing can be guessed.
+/// Returns the path that a text outside the grammar may mean: absolute, in the form NFKC, without empty segments, and
+/// with a separator instead of each other character. `None` without a guess.
 fn corrected(text: &str) -> Option<String> {
     if text.len() > MAX_PATH_BYTES {
         return None;

@@ -1,5 +1,5 @@
-//! The catalog as callers see it: finds entries by path, decides which entries exist for a caller, and
-//! makes their listings and descriptions.
+//! The catalog as callers see it: finds entries by path, decides whether an entry exists for a caller, and makes
+//! listings and descriptions.
 
 pub(crate) mod areas;
 pub(crate) mod changes;

@@ -13,7 +13,7 @@ const MAX_SUGGESTIONS: usize = 3;
 /// The maximum number of names that one request compares, over all its paths: unknown paths must stay
 /// cheap for every catalog and every request.
 const MAX_COMPARED: usize = 4000;
-/// The same for the search for words, which costs less.
+/// The limit for the word search, because it costs less.
 const MAX_SEARCHED: usize = 20_000;
 /// The maximum number of whole paths that one request compares.
 const MAX_RANKED: usize = 500;
@@ -25,7 +25,7 @@ const MAX_WORDS: usize = 12;
 const MIN_LIKENESS: f64 = 0.6;
 /// The likeness of a name that begins with the wanted one.
 const PREFIX_LIKENESS: f64 = 0.95;
-/// The likeness of a path that differs in `_` and `-` only: more than that of every other one.
+/// The likeness of a path that differs in `_` and `-` only: more than the likeness of every other one.
 const SEPARATORS_LIKENESS: f64 = 3.0;
 /// The likeness of a path that has all words of the wanted one.
 const WORDS_LIKENESS: f64 = 0.85;
@@ -57,8 +57,7 @@ impl Default for Budget {
     }
 }
 
-/// At most three paths that may have been meant: names beside it first, then the same or a similar
-/// name anywhere.
+/// Returns at most three paths that may have been meant: sibling names first, then the same or a similar name anywhere.
 pub(super) fn nearest(scope: Scope<'_>, text: &str, budget: &mut Budget) -> Vec<String> {
     if budget.names == 0 || budget.unknown == 0 {
         return Vec::new();
@@ -71,7 +70,7 @@ pub(super) fn nearest(scope: Scope<'_>, text: &str, budget: &mut Budget) -> Vec<
     let mut found: Vec<(f64, &'static str)> = Vec::new();
     let catalog = scope.catalog;
     let mut offer = |at: u32, bonus: f64| {
-        // First of all, so that entries that do not exist for the caller take nothing from the budget.
+        // First of all, so that entries that do not exist for the caller do not use the budget.
         if !scope.admits(at) {
             return;
         }
@@ -114,8 +113,8 @@ pub(super) fn nearest(scope: Scope<'_>, text: &str, budget: &mut Budget) -> Vec<
     best(found, text, budget)
 }
 
-/// The paths with the greatest likeness. Equal ones are ordered by the likeness of the whole path, which
-/// costs the product of both lengths, so that only the first of many equal ones are compared.
+/// Returns the paths with the greatest likeness. Equal ones are ordered by the likeness of the whole path. It costs the
+/// product of both lengths, so only the first of many equal ones are compared.
 fn best(mut found: Vec<(f64, &'static str)>, text: &str, budget: &mut Budget) -> Vec<String> {
     found.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
     if let Some((last, _)) = found.get(MAX_SUGGESTIONS - 1).copied() {
@@ -159,13 +158,14 @@ fn may_be_like(wanted: &str, name: &str) -> bool {
     long <= 2 * MAX_COMPARED_CHARS && short as f64 >= MIN_LIKENESS * long as f64
 }
 
-/// 1 for equal names, 0 for names with nothing in common; a swap of neighbours is one edit.
+/// Computes the likeness of two names: 1 for equal names, 0 for entirely different names; a swap of neighbours is one
+/// edit.
 fn likeness(wanted: &str, name: &str) -> f64 {
     let longest = wanted.len().max(name.len()).max(1);
     1.0 - strsim::osa_distance(wanted, name) as f64 / longest as f64
 }
 
-/// The path above and the last segment.
+/// Returns the path above and the last segment.
 pub(super) fn split(path: &str) -> (&str, &str) {
     match path.rsplit_once('/') {
         Some(("", leaf)) => ("/", leaf),

@@ -1,4 +1,4 @@
-//! The vectors of queries: made by the models for which the catalog was built, and kept for each class of callers.
+//! The vectors of queries: made by the models of the catalog's build, and kept for each class of callers.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -21,7 +21,7 @@ use crate::identity::Identity;
 
 /// The maximum number of vectors that are kept.
 const MAX_KEPT: usize = 1024;
-/// The number of products of components above which a search is not for a worker of the runtime.
+/// Maximum number of products of components of a search on a worker of the runtime.
 const LONG_SEARCH: usize = 2_000_000;
 
 /// The models of a core.
@@ -37,15 +37,15 @@ pub(crate) struct QueryVectors {
     kept: Mutex<Kept>,
 }
 
-/// The vectors that were used last. Those of one class are not used for another, so that no caller learns from the time
-/// of an answer what callers with other rights searched for.
+/// The vectors that were used last. A vector of one class is not used for another, so that no caller learns from the
+/// time of an answer about the searches of callers with other rights.
 #[derive(Default)]
 struct Kept {
     vectors: HashMap<(AdmissionClass, String), (u64, usize, Arc<Embedding>)>,
     clock: u64,
 }
 
-/// The vector of a query, or the reason why there is none.
+/// The vector of a query, or the reason why it is absent.
 #[derive(Clone, Debug, Default)]
 pub struct QueryVector(State);
 
@@ -61,11 +61,11 @@ enum State {
 }
 
 impl Core {
-    /// The vector of a query by the models of the catalog, for [`SearchOptions`](crate::SearchOptions). Without models it
-    /// is empty. It is kept for the next search of callers with the same rights.
+    /// Returns the vector of a query by the models of the catalog, for [`SearchOptions`](crate::SearchOptions). Without
+    /// models it is empty. It is kept for the next search of callers with the same rights.
     ///
-    /// A query has at most 400 characters. If a model gives no vector within `search.timeout`, the answer of the search is
-    /// that of words, and says so: `"degraded": "words"`.
+    /// A query has at most 400 characters. If a model gives no vector within `search.timeout`, the search uses words,
+    /// and its answer says so: `"degraded": "words"`.
     pub async fn query_vector(&self, identity: &Identity, query: &str) -> QueryVector {
         let inner = self.inner();
         match &inner.query_vectors {
@@ -102,7 +102,7 @@ impl QueryVector {
 }
 
 impl QueryVectors {
-    /// Opens the models for which the catalog was built, unless `chosen` is `BM25`.
+    /// Opens the models of the catalog's build, unless `chosen` is `BM25`.
     pub(crate) fn open(
         catalog: &Catalog,
         chosen: Option<(Embedder, &str)>,
@@ -124,7 +124,7 @@ impl QueryVectors {
         let (Some(compiled), true) = (compiled, chosen == built) else {
             return Ok(None);
         };
-        // A config that is not the compiled-in one has the same embedder, which was checked.
+        // A config that is not the compiled-in one has the same embedder: this was checked.
         let search = Search {
             embedder: built,
             ..config.search.clone()
@@ -159,12 +159,12 @@ impl QueryVectors {
         }))
     }
 
-    /// Knows the key of an endpoint.
+    /// Returns a redactor that knows the key of an endpoint.
     pub(crate) fn redactor(&self) -> Redactor {
         self.models.redactor()
     }
 
-    /// The similarity of tools to a query with this vector; `None` without one.
+    /// Returns the similarity of tools to a query with this vector; `None` without one.
     pub(crate) fn similarity<'a>(&'a self, vector: &'a QueryVector) -> Option<Similarity<'a>> {
         match &vector.0 {
             State::Vector(model, query) => {
@@ -208,7 +208,7 @@ impl QueryVectors {
         }
     }
 
-    /// Whether a vector has the dimensions of those of the tools.
+    /// Whether a vector has the dimensions of the tool vectors.
     fn fits(&self, model: usize, vector: &Embedding) -> bool {
         let tools = self.tools.get(model);
         tools.is_some_and(|tools| tools.dimensions() == vector.dimensions())
@@ -273,7 +273,7 @@ fn check(model: &Model, table: &ModelTable) -> Result<(), Box<Diagnostic>> {
     Err(mismatch(message))
 }
 
-/// The diagnostic of a model that cannot be used.
+/// Returns the diagnostic of a model that cannot be used.
 fn unavailable(error: &EmbedError) -> Box<Diagnostic> {
     let diagnostic = Diagnostic::error(DiagnosticCode::EmbedderUnavailable, error.to_string());
     Box::new(diagnostic.help(error.remedy()))

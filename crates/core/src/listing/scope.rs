@@ -36,8 +36,8 @@ struct UndescribedEntry<'a> {
     error: ErrorMembers<'a>,
 }
 
-/// The number of levels of nodes below each entry, including the entry: 0 for a tool. A greater depth
-/// does not change a reply.
+/// Returns the number of levels of nodes below each entry, including the entry: 0 for a tool. A greater depth does not
+/// change a reply.
 pub(crate) fn heights(catalog: &Catalog) -> Box<[u8]> {
     let mut heights = vec![0u8; catalog.entries.len()].into_boxed_slice();
     // A child's path begins with its parent's, so it comes after it.
@@ -62,7 +62,7 @@ impl Scope<'_> {
         tool.listed.is_some() && self.view.is_served(at) && self.admits(tool.entry)
     }
 
-    /// The indices of the entries in which suggestions are searched.
+    /// Returns the indices of the entries for suggestions.
     pub(crate) fn searched(&self) -> Range<u32> {
         match self.caller.subtree() {
             Some(subtree) => subtree.below(),
@@ -80,7 +80,7 @@ impl Scope<'_> {
             && !children.iter().any(|child| self.has_own_summary(*child))
     }
 
-    /// The tree below a node.
+    /// Returns the tree below a node.
     pub(crate) fn tree(&self, at: u32, depth: u8) -> Reply {
         let entry = self.catalog.entry(at);
         if let EntryKind::Node {
@@ -102,7 +102,7 @@ impl Scope<'_> {
             })
     }
 
-    /// One entry described.
+    /// Returns the description of one entry.
     pub(crate) fn description(&self, at: u32) -> Reply {
         let entry = self.catalog.entry(at);
         match self.changed_description(at, entry) {
@@ -111,7 +111,8 @@ impl Scope<'_> {
         }
     }
 
-    /// Several entries described, in the order of `paths`; `found` has the index of each, or the error.
+    /// Returns the descriptions of several entries, in the order of `paths`; `found` has the index of each, or the
+    /// error.
     pub(crate) fn descriptions(
         &self,
         paths: &[String],
@@ -145,7 +146,7 @@ impl Scope<'_> {
         }
     }
 
-    /// The description if it differs from the compiled one.
+    /// Returns the description if it differs from the compiled one.
     fn changed_description(&self, at: u32, entry: &Entry) -> Option<String> {
         let head = self.catalog.text(entry.desc_head);
         match entry.kind {
@@ -192,23 +193,23 @@ impl Scope<'_> {
         out.push('}');
     }
 
-    /// The path of a tool.
+    /// Returns the path of a tool.
     pub(crate) fn path_of(&self, tool: u32) -> &'static str {
         self.catalog.entry(self.catalog.item(tool).entry).path
     }
 
-    /// A tool as listings show it, without the closing brace.
+    /// Appends a tool as listings show it, without the closing brace.
     pub(crate) fn push_found_tool(&self, out: &mut String, tool: u32) {
         self.push_head(out, self.catalog.item(tool).entry);
     }
 
-    /// A node as listings show it, without its children.
+    /// Appends a node as listings show it, without its children.
     pub(crate) fn push_found_node(&self, out: &mut String, node: u32) {
         self.push_head(out, node);
         out.push('}');
     }
 
-    /// An entry without its children and the closing brace.
+    /// Appends an entry without its children and the closing brace.
     fn push_head(&self, out: &mut String, at: u32) {
         out.push_str(&self.head(at));
         if let EntryKind::Item(tool) = self.catalog.entry(at).kind
@@ -231,7 +232,7 @@ impl Scope<'_> {
         out.push(']');
     }
 
-    /// The description of a tool, without its closing brace, with the schema that the caller must match.
+    /// Returns the description of a tool, without its closing brace, with the schema that the caller must match.
     fn narrowed_head(&self, entry: &Entry, tool: u32, narrowed: &NarrowedArgs) -> String {
         let head = self.catalog.text(entry.desc_head);
         let schema = self.catalog.item(tool).args_schema;
@@ -248,7 +249,7 @@ impl Scope<'_> {
         }
     }
 
-    /// A reply whose entity tag is computed from its bytes.
+    /// Returns a reply whose entity tag is computed from its bytes.
     fn composed(&self, text: String) -> Reply {
         Reply {
             etag: Some(self.etag_of(etag(text.as_bytes()))),
@@ -256,8 +257,9 @@ impl Scope<'_> {
         }
     }
 
-    /// The entity tag of a reply whose bytes have the tag `of_bytes`. Where callers may see different entries, it also depends on the
-    /// catalog and on the admission class, so that equal tags do not say that two classes see the same.
+    /// Returns the entity tag of a reply whose bytes have the tag `of_bytes`. Where callers may see different entries,
+    /// it also depends on the catalog and on the admission class, so that equal tags do not say that two classes see
+    /// the same.
     pub(crate) fn etag_of(&self, of_bytes: String) -> String {
         if !self.caller.needs_own_replies() {
             return of_bytes;

@@ -27,7 +27,7 @@ const MAX_NODES: usize = 3;
 pub(crate) struct ToolSearch {
     index: Index<'static>,
     tables: SearchTables,
-    /// Read by the first search, so that a broker without searches pays nothing for it.
+    /// Read by the first search, so that a broker without searches does not pay for it.
     table: OnceLock<Option<StaticTable>>,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct ToolSearch {
 pub struct FoundTools {
     /// The best first.
     pub tools: Vec<FoundTool>,
-    /// Whether the query may fit none of the tools of the caller.
+    /// Whether the query may fit no tool of the caller.
     pub is_weak: bool,
     /// Whether words answered, since the model gave no vector.
     pub is_degraded: bool,
@@ -52,10 +52,10 @@ pub struct FoundTool {
 }
 
 impl Core {
-    /// The tools that fit a query best: `{"path","type","query","children":[…],"nodes":[…],"weak"?,"degraded"?}`. Each
-    /// child has its path, type, summary and score, from 0 to 1; `nodes` has up to three nodes of the best tools; `weak`
-    /// says that the query may fit no tool, and `"degraded":"words"` that the model gave no vector in time. Equals the answer of a catalog that has only the tools that exist for the
-    /// caller.
+    /// Finds the tools that fit a query best: `{"path","type","query","children":[…],"nodes":[…],"weak"?,"degraded"?}`.
+    /// Each child has its path, type, summary and score, from 0 to 1; `nodes` has up to three nodes of the best tools;
+    /// `weak` says that the query may fit no tool, and `"degraded":"words"` that the model gave no vector in time.
+    /// Equals the answer of a catalog that has only the tools that exist for the caller.
     ///
     /// # Errors
     ///
@@ -77,8 +77,8 @@ impl Core {
 }
 
 impl Core {
-    /// The served tools that fit a query best, of those below the root of the caller: at most `limit`, and only as many
-    /// as `max_bytes` of descriptions and schemas hold, but at least one if any fits.
+    /// Finds the served tools that fit a query best, of those below the root of the caller: at most `limit`, and only
+    /// as many as `max_bytes` of descriptions and schemas hold, but at least one if any fits.
     ///
     /// # Errors
     ///
@@ -108,14 +108,14 @@ impl Core {
 }
 
 impl Inner {
-    /// The vectors of the tools, for a search with a vector; `None` for words and the table.
+    /// Returns the vectors of the tools, for a search with a vector; `None` for words and the table.
     fn similarity<'a>(&'a self, vector: Option<&'a QueryVector>) -> Option<Similarity<'a>> {
         self.query_vectors.as_ref()?.similarity(vector?)
     }
 }
 
-/// The served tools of a ranking, with what a call needs: at most `limit`, and after the first one only those that fit
-/// into `max_bytes`. And whether the ranking is weak.
+/// Returns the served tools of a ranking, with what a call needs: at most `limit`, and after the first one only those
+/// that fit into `max_bytes`. And whether the ranking is weak.
 fn found_tools(
     scope: Scope<'_>,
     ranking: Ranking,
@@ -142,7 +142,7 @@ fn found_tools(
 }
 
 impl ToolSearch {
-    /// `None` if the index is not one of this version for this number of tools.
+    /// Reads the tables; `None` if the index does not have this version and this number of tools.
     pub(crate) fn new(tables: SearchTables, tools: usize) -> Option<Self> {
         let index = Index::new(tables.index).ok()?;
         (index.tools() as usize == tools).then_some(Self {
@@ -152,7 +152,7 @@ impl ToolSearch {
         })
     }
 
-    /// A damaged table cannot be compiled in: a test reads it. Without one, words answer alone.
+    /// Returns the table. A damaged one cannot be compiled in: a test reads it. Without a table, words answer alone.
     fn table(&self) -> Option<&StaticTable> {
         let read = || {
             self.tables
@@ -162,7 +162,7 @@ impl ToolSearch {
         self.table.get_or_init(read).as_ref()
     }
 
-    /// The answer to a query. Equals that of a catalog that has only the tools that the caller may see.
+    /// Answers a query. The answer equals the answer of a catalog with only the tools that the caller may see.
     pub(crate) fn search(
         &self,
         scope: Scope<'_>,
@@ -213,7 +213,7 @@ impl ToolSearch {
         })
     }
 
-    /// The tools below a node, ranked for a query that was checked.
+    /// Returns the tools below a node, ranked for a query that was checked.
     fn ranking(
         &self,
         scope: Scope<'_>,
@@ -229,7 +229,7 @@ impl ToolSearch {
         broker_search::search(&self.index, &tools, similarity, query, below)
     }
 
-    /// The nodes of the best tools, each once, without the one that was searched.
+    /// Returns the nodes of the best tools, each once, without the one that was searched.
     fn nodes(&self, scope: Scope<'_>, place: u32, tools: impl Iterator<Item = u32>) -> Vec<u32> {
         let mut nodes = Vec::with_capacity(MAX_NODES);
         for tool in tools {
@@ -249,12 +249,12 @@ impl ToolSearch {
     }
 }
 
-/// A score as answers show it.
+/// Returns a score as answers show it.
 fn rounded(score: f64) -> f64 {
     (score * 100.0).round() / 100.0
 }
 
-/// The tools below a node: tools are sorted by the bytes of their paths.
+/// Returns the tools below a node: tools are sorted by the bytes of their paths.
 fn tools_below(scope: Scope<'_>, node: &str) -> Range<u32> {
     let node = node.trim_end_matches('/');
     let begins_before = |end: char| {

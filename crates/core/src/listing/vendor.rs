@@ -1,4 +1,4 @@
-//! Lists of tools within the limits of a vendor of models: names, the number of tools, and schemas of arguments.
+//! Tool lists within the limits of a model vendor: names, the number of tools, and schemas of arguments.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use super::scope::Scope;
 use crate::Core;
 use crate::identity::Identity;
 
-/// What a list for a vendor leaves out.
+/// The parts of a list that a vendor's limits leave out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VendorLimits {
     /// The number of tools that lists without a vendor have.
@@ -57,7 +57,7 @@ fn tools(scope: Scope<'_>) -> std::ops::Range<u32> {
     0..scope.catalog.items.len() as u32
 }
 
-/// The index after the last tool that a list for the vendor may have.
+/// Returns the index after the last tool that a list for the vendor may have.
 pub(crate) fn list_end(scope: Scope<'_>, vendor: Option<ModelVendor>) -> u32 {
     let all = tools(scope);
     let end = all.end;
@@ -67,7 +67,7 @@ pub(crate) fn list_end(scope: Scope<'_>, vendor: Option<ModelVendor>) -> u32 {
     all.filter(|at| scope.lists(*at)).nth(max).unwrap_or(end)
 }
 
-/// The index of the tool that has this name in lists for the vendor, if it exists for the caller.
+/// Finds the index of the tool that has this name in lists for the vendor, if it exists for the caller.
 pub(crate) fn find(scope: Scope<'_>, vendor: ModelVendor, name: &str) -> Option<u32> {
     tools(scope).find(|at| {
         let tool = scope.catalog.item(*at);
@@ -77,7 +77,7 @@ pub(crate) fn find(scope: Scope<'_>, vendor: ModelVendor, name: &str) -> Option<
     })
 }
 
-/// The parts of an entry for a vendor; `None` if the vendor refuses the name of an argument.
+/// Returns the parts of an entry for a vendor; `None` if the vendor refuses the name of an argument.
 pub(crate) fn adapted(vendor: ModelVendor, parts: EntryParts) -> Option<EntryParts> {
     let name = match parts.name {
         Cow::Borrowed(flat) => vendor.tool_name(flat),

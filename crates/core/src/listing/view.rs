@@ -1,5 +1,5 @@
-//! The part of the catalog that is served at a moment: which tools are withdrawn and which are hidden.
-//! A view is immutable and is replaced as a whole.
+//! The part of the catalog that is served at a moment, without the withdrawn and the hidden tools. A view is immutable
+//! and is replaced as a whole.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -96,7 +96,7 @@ impl Withdrawal {
 }
 
 impl View {
-    /// A view without withdrawals that hides the tools in `hidden`.
+    /// Makes a view without withdrawals that hides the tools in `hidden`.
     pub(crate) fn new(catalog: &Catalog, hidden: BTreeSet<u32>) -> Self {
         Self {
             hidden: Arc::new(hidden),
@@ -105,7 +105,7 @@ impl View {
         .with_touched(catalog)
     }
 
-    /// A copy with exactly these withdrawals among the tools of one source.
+    /// Returns a copy with exactly these withdrawals among the tools of one source.
     pub(crate) fn with_source(
         &self,
         catalog: &Catalog,
@@ -123,7 +123,7 @@ impl View {
         .with_touched(catalog)
     }
 
-    /// A copy that hides exactly the tools in `hidden`.
+    /// Returns a copy that hides exactly the tools in `hidden`.
     pub(crate) fn with_hidden(&self, catalog: &Catalog, hidden: BTreeSet<u32>) -> Self {
         Self {
             withdrawn: self.withdrawn.clone(),
@@ -153,12 +153,12 @@ impl View {
         self
     }
 
-    /// Why a tool is withdrawn, if it is.
+    /// Returns the reason why a tool is withdrawn, if it is.
     pub(crate) fn withdrawn(&self, tool: u32) -> Option<&Arc<Withdrawal>> {
         self.withdrawn.get(&tool)
     }
 
-    /// The tools that are hidden.
+    /// Returns the tools that are hidden.
     pub(crate) const fn hidden(&self) -> &Arc<BTreeSet<u32>> {
         &self.hidden
     }
@@ -183,8 +183,7 @@ impl View {
         self.touched.contains(&entry)
     }
 
-    /// The cached reply for `key`, or one composed by `make`. The lock is not held while it is
-    /// composed.
+    /// Returns the cached reply for `key`, or one composed by `make`. The lock is not held while it is composed.
     pub(crate) fn cached(&self, key: Key, make: impl FnOnce() -> Reply) -> Reply {
         if let Some(reply) = self.cache().replies.get(&key) {
             return reply.clone();

@@ -1,5 +1,5 @@
-//! Log lines about drift: one for each tool that was withdrawn or restored, and one for each difference
-//! that withdraws nothing. Text of a server is escaped to one line.
+//! Log lines about drift: one for each tool that was withdrawn or restored, and one for each difference without a
+//! withdrawal. Text of a server is escaped to one line.
 
 use broker_drift::{Class, Report};
 use broker_model::path::NodePath;
@@ -12,7 +12,7 @@ use crate::sources::drift_state::MAX_MESSAGE;
 /// The target of log lines about drift.
 pub const DRIFT_LOG: &str = module_path!();
 
-/// Logs which tools of a source were withdrawn and which were restored.
+/// Logs the withdrawn and the restored tools of a source.
 pub(crate) fn withdrawals(catalog: &Catalog, source: usize, before: &View, now: &View) {
     let tools = catalog.sources[source].items.iter();
     for at in tools.filter(|tool| !now.is_hidden(**tool)) {
@@ -42,7 +42,7 @@ pub(crate) fn withdrawals(catalog: &Catalog, source: usize, before: &View, now: 
     }
 }
 
-/// Logs the differences that withdraw nothing; withdrawals have separate lines.
+/// Logs the differences without a withdrawal; withdrawals have separate lines.
 pub(crate) fn differences(report: &Report) {
     let about_tools = report
         .tools

@@ -42,7 +42,7 @@ pub(crate) struct DriftState {
     sources: Box<[ArcSwap<CheckSettings>]>,
     /// The resources that sources list now and that are not compared with the lock.
     pub(crate) live: LiveResources,
-    /// What the latest listings have that is not used.
+    /// The unused parts of the latest listings.
     pub(crate) notes: AllListingNotes,
     /// The latest report of each source. Locked from the gate's decision on a verdict until the view has
     /// it, so that verdicts are applied one at a time.
@@ -72,7 +72,7 @@ pub(crate) struct Assessment {
     pub(crate) changed_texts: BTreeMap<u32, Arc<Withdrawal>>,
     /// The resources that are not compared.
     pub(crate) live: Arc<LiveList>,
-    /// What the listing has that is not used.
+    /// The unused parts of the listing.
     pub(crate) notes: Arc<ListingNotes>,
 }
 
@@ -82,7 +82,7 @@ impl Assessment {
         matches!(self.verdict, Verdict::WithdrawSource { .. })
     }
 
-    /// The tools that must not be served if the config has this `on_text_drift`.
+    /// Returns the tools that must not be served if the config has this `on_text_drift`.
     pub(crate) fn withdrawn_by(&self, text_drift: TextDrift) -> BTreeMap<u32, Arc<Withdrawal>> {
         let mut withdrawn = match text_drift {
             TextDrift::Serve => BTreeMap::new(),
@@ -115,7 +115,7 @@ impl DriftState {
         }
     }
 
-    /// A redactor that knows the secrets of every source.
+    /// Returns a redactor that knows the secrets of every source.
     pub(crate) fn redactor(&self) -> Redactor {
         let sources = self.sources.iter();
         sources.fold(Redactor::default(), |known, source| {
@@ -231,7 +231,7 @@ impl DriftState {
             .for_each(drift_log::differences);
     }
 
-    /// The tools that must not be served under the current config.
+    /// Returns the tools that must not be served under the current config.
     pub(crate) fn withdrawals(
         &self,
         source: usize,
@@ -240,7 +240,7 @@ impl DriftState {
         assessment.withdrawn_by(self.sources[source].load().text_drift)
     }
 
-    /// The view, with every verdict that the gate knows.
+    /// Returns the view, with every verdict that the gate knows.
     pub(crate) fn view_after_verdicts(&self) -> Arc<View> {
         let _no_verdict_is_applied = self.reports();
         self.view.load_full()
@@ -256,7 +256,7 @@ impl DriftState {
         settings.exposure.items().resource_filter.admits(uri)
     }
 
-    /// Replaces the settings with which a source is checked.
+    /// Replaces the check settings of a source.
     pub(crate) fn set_check_settings(&self, source: usize, check_settings: CheckSettings) {
         self.sources[source].store(Arc::new(check_settings));
     }
@@ -270,12 +270,12 @@ impl DriftState {
         }
     }
 
-    /// The counter itself, for the catalog that replaces this one.
+    /// Returns the counter itself, for the catalog that replaces this one.
     pub(crate) fn tool_change_sender(&self) -> watch::Sender<u64> {
         self.tool_changes.clone()
     }
 
-    /// A counter that grows when the set of served tools changes, or what `tools/list` says about one.
+    /// Returns a counter that grows when the set of served tools changes, or what `tools/list` says about one.
     pub(crate) fn tool_changes(&self) -> watch::Receiver<u64> {
         self.tool_changes.subscribe()
     }
@@ -317,7 +317,7 @@ impl DriftState {
         }
     }
 
-    /// The number of these tools that the config hides.
+    /// Returns the number of these tools that the config hides.
     pub(crate) fn hidden_count(&self, source: usize, snapshot: &Snapshot) -> usize {
         let check_settings = self.sources[source].load();
         let names = snapshot.tools.iter().map(ListedTool::name);
@@ -326,8 +326,8 @@ impl DriftState {
             .count()
     }
 
-    /// The report without tools that this config hides. A tool for pages only, which no caller sees, stays in it: a start
-    /// is refused for it like for any other.
+    /// Returns the report without tools that this config hides. A tool for pages only is invisible to callers, but
+    /// stays in the report: the start is refused for it as for any other tool.
     fn without_hidden(&self, mut report: Report, exposure: &Exposure) -> Report {
         let view = self.view.load();
         let is_reported = |at: u32| {
@@ -347,7 +347,7 @@ impl DriftState {
         }
     }
 
-    /// The withdrawals that a report asks for.
+    /// Returns the withdrawals that a report asks for.
     fn withdrawn(
         &self,
         source: usize,
@@ -362,7 +362,7 @@ impl DriftState {
         }
         let drifted = report.tools.iter().filter(|tool| tool.class.withdraws());
         let withdrawn = drifted.filter_map(|drift| {
-            // An added tool may have the path of another source's tool, which must not be withdrawn.
+            // An added tool may have the path of another source's tool. The other tool must not be withdrawn.
             let at = self.tool_at(drift)?;
             let locked_tool = locked
                 .exposed
@@ -377,7 +377,7 @@ impl DriftState {
         withdrawn.collect()
     }
 
-    /// The tools that a report would withdraw because of texts alone.
+    /// Returns the tools that a report would withdraw because of texts alone.
     fn changed_texts(
         &self,
         source: usize,
@@ -424,7 +424,7 @@ impl DriftState {
     }
 
     /// Updates the view and the `last` report of the source after a verdict. The view is replaced only if it changes, so that cached
-    /// replies survive a re-check without findings. In the strict phase of a start nothing is logged.
+    /// replies survive a re-check without findings. The strict phase of a start does not log.
     fn apply_report(
         &self,
         source: usize,
@@ -460,7 +460,7 @@ impl DriftState {
         }
     }
 
-    /// The withdrawal of one tool, with the digest of the tool that the server lists instead.
+    /// Returns the withdrawal of one tool, with the digest of the tool that the server lists instead.
     fn of_tool(
         &self,
         drift: &ToolDrift,

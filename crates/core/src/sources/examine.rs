@@ -1,5 +1,5 @@
-//! Starts every source once and compares it with the lock, for a diagnosis. Serves nothing, calls no
-//! tool, and continues where a start would be refused.
+//! Starts every source once and compares it with the lock, for a diagnosis. Does not serve callers or call a tool, and
+//! continues where a start would be refused.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -67,7 +67,7 @@ pub struct StartedSource {
 }
 
 impl StartedSource {
-    /// The source of a spec, after its exam.
+    /// Makes the source of a spec, after its exam.
     pub fn new(spec: SourceSpec, exam: ServerExam, tools: Option<ToolComparison>) -> Self {
         let process = spec.endpoint.process();
         Self {
@@ -86,28 +86,28 @@ impl StartedSource {
 pub struct ToolComparison {
     /// The number of tools that it listed.
     pub listed: usize,
-    /// The number of those that would be served.
+    /// The number of tools that would be served.
     pub exposed: usize,
-    /// The number of those that the config hides.
+    /// The number of tools that the config hides.
     pub hidden: usize,
     /// The number of tools of the lock that would be withdrawn.
     pub withdrawn: usize,
     /// Everything that differs from the lock.
     pub report: Report,
-    /// What the listing has that is not used.
+    /// The unused parts of the listing.
     pub notes: Arc<ListingNotes>,
 }
 
 impl ToolComparison {
-    /// The notes on a listing that is compared with no catalog.
+    /// Returns the notes on a listing that is compared with no catalog.
     pub fn notes_on(snapshot: &Snapshot, exposure: &Exposure) -> Arc<ListingNotes> {
         Arc::new(ListingNotes::new(snapshot, exposure))
     }
 }
 
 impl SourceExam {
-    /// Resolves how every source is started. Fails with every problem that a start would report, except
-    /// for variables, which concern one source each.
+    /// Resolves how every source is started. Fails with every problem that a start would report, except for variables,
+    /// because each concerns only one source.
     pub fn new(parts: CoreBuilder<'_>) -> Result<Self, Vec<Diagnostic>> {
         let (config, environment) = (parts.read_config()?, parts.read_environment());
         let (config, environment) = (&*config, &*environment);
@@ -166,7 +166,7 @@ impl SourceExam {
         })
     }
 
-    /// A redactor that knows the secrets of every source.
+    /// Returns a redactor that knows the secrets of every source.
     pub fn redactor(&self) -> Redactor {
         self.drift_state.redactor()
     }

@@ -63,7 +63,7 @@ pub struct SourceHealth {
     /// Counters since the start of the broker; not part of `/readyz`.
     #[serde(skip)]
     pub counters: SourceCounters,
-    /// What its latest listing has that is not used; not part of `/readyz`.
+    /// The unused parts of its latest listing; not part of `/readyz`.
     #[serde(skip)]
     pub notes: Arc<ListingNotes>,
     /// Its processes; not part of `/readyz`.
@@ -144,7 +144,7 @@ pub struct SourceCounters {
     pub noise_lines: u64,
     /// Lines over the limit.
     pub oversize_lines: u64,
-    /// Lines with invalid UTF-8, which was replaced.
+    /// Lines with replaced invalid UTF-8.
     pub invalid_utf8_lines: u64,
     /// Answers to calls that were never made.
     pub unknown_ids: u64,
@@ -161,7 +161,7 @@ pub struct SourceCounters {
 }
 
 impl SourceCounters {
-    /// Counters over all processes of a source. The processes share them, except for the restarts.
+    /// Returns the counters over all processes of a source. The processes share them, except for the restarts.
     fn of(statuses: &[Status]) -> Self {
         let Some(status) = statuses.first() else {
             return Self::default();
@@ -193,7 +193,7 @@ impl Inner {
         let sources: Vec<_> = sources
             .map(|(at, source)| self.source_health(at, source, &view))
             .collect();
-        // A catalog without sources has nothing to wait for.
+        // A catalog without sources does not have to wait.
         let serves = sources.is_empty() || sources.iter().any(SourceHealth::is_ready);
         Health {
             ready: is_ready && serves,
@@ -210,7 +210,7 @@ impl Inner {
         }
     }
 
-    /// The state of a source: that of its best process.
+    /// Returns the state of a source: the state of its best process.
     pub(crate) fn source_state(&self, at: usize) -> State {
         let statuses = self
             .slots
@@ -222,7 +222,7 @@ impl Inner {
             .unwrap_or(State::Starting)
     }
 
-    /// Why a source is not ready, or why it last ended: the failure of one of its processes.
+    /// Returns the reason why a source is not ready, or why it last ended: the failure of one of its processes.
     pub(crate) fn source_failure(&self, at: usize) -> Option<SourceFailure> {
         let running = self.slots.get()?[at].load_full();
         let statuses = running.upstream.statuses();
@@ -248,7 +248,7 @@ impl Inner {
         let running = self.slots.get().map(|all| all[at].load_full());
         let statuses = running.map_or_else(Vec::new, |running| running.upstream.statuses());
         let statuses: Vec<Status> = statuses.iter().map(|one| one.borrow().clone()).collect();
-        // The state of a source is that of its best process.
+        // The state of a source is the state of its best process.
         let best = statuses.iter().min_by_key(|status| rank(status.state));
         let (mut state, mut since, mut cause) = match best {
             Some(status) => (
@@ -286,7 +286,7 @@ impl Inner {
     }
 }
 
-/// The rank of a state: lower is more useful to a caller.
+/// Returns the rank of a state: lower is more useful to a caller.
 fn rank(state: State) -> u8 {
     match state {
         State::Ready => 0,

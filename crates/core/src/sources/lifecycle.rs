@@ -19,7 +19,7 @@ use crate::sources::upstream::Upstream;
 /// Maximum time for the tasks of stopped sources to end. Every step of a stop is bounded; this bound
 /// covers a step that is not.
 const TASKS_TIMEOUT: Duration = Duration::from_secs(20);
-/// The interval at which the health view is asked. A reload replaces sources, so their statuses are not awaited.
+/// The interval of requests to the health view. A reload replaces sources, so their statuses are not awaited.
 const HEALTH_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum time for a source to stop without a deadline: enough for all of its graces.
 pub(crate) const STOP_TIMEOUT: Duration = Duration::from_secs(8);
@@ -46,7 +46,7 @@ impl Inner {
         self.adopt(slots.collect());
     }
 
-    /// Starts a source. It shares its counters with the source in `beside`, which it may replace.
+    /// Starts a source. It shares its counters with the source in `beside` and may replace it.
     pub(crate) fn start_source(
         &self,
         source: usize,
@@ -94,7 +94,7 @@ impl Inner {
         }
     }
 
-    /// Counts a change of the list of tools whenever the health view offers other sources than it is known to.
+    /// Counts a change of the tool list whenever the health view offers other sources than the known ones.
     async fn watch_offered_sources(self: Arc<Self>, mut known: Vec<bool>) {
         let draining = self.drain.draining();
         let pause = || tokio::time::sleep(HEALTH_INTERVAL);
@@ -123,7 +123,7 @@ impl Inner {
         }
     }
 
-    /// The drift check reports verdicts; this reports failures.
+    /// Reports the failure of a source. The drift check reports verdicts.
     async fn first_outcome(
         &self,
         source: usize,

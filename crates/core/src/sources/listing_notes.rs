@@ -33,7 +33,7 @@ pub struct ShownLeftOut<'a> {
 }
 
 impl ListingNotes {
-    /// The notes on a snapshot, without parts that the config hides.
+    /// Makes the notes on a snapshot, without parts that the config hides.
     pub(crate) fn new(snapshot: &Snapshot, exposure: &Exposure) -> Self {
         let is_shown = |part: &&LeftOut| {
             let name = part.name.as_ref();
@@ -45,12 +45,12 @@ impl ListingNotes {
         }
     }
 
-    /// The number of parts that are left out.
+    /// Returns the number of parts that are left out.
     pub fn left_out_count(&self) -> usize {
         self.left_out.len()
     }
 
-    /// The first parts that are left out.
+    /// Returns the first parts that are left out.
     pub fn left_out(&self) -> impl Iterator<Item = ShownLeftOut<'_>> {
         self.left_out
             .iter()
@@ -65,17 +65,17 @@ impl ListingNotes {
             })
     }
 
-    /// The first parts that are left out, each in one line with its remedy.
+    /// Returns the first parts that are left out, each in one line with its remedy.
     pub fn lines(&self) -> impl Iterator<Item = String> {
         self.left_out.iter().take(MAX_SHOWN).map(LeftOut::line)
     }
 
-    /// The first warnings.
+    /// Returns the first warnings.
     pub fn warnings(&self) -> &[String] {
         &self.warnings[..self.warnings.len().min(MAX_SHOWN)]
     }
 
-    /// Logs these notes, which are new.
+    /// Logs these new notes.
     fn log(&self, source: &str) {
         for part in self.left_out.iter().take(MAX_SHOWN) {
             tracing::warn!(
@@ -102,12 +102,12 @@ impl ListingNotes {
 pub(crate) struct AllListingNotes(Box<[ArcSwap<ListingNotes>]>);
 
 impl AllListingNotes {
-    /// No notes on any source.
+    /// Makes the state without notes on any source.
     pub(crate) fn new(sources: usize) -> Self {
         Self((0..sources).map(|_| ArcSwap::default()).collect())
     }
 
-    /// The notes on the latest listing of a source.
+    /// Returns the notes on the latest listing of a source.
     pub(crate) fn of(&self, source: usize) -> Arc<ListingNotes> {
         self.0[source].load_full()
     }

@@ -17,9 +17,9 @@ use serde_json::{Map, Value, json};
 
 /// Maximum length of one resource with its texts, in bytes.
 const MAX_RESOURCE_BYTES: usize = 16 << 10;
-/// The member of `_meta` which says that a text was not reviewed.
+/// The member of `_meta` that marks a text as not reviewed.
 const META_REVIEWED: &str = "dev.mcp-broker/reviewed";
-/// The member of `_meta` which says why the server's texts are left out.
+/// The member of `_meta` with the reason why the server's texts are left out.
 const META_LEFT_OUT: &str = "dev.mcp-broker/left_out";
 
 /// The lists of all sources.
@@ -31,7 +31,7 @@ pub(crate) struct LiveResources(Box<[ArcSwapOption<LiveList>]>);
 pub(crate) struct LiveList(BTreeMap<Arc<str>, Arc<str>>);
 
 impl LiveResources {
-    /// No list of any source.
+    /// Makes the state without a list of any source.
     pub(crate) fn new(sources: usize) -> Self {
         Self((0..sources).map(|_| ArcSwapOption::empty()).collect())
     }
@@ -41,15 +41,15 @@ impl LiveResources {
         self.0[source].store(Some(list));
     }
 
-    /// The latest list of a source; `None` before the first one.
+    /// Returns the latest list of a source; `None` before the first one.
     pub(crate) fn of(&self, source: usize) -> Option<Arc<LiveList>> {
         self.0[source].load_full()
     }
 }
 
 impl LiveList {
-    /// The list of a source, as its filter admits it. A resource whose URI cannot be shown or has dot segments is left
-    /// out.
+    /// Makes the list of a source, as its filter admits it. A resource whose URI cannot be shown or has dot segments is
+    /// left out.
     pub(crate) fn new(source: &str, resources: &[ListedTool], exposure: &Exposure) -> Self {
         let mut list = BTreeMap::new();
         let exposed = resources.iter();
@@ -74,12 +74,12 @@ impl LiveList {
         self.0.contains_key(uri)
     }
 
-    /// The number of resources.
+    /// Returns the number of resources.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// All resources in the order of their URIs: each the URI and one JSON object.
+    /// Returns all resources in the order of their URIs: each the URI and one JSON object.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Arc<str>, &Arc<str>)> {
         self.0.iter()
     }
@@ -93,7 +93,8 @@ fn is_hidden(c: char) -> bool {
     is_invisible(c) || c.is_control()
 }
 
-/// The listed object with the mark. Only the URI remains of an object that is too long or has hidden characters.
+/// Returns the listed object with the mark. Only the URI remains of an object that is too long or has hidden
+/// characters.
 fn entry(uri: &str, resource: &ListedTool) -> String {
     let mut members = resource.read();
     members.remove("inputSchema");
@@ -105,7 +106,7 @@ fn entry(uri: &str, resource: &ListedTool) -> String {
     } else {
         None
     };
-    // What a page may do is reviewed or absent.
+    // The rights of a page are reviewed or absent.
     if let Some(meta) = members.get_mut("_meta").and_then(Value::as_object_mut) {
         meta.remove(UI);
     }

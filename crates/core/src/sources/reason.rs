@@ -26,7 +26,7 @@ pub(crate) struct Reason {
 }
 
 impl Reason {
-    /// A reason without text of a server, the same in both forms.
+    /// Makes a reason without text of a server, the same in both forms.
     pub(crate) fn own(message: &str) -> Self {
         let message = shown_line(message, MAX_MESSAGE);
         Self {
@@ -35,7 +35,7 @@ impl Reason {
         }
     }
 
-    /// Why one tool is withdrawn.
+    /// Returns the reason why one tool is withdrawn.
     pub(crate) fn of_tool(drift: &ToolDrift, reviewed: Option<&Map<String, Value>>) -> Self {
         let Some(first) = drift.findings.first() else {
             return Self::own(UNLISTED);
@@ -56,8 +56,8 @@ impl Reason {
         Self { public, internal }
     }
 
-    /// The reason for withdrawing one tool whose texts alone changed. Its pointer may name a property
-    /// that the live server added, so callers do not get the pointer.
+    /// Returns the reason for withdrawing one tool whose texts alone changed. Its pointer may name a property that the
+    /// live server added, so callers do not get the pointer.
     pub(crate) fn changed_text(drift: &ToolDrift) -> Self {
         let found = drift.findings.iter().find(|one| one.is_text_drift());
         let internal = found
@@ -69,7 +69,7 @@ impl Reason {
         }
     }
 
-    /// The reason for withdrawing every tool of a source whose own text changed.
+    /// Returns the reason for withdrawing every tool of a source whose own text changed.
     pub(crate) fn changed_text_of_source(finding: &Finding) -> Self {
         Self {
             public: format!("about the whole source: {CHANGED_TEXT}"),
@@ -77,7 +77,7 @@ impl Reason {
         }
     }
 
-    /// Why a whole source is withdrawn.
+    /// Returns the reason why a whole source is withdrawn.
     pub(crate) fn of_source(about: &SourceDrift) -> Self {
         worst(about).map_or_else(
             || Self::own(UNLISTED),
@@ -89,13 +89,13 @@ impl Reason {
     }
 }
 
-/// The finding that gave a source its class.
+/// Returns the finding that gave a source its class.
 pub(crate) fn worst(about: &SourceDrift) -> Option<&Finding> {
     let mut findings = about.findings.iter();
     findings.find(|finding| finding.class == about.class)
 }
 
-/// The reason of a rule as a fragment.
+/// Returns the reason of a rule as a fragment.
 fn words(rule: &str) -> String {
     let reason = rules().iter().find(|one| one.id == rule);
     let sentence = reason.map_or(UNLISTED, |one| one.reason);
@@ -105,7 +105,7 @@ fn words(rule: &str) -> String {
     first.into_iter().chain(chars).collect()
 }
 
-/// The deepest part of a pointer that the reviewed tool has, so that every name in it was reviewed.
+/// Returns the deepest part of a pointer that the reviewed tool has, so that every name in it was reviewed.
 fn place(pointer: &str, reviewed: &Map<String, Value>) -> Option<String> {
     let mut value: Option<&Value> = None;
     let mut known = String::new();

@@ -1,6 +1,5 @@
-//! Applies another config completely or not at all. Changed sources start beside the running ones as
-//! candidates, are compared with the lock without effect, and become active together; a retired source
-//! finishes its calls first.
+//! Applies another config completely or not at all. Changed sources start next to the running ones as candidates, are
+//! compared with the lock without effect, and become active together; a retired source finishes its calls first.
 
 use broker_mcp::{SourceFailure, SourceSettings, SourceSpec, State, Verdict};
 use broker_model::SourceCause;
@@ -25,7 +24,7 @@ pub struct ReloadSummary {
     pub replaced: Vec<&'static str>,
 }
 
-/// Why a reload changed nothing.
+/// The reason why a reload was refused.
 #[derive(Clone, Debug)]
 pub enum ReloadError {
     /// These candidates would not have served the tools that the running sources serve.
@@ -151,7 +150,7 @@ impl Inner {
         Ok(Candidate { source, running })
     }
 
-    /// Makes all candidates active, or none. Returns the sources that they replaced.
+    /// Makes all candidates active, or keeps all current sources. Returns the sources that they replaced.
     fn activate(
         &self,
         candidates: &[Candidate],
@@ -183,8 +182,8 @@ impl Inner {
             let before = slots[candidate.source].load_full();
             before.state.lock().phase = Phase::Retired;
             self.extra_upstreams().push(before.upstream.clone());
-            // The slot changes before the view: a call to a tool that was restored must not reach the
-            // source for which the tool was withdrawn.
+            // The slot changes before the view: a call to a restored tool must not reach the source that caused the
+            // withdrawal.
             slots[candidate.source].store(candidate.running.clone());
             self.drift_state
                 .set_check_settings(candidate.source, *check_settings);
@@ -217,7 +216,7 @@ impl Inner {
         Ok(left)
     }
 
-    /// Why a candidate must not become active: it would withdraw tools that are served.
+    /// Returns the reason if a candidate must not become active: it would withdraw tools that are served.
     fn check_candidate(
         &self,
         source: usize,

@@ -5,7 +5,7 @@ use crate::Inner;
 /// The number of sources and tools that are served, of those that the config exposes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServedCounts {
-    /// Sources that were compared with the lock and serve a tool, or have none.
+    /// Sources that were compared with the lock and serve a tool, or do not have tools.
     pub sources: usize,
     /// All sources.
     pub all_sources: usize,

@@ -1,5 +1,5 @@
-//! Applies a config to a catalog: which tools are served, with which bounds, and how their servers are
-//! started. Reports all problems together.
+//! Applies a config to a catalog: the served tools, their bounds, and the start of their servers. Reports all problems
+//! together.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -56,7 +56,7 @@ pub(crate) struct ToolSettings {
     pub(crate) max_timeout: Duration,
     /// The maximum length of a reply, in characters, if the config sets one for the tool or its source.
     pub(crate) limit: Option<usize>,
-    /// That of replies to models otherwise.
+    /// The limit of other replies to models.
     pub(crate) default_limit: usize,
     /// Whether arguments that do not match are converted.
     pub(crate) coerces: bool,
@@ -70,7 +70,7 @@ pub(crate) struct ToolSettings {
 }
 
 impl PreparedConfig {
-    /// A redactor that knows the secrets of every source.
+    /// Returns a redactor that knows the secrets of every source.
     pub fn redactor(&self) -> Redactor {
         let specs = self.sources.iter().map(|(spec, _)| spec);
         specs.fold(Redactor::default(), |known, spec| {
@@ -255,14 +255,14 @@ pub(crate) fn prepare(
     })
 }
 
-/// The reason why a source with a stale lock is not started.
+/// Returns the reason why a source with a stale lock is not started.
 fn stale_failure(partial: &PartialStart, path: &str) -> Option<SourceFailure> {
     let stale = partial.stale.iter().find(|stale| stale.path == path)?;
     let message = stale.message.clone();
     Some(SourceFailure::new(SourceCause::LockStale, message).public())
 }
 
-/// The reason why a source is not started, if nothing but variables is missing and the start goes on without it.
+/// Returns the reason why a source is not started, if only variables are missing and the start goes on without it.
 fn missing_variables(partial: &PartialStart, found: &[Diagnostic]) -> Option<SourceFailure> {
     let is_missing = |problem: &Diagnostic| problem.code == DiagnosticCode::EnvMissing;
     if !partial.allows_missing_variables || !found.iter().all(is_missing) {
@@ -283,7 +283,7 @@ fn missing_variables(partial: &PartialStart, found: &[Diagnostic]) -> Option<Sou
     })
 }
 
-/// The requirements of a plain start, by the catalog's sources. `defaults` apply if the config sets none.
+/// Returns the requirements of a plain start, by the catalog's sources. `defaults` apply if the config sets none.
 fn start_rules(catalog: &Catalog, config: &Config, defaults: StartDefaults) -> Vec<StartRule> {
     let sources = catalog.sources.iter().filter_map(|source| {
         let mut given = config.sources();
@@ -294,8 +294,8 @@ fn start_rules(catalog: &Catalog, config: &Config, defaults: StartDefaults) -> V
         .collect()
 }
 
-/// The settings of every tool, and the tools that exist for no caller: those that the config hides, and those that are for
-/// pages only.
+/// Returns the settings of every tool, and the tools that exist for no caller: tools that the config hides, and tools
+/// that are for pages only.
 pub(crate) fn tools(
     catalog: &Catalog,
     configured: &BTreeMap<&str, &config::Source>,
@@ -346,7 +346,7 @@ fn problems_of_limits(
     })
 }
 
-/// The paths of the sources of the compiled-in config, with those that its lock leaves out.
+/// Returns the paths of the sources of the compiled-in config, with those that its lock leaves out.
 fn compiled_in_sources(catalog: &Catalog) -> BTreeSet<String> {
     let built = Config::parse(catalog.config_name, catalog.config.as_bytes());
     let sources = built.map(|parsed| {

@@ -71,21 +71,20 @@ impl RunningSource {
 }
 
 impl SharedSlotState {
-    /// The state of a source with this many processes.
+    /// Makes the state of a source with this many processes.
     pub(crate) fn new(phase: Phase, instances: usize) -> Arc<Self> {
         let latest = (0..instances).map(|_| None).collect();
         Arc::new(Self(Mutex::new(SlotState { phase, latest })))
     }
 
-    /// Locked while a listing is checked, so that the phase does not change during a check.
+    /// Locks the state. It is locked while a listing is checked, so that the phase does not change during a check.
     pub(crate) fn lock(&self) -> MutexGuard<'_, SlotState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl SlotState {
-    /// The assessment over all processes: the worst report, and every tool that one of them must not
-    /// serve.
+    /// Returns the assessment over all processes: the worst report, and every tool that one of them must not serve.
     pub(crate) fn assessment(&self) -> Option<Assessment> {
         let all = || self.latest.iter().flatten();
         let worst = all().max_by_key(|assessment| {

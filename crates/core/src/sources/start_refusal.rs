@@ -34,7 +34,7 @@ struct RefusingSource {
 }
 
 impl StartRefusal {
-    /// A refusal by these sources.
+    /// Makes a refusal by these sources.
     pub(crate) fn new<'a>(reports: impl Iterator<Item = (usize, &'a Report)>) -> Self {
         let mut sources: Vec<_> = reports
             .filter_map(|(source, report)| {
@@ -52,21 +52,21 @@ impl StartRefusal {
     }
 }
 
-/// The finding on a source that could not be compared with the lock.
+/// Returns the finding on a source that could not be compared with the lock.
 fn unchecked(report: &Report) -> Option<&Finding> {
     let mut sources = report.sources.iter();
     let unchecked = sources.find(|one| one.class == Class::Unchecked)?;
     unchecked.findings.first()
 }
 
-/// Why the source could not be compared with the lock.
+/// Returns the reason why the source could not be compared with the lock.
 fn cause_of(report: &Report) -> Option<SourceCause> {
     let name = unchecked(report)?.new.as_ref()?.get("cause")?;
     let known = SourceCause::ALL.iter();
     known.copied().find(|cause| *name == cause.as_str())
 }
 
-/// What is said of the variables that are not set, which has no text of a server.
+/// Returns the message about variables that are not set. It does not contain text of a server.
 fn missing_variables(report: &Report) -> Option<String> {
     let is_cause = cause_of(report) == Some(SourceCause::EnvMissing);
     let finding = unchecked(report).filter(|_| is_cause)?;
@@ -74,8 +74,8 @@ fn missing_variables(report: &Report) -> Option<String> {
 }
 
 impl Inner {
-    /// The error of every call after a refused start. Names only sources with an entry that exists for
-    /// the caller.
+    /// Returns the error of every call after a refused start. Names only sources with an entry that exists for the
+    /// caller.
     pub(crate) fn start_refusal(&self, identity: &Identity) -> Option<Box<CoreError>> {
         if let Some(failure) = &self.failure {
             return Some(failure.clone());

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use crate::sources::start_refusal::StartRefusal;
 use crate::{RefusalCause, StartMode, StartOutcome};
 
-/// Maximum time from the start for which the gate waits for a source that need not be reached.
+/// Maximum wait of the gate, from the start, for a source that need not be reached.
 pub(crate) const REACH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The startup gate of a broker.
@@ -51,7 +51,7 @@ pub(crate) enum GateState {
     Open,
     /// Calls wait for the outcome of the source, whose drift only withdraws tools.
     Awaited,
-    /// The start went on without the source, which has no outcome yet; calls do not wait for it.
+    /// The start went on without the source. The source has no outcome yet; calls do not wait for it.
     Unreached,
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct Settlement {
 
 impl StartupGate {
     pub(crate) fn new(mode: StartMode, rules: Vec<StartRule>) -> Self {
-        // Nothing can refuse the start.
+        // The start cannot be refused.
         let is_open = match mode {
             StartMode::Tolerant => true,
             StartMode::Plain => rules.iter().all(|rule| !may_refuse(*rule)),
@@ -145,7 +145,7 @@ impl StartupGate {
         self.rules.iter().any(|rule| !must_be_reached(*rule))
     }
 
-    /// The reports that count for the start and are not logged when they arrive.
+    /// Returns the reports that count for the start and are not logged when they arrive.
     pub(crate) fn strict_reports(&self) -> Vec<Report> {
         let progress = self.progress();
         let reports = self.rules.iter().zip(&progress.reports);
@@ -163,7 +163,7 @@ impl StartupGate {
         self.settled[source].load(Ordering::Acquire)
     }
 
-    /// Whether a source is under the rules of a plain start, in which any difference refuses the start.
+    /// Whether a source is under the rules of a plain start: any difference refuses the start.
     pub(crate) fn is_strict(&self, source: usize) -> bool {
         self.mode == StartMode::Plain && must_match(self.rules[source]) && !self.is_open()
     }
@@ -173,7 +173,7 @@ impl StartupGate {
         self.mode == StartMode::Plain && must_be_reached(self.rules[source]) && !self.is_open()
     }
 
-    /// Whether calls of a source are admitted. While the start may still be refused, none is.
+    /// Whether calls of a source are admitted. While the start may still be refused, no call is admitted.
     pub(crate) fn state(&self, source: usize) -> GateState {
         let (is_open, rule) = (self.is_open(), self.rules[source]);
         let waits = match rule {
@@ -202,7 +202,7 @@ impl StartupGate {
         self.is_open() && self.outcome.borrow().is_some()
     }
 
-    /// Why the start was refused, if it was.
+    /// Returns the refusal of the start, if it was refused.
     pub(crate) fn refusal(&self) -> Option<&StartRefusal> {
         self.refusal.get()
     }

@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use jiff::Timestamp;
 
-/// `2026-11-21T03:14:05Z`. A time before 1970 is shown as 1970.
+/// Formats a time as `2026-11-21T03:14:05Z`. A time before 1970 is shown as 1970.
 pub(crate) fn rfc3339(time: SystemTime) -> String {
     let time = time.max(SystemTime::UNIX_EPOCH);
     // No clock shows a year above 9999.

@@ -36,8 +36,8 @@ pub(crate) enum Session {
 }
 
 impl Upstream {
-    /// Starts the number of processes in `spec`; `drift_check` makes the check of each. They share the
-    /// counters of the source in `beside`, which they may replace.
+    /// Starts the number of processes in `spec`; `drift_check` makes the check of each. They share the counters of the
+    /// source in `beside` and may replace it.
     pub(crate) fn start(
         spec: &SourceSpec,
         era: Option<Era>,
@@ -67,7 +67,7 @@ impl Upstream {
         }
     }
 
-    /// The least busy session that takes calls now, if there is one.
+    /// Returns the least busy session that takes calls now, if there is one.
     pub(crate) fn ready(&self) -> Option<Session> {
         match self {
             Self::Server(all) => SessionHandle::least_busy(all).map(Session::Server),
@@ -122,7 +122,7 @@ impl Upstream {
         }
     }
 
-    /// The status of each of its processes, now and whenever it changes.
+    /// Returns the status of each of its processes, now and whenever it changes.
     pub(crate) fn statuses(&self) -> Vec<watch::Receiver<Status>> {
         match self {
             Self::Server(all) => all.iter().map(Instance::status).collect(),

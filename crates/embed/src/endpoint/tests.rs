@@ -1,4 +1,4 @@
-//! A client of a stub endpoint, whose answers are those of the public documentation, or wrong.
+//! A client of a stub endpoint. Its answers come from the public documentation, or are wrong.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -82,7 +82,7 @@ fn two() -> Vec<String> {
     vec!["read a file".to_owned(), "send mail".to_owned()]
 }
 
-/// The reason for which an endpoint gives no vectors of two texts.
+/// Returns the reason why an endpoint gives no vectors of two texts.
 async fn reason(head: &str, body: &str) -> String {
     let stub = Stub::answering(head, body);
     let error = stub.endpoint().embed(&two()).await.expect_err("an error");
@@ -206,7 +206,7 @@ async fn pause_that_an_endpoint_asks_for_is_kept_three_times() {
 
 #[tokio::test]
 async fn requests_at_a_time_are_limited() {
-    // It accepts connections and answers nothing.
+    // It accepts connections and does not answer.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let base = format!("http://{}", listener.local_addr().expect("an address"));
     let endpoint = Endpoint::new("m", Some(&base), None).expect("settings");

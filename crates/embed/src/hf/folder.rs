@@ -80,7 +80,7 @@ impl Files {
         Ok(())
     }
 
-    /// The digest of all files that decide a vector.
+    /// Returns the digest of all files that decide a vector.
     pub(super) fn digest(&self) -> String {
         let files = [
             Some(&self.config),
@@ -103,7 +103,7 @@ impl Files {
     }
 }
 
-/// The content of a file of settings; `None` without the file.
+/// Returns the content of a file of settings; `None` without the file.
 pub(super) fn settings<T: DeserializeOwned>(
     name: &str,
     bytes: Option<&[u8]>,

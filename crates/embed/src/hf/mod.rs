@@ -106,7 +106,7 @@ impl LocalModel {
         self.dimensions
     }
 
-    /// The vectors of texts, in their order. A caller that leaves cancels what has not begun.
+    /// Computes the vectors of texts, in their order. A caller that leaves cancels what has not begun.
     pub(crate) async fn embed(
         &self,
         texts: Vec<String>,

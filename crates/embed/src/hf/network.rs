@@ -17,7 +17,7 @@ const MAX_POSITIONS: usize = 65_536;
 /// Maximum number of parts of a text.
 const MAX_PARTS: usize = 512;
 
-/// How the vectors of the parts of a text become one.
+/// The way to make one vector from the vectors of a text's parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pooling {
     Mean,
@@ -75,7 +75,7 @@ struct SentenceSettings {
 }
 
 impl Pooling {
-    /// As `1_Pooling/config.json` says; without the file the mean.
+    /// Reads the pooling from `1_Pooling/config.json`; without the file, it is the mean.
     pub(super) fn of(files: &Files) -> Result<Self, String> {
         let name = "1_Pooling/config.json";
         let Some(modes) = settings::<PoolingSettings>(name, files.pooling.as_deref())? else {
@@ -101,7 +101,7 @@ impl Pooling {
         }
     }
 
-    /// The vector of a text, of the vectors of its parts: a matrix with a row for each.
+    /// Returns the vector of a text, of the vectors of its parts: a matrix with a row for each.
     fn apply(self, parts: &Tensor) -> candle_core::Result<Vec<f32>> {
         let pooled = match self {
             Self::Mean => parts.mean(0)?,
@@ -139,7 +139,7 @@ impl Network {
             .map_err(|reason| format!("`{name}`: {reason}"))?;
         let sentence =
             settings::<SentenceSettings>("sentence_bert_config.json", files.sentence.as_deref())?;
-        // XLM-RoBERTa begins to count positions behind that of padding.
+        // XLM-RoBERTa begins to count positions behind the position of padding.
         let reserved = if kind == "bert" { 0 } else { 2 };
         let positions = sizes.max_position_embeddings.saturating_sub(reserved);
         let wanted = sentence
@@ -174,7 +174,7 @@ impl Network {
         Ok((network.map_err(of_tensors)?, parts))
     }
 
-    /// The vector of the parts of a text, which are numbers of the vocabulary.
+    /// Returns the vector of the parts of a text. The parts are numbers of the vocabulary.
     pub(super) fn embed(&self, parts: &[u32], pooling: Pooling) -> Result<Vec<f32>, String> {
         let computed = match self {
             Self::Table(table) => return table.embed(parts),
@@ -271,7 +271,7 @@ impl Table {
         }
     }
 
-    /// The mean of the rows of the parts.
+    /// Computes the mean of the rows of the parts.
     fn embed(&self, parts: &[u32]) -> Result<Vec<f32>, String> {
         let mut sum = vec![0f32; self.dimensions];
         for part in parts {
@@ -294,7 +294,7 @@ impl Table {
     }
 }
 
-/// The numbers of a tensor of floats.
+/// Returns the numbers of a tensor of floats.
 fn floats(dtype: Dtype, data: &[u8]) -> Option<Vec<f32>> {
     Some(match dtype {
         Dtype::F32 => {
@@ -320,7 +320,7 @@ fn floats(dtype: Dtype, data: &[u8]) -> Option<Vec<f32>> {
     })
 }
 
-/// The numbers of a tensor of integers, none of them negative.
+/// Returns the numbers of a tensor of non-negative integers.
 fn integers(dtype: Dtype, data: &[u8]) -> Option<Vec<u32>> {
     match dtype {
         Dtype::I32 => {

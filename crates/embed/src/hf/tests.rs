@@ -71,7 +71,7 @@ fn config(kind: &str) -> Value {
     })
 }
 
-/// The tensors of a transformer with numbers that look random.
+/// Returns the tensors of a transformer with numbers that look random.
 fn weights(is_finite: bool) -> Vec<u8> {
     let square = [WIDTH, WIDTH];
     let mut shapes: Vec<(String, Vec<usize>)> = vec![
@@ -122,7 +122,7 @@ fn weights(is_finite: bool) -> Vec<u8> {
     safetensors(&tensors.collect::<Vec<_>>())
 }
 
-/// The bytes of a file of tensors.
+/// Returns the bytes of a file of tensors.
 fn safetensors(tensors: &[(String, Vec<usize>, Vec<f32>)]) -> Vec<u8> {
     let (mut header, mut data) = (serde_json::Map::new(), Vec::new());
     for (name, shape, numbers) in tensors {

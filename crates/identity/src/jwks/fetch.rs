@@ -1,5 +1,5 @@
-//! Fetches the key set of an issuer: discovery of its place, then the set. No redirect is followed, and nothing is sent
-//! but the two requests.
+//! Fetches the key set of an issuer: discovery of its place, then the set. Redirects are not followed, and only the two
+//! requests are sent.
 
 use std::error::Error;
 use std::time::Duration;
@@ -25,7 +25,7 @@ const MAX_DOCUMENT_BYTES: usize = 256 << 10;
 const OPENID: &str = "/.well-known/openid-configuration";
 const OAUTH: &str = "/.well-known/oauth-authorization-server";
 
-/// A key set, and the time for which its issuer lets it be kept.
+/// A key set, and its lifetime according to the issuer.
 #[derive(Debug)]
 pub(crate) struct Fetched {
     pub(crate) read: ReadSet,
@@ -89,7 +89,8 @@ async fn fetch_set(issuer: &Issuer) -> Result<Fetched, FetchError> {
     Ok(Fetched { read, max_age })
 }
 
-/// The place that the issuer's document names: that of OpenID Connect, and if there is none that of RFC 8414.
+/// Returns the place that the issuer's document names: the document of OpenID Connect, or the document of RFC 8414 if
+/// the first one is missing.
 async fn discover(issuer: &Issuer) -> Result<HttpUrl, FetchError> {
     let path = issuer.url.path().trim_end_matches('/');
     let openid = issuer.url.clone().with_path(&format!("{path}{OPENID}"));
@@ -112,7 +113,7 @@ async fn discover(issuer: &Issuer) -> Result<HttpUrl, FetchError> {
     set.ok_or(FetchError::KeySetUrl { url })
 }
 
-/// Only an issuer on this machine may name a place without TLS on this machine.
+/// Whether the place is protected. Only an issuer on this machine may name a place without TLS on this machine.
 fn is_protected(set: &Origin, issuer: &Origin) -> bool {
     set.is_tls() || set.is_loopback() && issuer.is_loopback()
 }
@@ -123,8 +124,8 @@ async fn get(url: &HttpUrl) -> Result<Response, FetchError> {
         true => Proxies::None,
         false => Proxies::Environment,
     };
-    // A client is made for each request, which there are few of: no connection stays open, and new certificates of
-    // the system are used.
+    // Requests are rare, so a client is made for each request: no connection stays open, and new certificates of the
+    // system are used.
     let of_client = parsed.clone();
     let client = spawn_blocking(move || HttpTransport::new(&of_client, Vec::new(), proxies)).await;
     let client = client.map_err(|error| FetchError::Client(error.to_string()))?;
@@ -158,7 +159,7 @@ fn successful(answer: Response, url: &HttpUrl) -> Result<Response, FetchError> {
     }
 }
 
-/// The body, of at most [`MAX_DOCUMENT_BYTES`] after decompression.
+/// Reads the body, of at most [`MAX_DOCUMENT_BYTES`] after decompression.
 async fn body_of(mut answer: Response, url: &HttpUrl) -> Result<Vec<u8>, FetchError> {
     let mut body = Vec::new();
     while let Some(chunk) = answer
@@ -174,7 +175,7 @@ async fn body_of(mut answer: Response, url: &HttpUrl) -> Result<Vec<u8>, FetchEr
     Ok(body)
 }
 
-/// `max-age` of `Cache-Control`.
+/// Returns `max-age` of `Cache-Control`.
 fn max_age(headers: &HeaderMap) -> Option<Duration> {
     let values = headers.get_all(CACHE_CONTROL).iter();
     let mut directives = values
@@ -188,7 +189,7 @@ fn max_age(headers: &HeaderMap) -> Option<Duration> {
     })
 }
 
-/// The reason that an error names, in one line.
+/// Returns the reason that an error names, in one line.
 fn shown_reason(error: &dyn Error) -> String {
     shown_line(&root_message(error), 200)
 }

@@ -117,7 +117,7 @@ fn without_zeros(bytes: &[u8]) -> &[u8] {
     &bytes[zeros..]
 }
 
-/// A point in the form that `ring` reads: 4, x, y.
+/// Returns a point in the form that `ring` reads: 4, x, y.
 fn point(kind: KeyKind, size: usize, x: &str, y: &str) -> Option<Parameters> {
     let (x, y) = (bytes_of(x, size)?, bytes_of(y, size)?);
     let point = [&[4][..], &x, &y].concat();
@@ -157,7 +157,7 @@ mod tests {
         json!({"kty": "RSA", "n": encoded(bytes), "e": "AQAB"})
     }
 
-    /// A key with another member.
+    /// Returns a key with another member.
     fn with(mut key: Value, name: &str, value: Value) -> Value {
         key[name] = value;
         key

@@ -40,7 +40,7 @@ pub(crate) enum KeyKind {
 pub(crate) enum NoKey {
     /// A newer set may have it.
     Unknown,
-    /// The token names none, and several are possible.
+    /// The token does not name a key, and several are possible.
     Ambiguous,
 }
 
@@ -67,7 +67,7 @@ impl PublicKey {
 }
 
 impl KeySet {
-    /// The key for a token with this algorithm and this name of a key.
+    /// Finds the key for a token with this algorithm and this name of a key.
     pub(crate) fn find(
         &self,
         kid: Option<&str>,

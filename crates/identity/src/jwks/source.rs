@@ -20,9 +20,9 @@ use crate::jwt::cache::TokenCache;
 
 /// Minimum time between two fetches that tokens cause.
 const MIN_FETCH_INTERVAL: Duration = Duration::from_secs(30);
-/// Time for which a set is used after its fetch.
+/// Maximum time of using a set after its fetch.
 const SET_LIFETIME: Duration = Duration::from_secs(24 * 3600);
-/// Time between two fetches in the background, if the issuer names none.
+/// Time between two fetches in the background, if the issuer does not name an interval.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(3600);
 /// Bounds of the time that the issuer names. The upper one leaves an hour for other attempts before the set is too old.
 const MIN_REFRESH_INTERVAL: Duration = Duration::from_secs(300);
@@ -49,7 +49,7 @@ pub(crate) struct KeySource {
 struct SourceState {
     /// The last good set, and the time of its fetch.
     set: Option<(Arc<KeySet>, Duration)>,
-    /// The time at which the last fetch began.
+    /// The start time of the last fetch.
     begun_at: Option<Duration>,
     /// Closed when the current fetch ends.
     flight: Option<watch::Receiver<()>>,
@@ -58,7 +58,7 @@ struct SourceState {
 }
 
 impl KeySource {
-    /// The keys of an issuer, which are fetched from now on until `stop` is cancelled.
+    /// Starts fetching the keys of an issuer, until `stop` is cancelled.
     pub(crate) fn start(
         issuer: &Issuer,
         clock: Arc<dyn Clock>,
@@ -89,7 +89,8 @@ impl KeySource {
         self.stop.cancel();
     }
 
-    /// The key of a token from this address. An unknown one is fetched, unless there was a fetch a short time ago.
+    /// Returns the key of a token from this address. An unknown one is fetched, unless there was a fetch a short time
+    /// ago.
     pub(crate) async fn key(
         self: &Arc<Self>,
         kid: Option<&str>,
@@ -110,7 +111,7 @@ impl KeySource {
         }
     }
 
-    /// `None` without a set that may be used.
+    /// Finds the key in the set; `None` without a set that may be used.
     fn find(
         &self,
         kid: Option<&str>,
@@ -251,7 +252,7 @@ impl Drop for EndOfFlight<'_> {
     }
 }
 
-/// The time to the next fetch in the background.
+/// Returns the time to the next fetch in the background.
 fn refresh_interval(max_age: Option<Duration>) -> Duration {
     let wanted = max_age.unwrap_or(REFRESH_INTERVAL);
     wanted.clamp(MIN_REFRESH_INTERVAL, MAX_REFRESH_INTERVAL)
@@ -259,7 +260,7 @@ fn refresh_interval(max_age: Option<Duration>) -> Duration {
 
 async fn wait(flight: Option<watch::Receiver<()>>) {
     if let Some(mut flight) = flight {
-        // Nothing is ever sent: an error is the end.
+        // No value is ever sent: an error is the end.
         while flight.changed().await.is_ok() {}
     }
 }

@@ -9,7 +9,7 @@ use broker_model::address::caller_network;
 
 /// The maximum number of requests that wait for one key set.
 const MAX_WAITS: usize = 32;
-/// How many of them come from one address, or one network of IPv6. On loopback, where every connection is another
+/// Maximum number of them from one address, or one network of IPv6. On loopback, where every connection is another
 /// caller, only the maximum of all counts.
 const MAX_ADDRESS_WAITS: usize = 4;
 

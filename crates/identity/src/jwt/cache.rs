@@ -57,7 +57,7 @@ pub(crate) struct Hit {
 }
 
 impl TokenCache {
-    /// The caller of a token, if it was verified and has not expired.
+    /// Finds the caller of a token, if it was verified and has not expired.
     pub(crate) fn find(&self, digest: &TokenDigest, now: SystemTime) -> Option<Hit> {
         let tokens = self.tokens();
         let entry = tokens.entries.get(digest)?;
@@ -67,8 +67,8 @@ impl TokenCache {
         })
     }
 
-    /// Adds a token and returns its caller. Nothing is added if `is_current`, which is asked while no other entry is
-    /// added or removed, says that the settings have changed, or if the issuer no longer has the key.
+    /// Adds a token and returns its caller. Does not add it if `is_current` says that the settings have changed, or if
+    /// the issuer no longer has the key. No other entry is added or removed while `is_current` is asked.
     pub(crate) fn insert(
         &self,
         token: Verified,
@@ -189,8 +189,8 @@ impl Tokens {
         }
     }
 
-    /// Makes room for one entry: of those that nothing uses the one that expires first, else the one that expires
-    /// first, with its right, which could not be ended later.
+    /// Makes room for one entry: removes the unused entry that expires first, else the entry that expires first. The
+    /// right of a used entry ends with it, because it could not be ended later.
     fn make_room(&mut self, now: SystemTime) {
         self.remove_expired(now);
         if self.entries.len() < MAX_TOKENS {

@@ -1,5 +1,5 @@
 //! Everything that is checked before a signature: issuer, algorithm, type, audience, times and subject. The
-//! configuration decides which algorithms are possible, never the token alone.
+//! configuration decides the possible algorithms, never the token alone.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::principal::PrincipalSubject;
 const MAX_SUBJECT_BYTES: usize = 256;
 /// The type of access tokens (RFC 9068), without and with the prefix of media types.
 const ACCESS_TOKEN_TYPES: [&str; 2] = ["at+jwt", "application/at+jwt"];
-/// The type of any token (RFC 7519), which one without a type has.
+/// The type of any token (RFC 7519). A token without a type has it.
 const ANY_TOKEN_TYPE: &str = "jwt";
 /// The claim whose text is a list of words.
 const SCOPE: &str = "scope";
@@ -78,7 +78,8 @@ pub(crate) fn check(
     })
 }
 
-/// An ID token has the type `JWT` as well, and the client as its audience: its audience refuses it, or the strict type.
+/// Checks the type. An ID token has the type `JWT` as well, and the client as its audience: its audience refuses it, or
+/// the strict type.
 fn check_type(header: &Header, config: &Issuer) -> Result<(), TokenFault> {
     let typ = header.typ.as_deref().ok_or(TokenFault::Type)?;
     let is_access_token = ACCESS_TOKEN_TYPES.contains(&typ);
@@ -105,7 +106,7 @@ fn check_audience(claims: &Map<String, Value>, config: &Issuer) -> Result<(), To
     }
 }
 
-/// The end of a token with its leeway, if it is valid now.
+/// Returns the end of a token with its leeway, if it is valid now.
 fn check_times(
     claims: &Map<String, Value>,
     leeway: Duration,
@@ -128,7 +129,7 @@ fn check_times(
     Ok(expires)
 }
 
-/// A `NumericDate` of RFC 7519: seconds, possibly with a fraction.
+/// Returns a `NumericDate` of RFC 7519: seconds, possibly with a fraction.
 fn time(value: &Value) -> Option<SystemTime> {
     let since = match value.as_u64() {
         Some(seconds) => Duration::from_secs(seconds),
@@ -137,7 +138,7 @@ fn time(value: &Value) -> Option<SystemTime> {
     SystemTime::UNIX_EPOCH.checked_add(since)
 }
 
-/// The groups that the values of the claim give, sorted, each once.
+/// Returns the groups that the values of the claim give, sorted, each once.
 fn groups(claims: &Map<String, Value>, config: &Issuer) -> Vec<String> {
     let Some(name) = &config.groups_claim else {
         return Vec::new();

@@ -59,7 +59,7 @@ impl TokenParts {
     }
 }
 
-/// The error for a text that is longer than any token.
+/// Returns the error for a text that is longer than any token.
 pub(crate) fn refusal_of_long(text: &str) -> AuthError {
     // The beginning of a JSON object in base64url, and two dots.
     match text.starts_with("eyJ") && text.matches('.').count() == 2 {
@@ -68,7 +68,7 @@ pub(crate) fn refusal_of_long(text: &str) -> AuthError {
     }
 }
 
-/// The JSON object of a part, as text and read. Two equal keys are refused, since readers differ about them.
+/// Returns the JSON object of a part, as text and read. Two equal keys are refused, since readers differ about them.
 pub(crate) fn object(part: &str) -> Option<(Box<str>, Map<String, Value>)> {
     let bytes = BASE64URL_NOPAD.decode(part.as_bytes()).ok()?;
     let text = String::from_utf8(bytes).ok()?;
@@ -76,7 +76,7 @@ pub(crate) fn object(part: &str) -> Option<(Box<str>, Map<String, Value>)> {
     Some((text.into_boxed_str(), claims))
 }
 
-/// The members of a JSON object.
+/// Returns the members of a JSON object.
 pub(crate) fn claims_of(text: &str) -> Option<Map<String, Value>> {
     match json::parse(text).ok()? {
         Value::Object(members) => Some(members),

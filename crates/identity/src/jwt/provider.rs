@@ -1,4 +1,4 @@
-//! The cryptography of `jsonwebtoken` by `ring`, which TLS uses as well: verifies, and signs nothing.
+//! The cryptography of `jsonwebtoken` by `ring`. TLS uses `ring` as well. The provider verifies and does not sign.
 
 use jsonwebtoken::crypto::{CryptoProvider, JwtVerifier, KeyUtils};
 use jsonwebtoken::errors::{ErrorKind, Result, new_error};
@@ -17,7 +17,8 @@ static PROVIDER: CryptoProvider = CryptoProvider {
     key_utils: KeyUtils::new_unimplemented(),
 };
 
-/// Makes it the provider of this process, which has one. A program that embeds the broker may have chosen another.
+/// Makes it the provider of this process; a process has only one provider. A program that embeds the broker may have
+/// chosen another.
 pub(crate) fn install() {
     if PROVIDER.install_default().is_err() {
         tracing::trace!("a provider is installed");

@@ -73,7 +73,7 @@ pub enum ClientErrorKind {
 }
 
 impl ClientError {
-    /// An error of a request of which nothing was sent.
+    /// Makes an error of an unsent request.
     pub(super) fn new(kind: ClientErrorKind, message: impl Into<String>) -> Self {
         Self {
             kind,
@@ -83,7 +83,7 @@ impl ClientError {
         }
     }
 
-    /// The same error of a request that the server may have executed, or certainly has not.
+    /// Returns the same error of a request that the server may have executed, or certainly has not.
     #[must_use]
     pub(super) fn maybe_executed_is(mut self, maybe: bool) -> Self {
         self.maybe_executed = maybe;
@@ -93,12 +93,12 @@ impl ClientError {
         self
     }
 
-    /// Its kind.
+    /// Returns its kind.
     pub const fn kind(&self) -> &ClientErrorKind {
         &self.kind
     }
 
-    /// Whether the server may have executed the request. It is false only if certainly nothing of the request was sent,
+    /// Whether the server may have executed the request. It is false only if certainly no byte of the request was sent,
     /// or the server refused it together with the session.
     pub const fn maybe_executed(&self) -> bool {
         self.maybe_executed
@@ -143,7 +143,7 @@ impl From<SourceFailure> for ClientError {
     }
 }
 
-/// The kind of a failure of a session.
+/// Returns the kind of a failure of a session.
 fn kind_of(cause: SourceCause, maybe_executed: bool, status: Option<u16>) -> ClientErrorKind {
     let without_status = match cause {
         SourceCause::NeedsAuth => return ClientErrorKind::Unauthorized,

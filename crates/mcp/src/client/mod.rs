@@ -32,9 +32,9 @@ pub const MCP_PATH: &str = "/mcp";
 /// The header of the session id (revisions up to 2025-11-25).
 pub const SESSION_HEADER: &str = "Mcp-Session-Id";
 
-/// Maximum time of a request, if none is set.
+/// Maximum time of a request without its own timeout.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
-/// Maximum number of calls that are under way, and of those that wait.
+/// Maximum number of calls that are under way, and of calls that wait.
 const MAX_IN_FLIGHT: usize = 32;
 const MAX_QUEUED_CALLS: usize = 256;
 
@@ -74,8 +74,8 @@ enum State {
 }
 
 impl HttpClient {
-    /// A client for the server at `endpoint`, an `http` or `https` URL; one without a path gets [`MCP_PATH`].
-    /// `auth_token` is sent as `Authorization: Bearer`. Sends nothing yet.
+    /// Makes a client for the server at `endpoint`, an `http` or `https` URL; one without a path gets [`MCP_PATH`].
+    /// `auth_token` is sent as `Authorization: Bearer`. Does not send a request yet.
     ///
     /// # Errors
     ///
@@ -157,8 +157,8 @@ impl HttpClient {
         Ok(session.capabilities().clone())
     }
 
-    /// The id of the session; `None` before [`initialize`](Self::initialize), after [`close`](Self::close), and for
-    /// a server without sessions.
+    /// Returns the id of the session; `None` before [`initialize`](Self::initialize), after [`close`](Self::close), and
+    /// for a server without sessions.
     pub fn session_id(&self) -> Option<String> {
         match &*self.state() {
             State::Open(session) => session.session_id(),
@@ -166,7 +166,7 @@ impl HttpClient {
         }
     }
 
-    /// All tools of the server, every page, as the server sent them: at most 10 000 tools and 32 MiB.
+    /// Lists all tools of the server, every page, as the server sent them: at most 10 000 tools and 32 MiB.
     ///
     /// # Errors
     ///
@@ -218,7 +218,7 @@ impl HttpClient {
     ///
     /// # Errors
     ///
-    /// None today: a server that does not end its session is left with it.
+    /// Returns `Ok` today, even if the server does not end its session.
     pub async fn close(&self) -> Result<(), ClientError> {
         let before = std::mem::replace(&mut *self.state_mut(), State::Closed);
         if let State::Open(session) = before {
@@ -245,7 +245,7 @@ impl HttpClient {
         Err(refusal)
     }
 
-    /// The session, or a new one in place of one that has ended.
+    /// Returns the session, or a new one in place of one that has ended.
     async fn session(&self) -> Result<Arc<Session>, ClientError> {
         let session = self.last_session()?;
         match session.is_over() {
@@ -265,7 +265,7 @@ impl HttpClient {
         }
     }
 
-    /// A new session in place of `ended`.
+    /// Returns a new session in place of `ended`.
     async fn reopened(&self, ended: &Arc<Session>) -> Result<Arc<Session>, ClientError> {
         let _turn = self.opening.lock().await;
         let session = self.last_session()?;

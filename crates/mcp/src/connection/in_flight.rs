@@ -11,7 +11,7 @@ use tokio::time::Instant;
 /// The maximum number of abandoned calls that are known by their ids. After more, no message belongs to a
 /// call until the connection ends.
 const MAX_ABANDONED: usize = 1024;
-/// The time after the last use by another caller in which a message may still be about that use.
+/// The time after another caller's last use during which a message may still concern that use.
 const AFTERMATH: Duration = Duration::from_secs(5);
 
 /// The calls that a server may be working on.
@@ -30,7 +30,7 @@ pub(super) struct InFlight {
 }
 
 impl InFlight {
-    /// A call was given to the writer.
+    /// Records a call that was given to the writer.
     pub(super) fn begin(&mut self, id: u64, owner: Owner) {
         let is_alone = self.waiting == 0 && self.abandoned.is_empty() && !self.too_many_abandoned;
         self.only = is_alone.then_some((id, owner));
@@ -38,7 +38,7 @@ impl InFlight {
         self.used(owner);
     }
 
-    /// A call was answered or removed.
+    /// Records the end of a call that was answered or removed.
     pub(super) fn end(&mut self, owner: Owner) {
         self.waiting -= 1;
         self.used(owner);
@@ -46,7 +46,7 @@ impl InFlight {
         self.only = None;
     }
 
-    /// A removed call may still be worked on.
+    /// Records a removed call that the server may still work on.
     pub(super) fn abandon(&mut self, id: u64) {
         if self.abandoned.len() < MAX_ABANDONED {
             self.abandoned.insert(id);
@@ -56,12 +56,12 @@ impl InFlight {
         self.only = None;
     }
 
-    /// An abandoned call was answered.
+    /// Records the answer to an abandoned call.
     pub(super) fn answered_late(&mut self, id: u64) {
         self.abandoned.remove(&id);
     }
 
-    /// The call that was alone since it began, if no other caller used the server within the last seconds.
+    /// Returns the call that was alone since it began, if no other caller used the server within the last seconds.
     pub(super) fn only(&self) -> Option<u64> {
         let (id, owner) = self.only?;
         let other = [self.last, self.before].into_iter().flatten();

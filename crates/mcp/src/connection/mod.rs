@@ -42,7 +42,7 @@ pub(crate) use waiter::wait_extended;
 
 /// The number of internal requests and notifications that may wait in addition to calls.
 const MAX_INTERNAL_COMMANDS: usize = 64;
-/// Calls that are in flight, queued, or on their way to the task, which refuses those over the limit of the source.
+/// Calls that are in flight, queued, or on their way to the task. The task refuses calls over the source's limit.
 const MAX_ADMITTED: usize = 1 << 16;
 
 /// The handle of the connection task.
@@ -68,10 +68,10 @@ enum Command {
     Cancel(u64),
     /// Cancels a call whose caller left.
     Abandon(u64, AbandonedCall),
-    /// Cancels a request of which nothing was written.
+    /// Cancels an unwritten request.
     CancelUnsent(u64),
     Notify(Bytes),
-    /// The server refused this request, which it did not execute; the end of the connection follows.
+    /// The server refused this request and did not execute it; the end of the connection follows.
     Refused(u64),
     Close(SourceFailure),
     Exited,
@@ -96,7 +96,7 @@ pub(crate) enum RequestError {
     Broken(Cow<'static, str>),
     /// The answer is over the limit.
     TooLarge,
-    /// There is no room in memory for the answer.
+    /// The memory budget has no room for the answer.
     OutOfMemory,
     /// The server answered with an HTTP error, or asked for a pause.
     Http(Box<HttpRefusal>),
@@ -232,7 +232,7 @@ impl Connection {
         }
     }
 
-    /// The number of its calls, including waiting ones.
+    /// Returns the number of its calls, including waiting ones.
     pub(crate) fn load(&self) -> usize {
         self.shared.admitted.load(Ordering::Relaxed)
     }
@@ -265,7 +265,7 @@ impl Connection {
         self.list_changes.clone()
     }
 
-    /// The reason why the connection ended, once it has.
+    /// Returns the reason why the connection ended, once it has.
     pub(crate) fn end(&self) -> watch::Receiver<Option<SourceFailure>> {
         self.end.clone()
     }
@@ -286,7 +286,7 @@ impl Connection {
         }
     }
 
-    /// A handle that can end the connection and does not keep it open.
+    /// Returns a handle that can end the connection and does not keep it open.
     pub(crate) fn closer(&self) -> Closer {
         Closer(self.commands.downgrade())
     }

@@ -1,5 +1,5 @@
-//! The lines that wait to be written to a server's stdin. Records for each whether its first byte was
-//! written, which decides whether a call may have been executed.
+//! The lines that wait to be written to a server's stdin. Records for each whether its first byte was written: this
+//! decides whether a call may have been executed.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -14,7 +14,7 @@ const MAX_LINES_PER_WRITE: usize = 32;
 /// The maximum bytes of replies and notifications that wait to be written to one server. Calls do not
 /// count: their number is bounded, and their timeouts remove them.
 const MAX_PENDING_BYTES: usize = 32 << 20;
-/// Memory of a line beside its bytes.
+/// Memory of a line in addition to its bytes.
 const LINE_OVERHEAD_BYTES: usize = 128;
 
 /// A queue of lines, written as far as the pipe accepts bytes, without blocking.
@@ -88,7 +88,7 @@ impl Outgoing {
         }
     }
 
-    /// Writes as much as the pipe accepts. Ready when nothing is left to write.
+    /// Writes as much as the pipe accepts. Ready when every byte is written.
     pub(super) fn poll_write<W: AsyncWrite + Unpin>(
         &mut self,
         cx: &mut Context<'_>,

@@ -48,7 +48,7 @@ impl ConnectionTask {
     pub(super) async fn run(mut self) {
         let end = poll_fn(|cx| self.poll(cx)).await;
         if matches!(end, End::Exited | End::Stdin) {
-            // The last answers may still be in the pipe, which a grandchild may keep open.
+            // The last answers may still be in the pipe, and a grandchild may keep it open.
             let rest = poll_fn(|cx| self.poll_rest(cx));
             if timeout(PIPE_DRAIN_TIMEOUT, rest).await.is_err() {
                 tracing::trace!(source = %self.source, "stdout stays open");
@@ -70,7 +70,7 @@ impl ConnectionTask {
         self.fail_pending();
     }
 
-    /// The reason with which all pending requests fail.
+    /// Returns the failure of all pending requests.
     async fn source_failure(&mut self, end: &End) -> SourceFailure {
         let time = match end {
             End::Stdout | End::Stdin => PROCESS_END_TIMEOUT,

@@ -17,7 +17,7 @@ use crate::overload::{AbandonedCall, AbandonedCalls, Overload, QUEUE_PART};
 pub struct RawResult {
     /// JSON in UTF-8.
     pub result: Bytes,
-    /// Whether it had invalid UTF-8, which was replaced.
+    /// Whether it had invalid UTF-8 that was replaced.
     pub repaired: bool,
 }
 
@@ -32,11 +32,11 @@ pub(crate) enum Reply {
     Broken(Cow<'static, str>),
     /// An answer over the limit.
     TooLarge,
-    /// An answer for which there is no room in memory.
+    /// The memory budget has no room for the answer.
     OutOfMemory,
     /// It was cancelled by its caller.
     Cancelled { begun: bool },
-    /// Nothing was written, since the source takes no more calls of the caller.
+    /// The call was not written, since the source takes no more calls of the caller.
     Overloaded(Overload),
     /// The connection has ended.
     Gone { begun: bool },
@@ -89,7 +89,7 @@ pub(super) struct Table {
     abandoned: AbandonedCalls,
 }
 
-/// What happens to a request.
+/// The decision on a request.
 #[derive(Debug)]
 pub(super) enum Admission {
     /// Its line is to be written now.
@@ -101,7 +101,7 @@ pub(super) enum Admission {
 }
 
 impl Table {
-    /// A table that allows at most `max_calls` calls in flight, and `places` in the queue.
+    /// Makes a table that allows at most `max_calls` calls in flight, and `places` in the queue.
     pub(super) fn new(max_calls: usize, places: usize) -> Self {
         Self {
             waiting: BTreeMap::new(),
@@ -158,7 +158,7 @@ impl Table {
         (id, line)
     }
 
-    /// The next queued call, if it may be sent now.
+    /// Returns the next queued call, if it may be sent now.
     pub(super) fn next_queued(&mut self) -> Option<(u64, Bytes)> {
         if self.calls >= self.max_calls {
             return None;
@@ -177,7 +177,7 @@ impl Table {
         Some(waiting)
     }
 
-    /// Notes that the server may still work on call `id`, which was removed; `left` if its caller left.
+    /// Notes that the server may still work on the removed call `id`; `left` if its caller left.
     pub(super) fn abandon(&mut self, id: u64, left: Option<AbandonedCall>) {
         self.in_flight.abandon(id);
         if let Some(call) = left {
@@ -191,17 +191,17 @@ impl Table {
         self.abandoned.answered(id);
     }
 
-    /// The call that was the only one in flight since it began.
+    /// Returns the call that was the only one in flight since it began.
     pub(super) fn only_call(&self) -> Option<u64> {
         self.in_flight.only()
     }
 
-    /// The kind of the pending request `id`.
+    /// Returns the kind of the pending request `id`.
     pub(super) fn kind(&self, id: u64) -> Option<RequestKind> {
         self.waiting.get(&id).map(|waiting| waiting.kind)
     }
 
-    /// The events of a request that was sent.
+    /// Returns the events of a request that was sent.
     pub(super) fn events(&mut self, id: u64) -> Option<&mut RequestEvents> {
         self.waiting.get_mut(&id)?.events.as_deref_mut()
     }
@@ -211,7 +211,7 @@ impl Table {
         self.queue.remove_any(|request| request.id == id)
     }
 
-    /// Removes all requests: those in flight, and those in the queue.
+    /// Removes all requests, in flight and in the queue.
     pub(super) fn clear(&mut self) -> (BTreeMap<u64, PendingRequest>, Vec<Request>) {
         self.calls = 0;
         (

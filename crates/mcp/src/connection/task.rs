@@ -1,7 +1,7 @@
 //! The task of a connection: owns the id table, reads, writes, and completes the pending requests.
 //!
-//! Reading and writing are polled concurrently and never wait for each other, so answers of a server
-//! that does not read are still read, and a blocked write blocks nothing else.
+//! Reading and writing are polled concurrently and never wait for each other, so answers of a server that does not read
+//! are still read, and a blocked write does not block other work.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ const MIN_MESSAGE_BYTES: usize = 4 << 10;
 /// The maximum bytes of text that are skipped before the first answer of a process.
 const MAX_PREFIX_BYTES: usize = 1 << 10;
 
-/// The extent to which the bytes that were read have been processed.
+/// The progress of processing the bytes that were read.
 enum TurnOutcome {
     Done,
     Partial,
@@ -118,7 +118,7 @@ impl ConnectionTask {
         }
     }
 
-    /// Reads stdout to its end and nothing else.
+    /// Reads stdout to its end and does no other work.
     pub(super) fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
             match self.poll_read(cx) {
@@ -280,8 +280,8 @@ impl ConnectionTask {
         }
     }
 
-    /// The line from its first `{` on, if that is the answer to an opening request. A program may write a text without
-    /// a line end, such as a banner, before its server writes the first answer.
+    /// Returns the line from its first `{` on, if that is the answer to an opening request. A program may write a text
+    /// without a line end, such as a banner, before its server writes the first answer.
     fn without_prefix(&mut self, line: Bytes) -> Bytes {
         let head = &line[..line.len().min(MAX_PREFIX_BYTES)];
         let Some(at) = memchr(b'{', head).filter(|at| *at > 0) else {
@@ -392,7 +392,7 @@ impl ConnectionTask {
         }
     }
 
-    /// Fails the request for whose answer there is no memory.
+    /// Fails the request if its answer exceeds the memory budget.
     fn refuse_without_room(&mut self, id: Option<&Id>) {
         match id.and_then(Id::number) {
             Some(id) => self.settle(id, Reply::OutOfMemory),

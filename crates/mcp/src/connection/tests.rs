@@ -67,7 +67,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => Just(Form::Twice),
         1 => Just(Form::Unknown),
     ];
-    // Some lines do not fit into a pipe beside others, so that they wait to be written.
+    // Some lines do not fit into a pipe together with others, so that they wait to be written.
     let padding = prop_oneof![3 => Just(0usize), 1 => Just(40_000)];
     let step = prop_oneof![
         4 => (kind, 1u64..400, padding).prop_map(|(kind, time, padding)| Step::Ask { kind, time, padding }),
@@ -200,7 +200,7 @@ impl ConnectionFixture {
         });
     }
 
-    /// Reads until nothing more comes.
+    /// Reads until no more messages come.
     async fn drain(&mut self) {
         let mut chunk = vec![0; 64 << 10];
         while let Ok(Ok(read @ 1..)) =
@@ -254,7 +254,7 @@ impl ConnectionFixture {
             .unwrap();
     }
 
-    /// Between two steps: as many calls are in flight as allowed, and none counts that has ended.
+    /// Checks between two steps: as many calls are in flight as allowed, and ended calls do not count.
     async fn places_are_used(&mut self) {
         // Lets the connection task and the callers run; the clock moves only when all are idle.
         sleep(Duration::from_millis(1)).await;
@@ -266,7 +266,7 @@ impl ConnectionFixture {
         assert_eq!(admitted, waiting, "places held and calls that wait");
     }
 
-    /// After the server has read everything, the pending calls are in flight up to the limit.
+    /// Checks that, after the server has read everything, the pending calls are in flight up to the limit.
     fn the_server_has_work(&self) {
         let waiting = self.asked.iter().filter(|asked| {
             asked.kind == RequestKind::Call && asked.id().is_some() && !asked.task.is_finished()
@@ -299,7 +299,7 @@ impl ConnectionFixture {
         self.connection = None;
     }
 
-    /// Every request has ended, in a way that is consistent with what the server read and sent.
+    /// Checks that every request has ended, in a way that is consistent with what the server read and sent.
     async fn settle(mut self) {
         for at in 0..self.asked.len() {
             let asked = &mut self.asked[at];

@@ -1,5 +1,4 @@
-//! The two ways to wait for a reply: a request, which is cancelled when its future is dropped, and a
-//! subscription, which is not.
+//! The two ways to wait for a reply: a request is cancelled when its future is dropped, a subscription is not.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -62,14 +61,14 @@ impl<'a> Waiter<'a> {
         }
     }
 
-    /// The same request, which is a call of the caller with this account.
+    /// Marks the request as a call of the caller with this account.
     pub(super) fn of_caller(mut self, account: Option<&'a Account>) -> Self {
         self.account = account;
         self
     }
 
-    /// Waits for `time`, or without a timeout, then cancels the request. `progressed` says when the progress
-    /// last grew, which extends the time.
+    /// Waits for `time`, or without a timeout, then cancels the request. `progressed` gives the time of the last
+    /// progress; progress extends the wait.
     pub(super) async fn wait(
         mut self,
         time: Option<CallTime>,

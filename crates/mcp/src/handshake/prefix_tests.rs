@@ -9,7 +9,7 @@ use crate::scripted::{self, Pipes};
 use crate::session::Session;
 use crate::test_spec::scripted_source;
 
-/// A legacy server that writes a text before its answers: the first one for its first answer, and so on.
+/// Serves as a legacy server that writes a text before its answers: the first one for its first answer, and so on.
 async fn serve(pipes: Pipes, prefixes: &'static [&'static str], id: Option<u64>) -> i32 {
     let mut lines = BufReader::new(pipes.input).lines();
     let (mut output, mut prefixes) = (pipes.output, prefixes.iter());

@@ -20,7 +20,7 @@ impl ProbeRefusal {
         let _ = self.0.set((era, failure.clone()));
     }
 
-    /// Adds the refusal to the error with which the start ended.
+    /// Adds the refusal to the error of the start.
     pub(crate) fn explain(&self, mut failure: SourceFailure) -> SourceFailure {
         match self.0.get() {
             Some((era, before)) if before.message != failure.message => {
@@ -44,8 +44,8 @@ impl ProbeRefusal {
         is_missing(last) && self.0.get().is_some_and(|(_, first)| is_missing(first))
     }
 
-    /// The outcome of the second era, after the first one was refused. Credentials that the first request was refused
-    /// for are the cause if the server does not support the second era.
+    /// Returns the outcome of the second era, after the first one was refused. Credentials that the first request was
+    /// refused for are the cause if the server does not support the second era.
     pub(super) fn then(&self, second: ProbeOutcome) -> ProbeOutcome {
         let before = self.0.get().map(|(_, before)| before);
         match (second, before) {

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The number of transport failures within [`FAILURE_WINDOW`] after which the source counts as down.
+/// The number of transport failures within [`FAILURE_WINDOW`] that marks the source as down.
 const MAX_FAILURES: usize = 5;
-/// The time in which failures count.
+/// The period of counted failures.
 const FAILURE_WINDOW: Duration = Duration::from_secs(30);
 
 /// The recent transport failures of one link. Answers of the server never count, whatever they say.

@@ -45,7 +45,7 @@ pub(super) struct Client {
     account: Account,
 }
 
-/// What happens when a server refuses the token of a request.
+/// The reaction to a server's refusal of a request's token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TokenRenewal {
     /// The token is replaced, and the request is sent again with the next one.
@@ -87,7 +87,7 @@ impl SendError {
 }
 
 impl Client {
-    /// A client for the server of `http`. Fails if the file with certificates cannot be used.
+    /// Makes a client for the server of `http`. Fails if the file with certificates cannot be used.
     pub(super) async fn new(
         http: &HttpSpec,
         spec: &SourceSpec,
@@ -111,17 +111,17 @@ impl Client {
         })
     }
 
-    /// The URL of the server.
+    /// Returns the URL of the server.
     pub(super) const fn url(&self) -> &Url {
         self.target.url()
     }
 
-    /// The account to which answers are charged.
+    /// Returns the account that is charged for answers.
     pub(super) const fn account(&self) -> &Account {
         &self.account
     }
 
-    /// The URL without its query and without secrets, for messages.
+    /// Returns the URL without its query and without secrets, for messages.
     pub(super) fn shown_url(&self) -> &str {
         &self.shown_url
     }
@@ -166,8 +166,8 @@ impl Client {
         self.send_to_target(&self.target, request, renewal).await
     }
 
-    /// A public document of the server, if it has at most `max_bytes`. Sends neither credentials nor other headers of
-    /// the config.
+    /// Fetches a public document of the server, if it has at most `max_bytes`. Sends neither credentials nor other
+    /// headers of the config.
     pub(super) async fn public_document(&self, url: Url, max_bytes: usize) -> Option<Bytes> {
         let target = self.http.target(url).ok()?;
         let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(JSON))]);
@@ -277,7 +277,7 @@ impl Client {
         })
     }
 
-    /// A URL of the origin as the target of a request.
+    /// Returns a URL of the origin as the target of a request.
     fn target(&self, url: Url) -> Result<Target, SourceFailure> {
         self.http.target(url).map_err(|error| {
             let message = format!("a URL of `{}` cannot be asked: {error}", self.shown_url);
@@ -285,7 +285,7 @@ impl Client {
         })
     }
 
-    /// All headers of a request: those of the config do not replace those of the protocol.
+    /// Returns all headers of a request: config headers do not replace protocol headers.
     fn headers_of(&self, headers: &HeaderMap, token: Option<&Token>) -> HeaderMap {
         let mut all = headers.clone();
         for (name, value) in &self.headers {
@@ -299,7 +299,7 @@ impl Client {
         all
     }
 
-    /// The target of a redirect that is followed.
+    /// Returns the target of a redirect that is followed.
     fn redirect(&self, from: &Url, answer: &Response) -> Result<Url, SourceFailure> {
         let status = answer.status().as_u16();
         let location = answer
@@ -337,13 +337,13 @@ impl Client {
         }
     }
 
-    /// The failure of a request without an answer, in which neither a query nor a secret is left.
+    /// Returns the failure of a request without an answer, without queries and secrets.
     pub(super) fn transport_failure(&self, error: TransportError) -> SourceFailure {
         transport_failure(error, &self.shown_url, &self.redactor())
     }
 }
 
-/// The failure of a request without an answer to a URL, in which neither a query nor a secret is left.
+/// Returns the failure of a request without an answer to a URL, without queries and secrets.
 pub(super) fn transport_failure(
     error: TransportError,
     shown_url: &str,
@@ -372,7 +372,7 @@ fn is_token_refused(answer: &Response) -> bool {
     is_refusal(answer.status()) && !Challenge::of(answer.headers()).is_insufficient_scope()
 }
 
-/// The URL as the HTTP library reads it. Both parsers must find the same server.
+/// Reads the URL as the HTTP library reads it. Both parsers must find the same server.
 fn parse(url: &HttpUrl) -> Result<Url, SourceFailure> {
     let parsed = Url::parse(&url.expose()).ok().filter(|parsed| {
         let origin = url.origin();
@@ -389,7 +389,7 @@ fn parse(url: &HttpUrl) -> Result<Url, SourceFailure> {
     })
 }
 
-/// The client for the server of a URL, with the TLS settings of a source, and the URL as its target. Files with
+/// Returns the client for the server of a URL, with the TLS settings of a source, and the URL as its target. Files with
 /// certificates are read on another thread.
 pub(super) async fn connections(
     url: &HttpUrl,
@@ -446,7 +446,7 @@ fn build(
     })
 }
 
-/// The certificates of a `ca_file`, which must have some.
+/// Reads the certificates of a `ca_file`. It must have some.
 fn read_certificates(file: &Path, shown: &str) -> Result<Vec<Certificate>, SourceFailure> {
     let refused = |reason: &str| {
         let message = format!("the certificates of `ca_file` `{shown}` cannot be used: {reason}");

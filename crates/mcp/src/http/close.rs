@@ -35,7 +35,7 @@ impl HttpLink {
 }
 
 impl Drop for HttpLink {
-    /// Also ends the session, for a start that is dropped while it is under way.
+    /// Ends the session, also for a start that is dropped while it is under way.
     fn drop(&mut self) {
         let message = "the connection was dropped";
         self.0
@@ -127,7 +127,7 @@ impl LinkState {
         }
     }
 
-    /// The error of a request when the link has ended.
+    /// Returns the error of a request when the link has ended.
     pub(super) fn gone(&self, begun: bool) -> RequestError {
         let failure = self.end.borrow().clone().unwrap_or_else(|| {
             SourceFailure::new(SourceCause::Stopped, "the connection was dropped")

@@ -1,6 +1,6 @@
 //! The older transport HTTP+SSE (revision 2024-11-05): the server sends every message on one stream of events, and
-//! names the URL to which the client posts its own. Two pipes stand between them and the connection, which is that
-//! of a process.
+//! names the URL to which the client posts its own. Two pipes are between them and the connection; it is the connection
+//! type of a process.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -138,7 +138,7 @@ async fn open_stream(
     }
 }
 
-/// The URL for messages. It must have the origin of the configured one, since messages carry the credentials.
+/// Returns the URL for messages. It must have the origin of the configured one, since messages carry the credentials.
 fn endpoint(client: &Client, text: &[u8]) -> Result<Url, SourceFailure> {
     let text = String::from_utf8_lossy(text);
     let found = client.url().join(text.trim()).ok().filter(|url| {
@@ -184,7 +184,7 @@ async fn take_events(
     }
 }
 
-/// The data as a line; a newline between tokens of JSON becomes a blank.
+/// Returns the data as a line; a newline between tokens of JSON becomes a blank.
 fn one_line(data: Bytes) -> BytesMut {
     let mut line = BytesMut::from(&data[..]);
     for byte in line
@@ -228,8 +228,8 @@ async fn post_lines(
     }
 }
 
-/// The end of the link after a message that the server refused, and the id of the request in it if the server does not
-/// know the session, which the URL for messages names.
+/// Returns the end of the link after a message that the server refused, and the id of the request in it if the server
+/// does not know the session. The URL for messages names the session.
 async fn refused(client: &Client, answer: Response, body: &[u8]) -> (SourceFailure, Option<u64>) {
     let (status, challenge) = (answer.status(), Challenge::of(answer.headers()));
     let retry_after = pause::asked_wait(&answer, SystemTime::now());

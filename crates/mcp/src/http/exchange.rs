@@ -85,8 +85,8 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Sends the request and waits for its answer for `time`, or without a timeout. `progressed` says when the
-    /// progress last grew, which extends the time.
+    /// Sends the request and waits for its answer for `time`, or without a timeout. `progressed` gives the time of the
+    /// last progress; progress extends the wait.
     pub(super) async fn run(
         mut self,
         kind: RequestKind,
@@ -208,7 +208,7 @@ impl<'a> Exchange<'a> {
         Ok(answer)
     }
 
-    /// Whether it is `server/discover`, with which the broker asks for the modern era.
+    /// Whether it is `server/discover`, the broker's request for the modern era.
     fn is_probe(&self, kind: RequestKind) -> bool {
         kind == RequestKind::Opening && self.headers.contains_key(headers::PROTOCOL_VERSION)
     }
@@ -343,7 +343,7 @@ impl<'a> Exchange<'a> {
         Err(self.broke(broken_off(message)))
     }
 
-    /// The error of a request that was not sent, or whose answer did not begin.
+    /// Returns the error of a request that was not sent, or whose answer did not begin.
     fn unsent(&self, error: SendError) -> RequestError {
         if !error.begun {
             self.begun.store(false, Ordering::Relaxed);
@@ -368,7 +368,7 @@ impl<'a> Exchange<'a> {
         self.transport_failed(error.failure, error.begun)
     }
 
-    /// The error of an answer that broke off.
+    /// Returns the error of an answer that broke off.
     fn broke(&self, failure: SourceFailure) -> RequestError {
         self.transport_failed(failure, true)
     }
@@ -383,8 +383,8 @@ impl<'a> Exchange<'a> {
 }
 
 impl LinkState {
-    /// Keeps the session id of an answer to `initialize`, which `is_opening` says it is. Returns the id of another
-    /// session that any other answer names. Fails for a body that the HTTP library has not decoded.
+    /// Keeps the session id of an answer to `initialize` (`is_opening`). Returns the id of another session that any
+    /// other answer names. Fails for a body that the HTTP library has not decoded.
     pub(super) fn check_headers(
         &self,
         headers: &HeaderMap,
@@ -468,7 +468,7 @@ fn stream_error(error: SseError) -> RequestError {
     }
 }
 
-/// A line without its newline.
+/// Returns a line without its newline.
 pub(super) fn without_newline(line: Bytes) -> Bytes {
     match line.strip_suffix(b"\n") {
         Some(text) => line.slice(..text.len()),

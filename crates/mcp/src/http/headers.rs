@@ -26,7 +26,7 @@ const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_991.0;
 /// Maximum length of a session id.
 const MAX_SESSION_ID_BYTES: usize = 1024;
 
-/// The headers of a POST with a message, without those of era and session.
+/// Returns the headers of a POST with a message, without the era and session headers.
 pub(super) fn of_post() -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
@@ -37,7 +37,7 @@ pub(super) fn of_post() -> HeaderMap {
     headers
 }
 
-/// The headers of a GET for a stream of events, without those of era and session.
+/// Returns the headers of a GET for a stream of events, without the era and session headers.
 pub(super) fn of_stream() -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(ACCEPT, HeaderValue::from_static(EVENT_STREAM));
@@ -87,7 +87,7 @@ pub(super) fn add_call(headers: &mut HeaderMap, call: &ServerCall<'_>, params: &
     }
 }
 
-/// The text as the value of a header; `None` if it has other characters than visible ASCII and blanks.
+/// Returns the text as the value of a header; `None` if it has other characters than visible ASCII and blanks.
 pub(crate) fn visible_value(text: &str) -> Option<HeaderValue> {
     let is_visible = text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
     let value = is_visible.then(|| HeaderValue::from_str(text).ok());
@@ -101,8 +101,8 @@ fn insert(headers: &mut HeaderMap, name: HeaderName, text: &str) {
     }
 }
 
-/// The text of an argument, which is JSON, in a header. An argument of another type than its schema says is refused
-/// by the server.
+/// Returns the header text of a JSON argument. An argument of another type than its schema says is refused by the
+/// server.
 fn text_of(argument: &str, kind: HeaderParamKind) -> Option<String> {
     match kind {
         HeaderParamKind::Text => serde_json::from_str(argument).ok(),
@@ -113,7 +113,7 @@ fn text_of(argument: &str, kind: HeaderParamKind) -> Option<String> {
     }
 }
 
-/// The decimal digits of an integer, which JSON may write with a fraction or an exponent.
+/// Returns the decimal digits of an integer. JSON may write it with a fraction or an exponent.
 fn decimal(number: &str) -> Option<String> {
     if !number.contains(['.', 'e', 'E']) {
         // An integer of any size has its digits.
@@ -128,7 +128,7 @@ fn decimal(number: &str) -> Option<String> {
     is_exact.then(|| format!("{number:.0}"))
 }
 
-/// The session id of an answer; an error says why it cannot be used.
+/// Returns the session id of an answer; an error says why it cannot be used.
 pub(super) fn session_id(headers: &HeaderMap) -> Result<Option<HeaderValue>, &'static str> {
     let mut values = headers.get_all(SESSION_ID).iter();
     let Some(value) = values.next() else {
@@ -177,14 +177,14 @@ impl ToolParams {
         refused
     }
 
-    /// The parameters of a tool.
+    /// Returns the parameters of a tool.
     pub(super) fn of(&self, tool: &str) -> Arc<[HeaderParam]> {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
         all.get(tool).cloned().unwrap_or_default()
     }
 }
 
-/// The version header of an era; `None` before the handshake.
+/// Returns the version header of an era; `None` before the handshake.
 pub(super) fn version(era: Era, revision: &str) -> Option<HeaderValue> {
     match era {
         Era::Modern => Some(HeaderValue::from_static(MODERN)),

@@ -1,21 +1,21 @@
 //! Signs that a server does not know the session of a request any more: a status that refuses the request with its
 //! session, or an error that names the session in another answer.
 //!
-//! A request that was refused by its status was not executed. An error in another answer says nothing about that, and
-//! a tool may have an error with the same words: so such a request may have been executed, and only the error codes of
+//! A request that was refused by its status was not executed. An error in another answer does not prove that, and a
+//! tool may have an error with the same words: so such a request may have been executed, and only the error codes of
 //! the transport and a few known texts count. Results are never searched.
 
 use broker_wire::protocol::{INTERNAL_ERROR, INVALID_REQUEST};
 use http::StatusCode;
 use serde::Deserialize;
 
-/// Maximum bytes of a body in which a refusal may name the session.
+/// Maximum bytes of a body that is searched for a refusal of the session.
 const MAX_SEARCHED_BYTES: usize = 1024;
 /// Maximum bytes of a text that is compared with the known ones.
 const MAX_TEXT_BYTES: usize = 300;
 /// The codes that transports of servers use for their own errors.
 const TRANSPORT_CODES: [i64; 3] = [-32000, -32001, INVALID_REQUEST];
-/// What servers say about a session that they do not know, in lower case. An id or a reason may follow.
+/// Texts of servers about a session that they do not know, in lower case. An id or a reason may follow.
 const KNOWN_TEXTS: [&str; 19] = [
     "invalid or expired session",
     "invalid or expired session id",
@@ -48,7 +48,7 @@ struct TransportError {
     message: String,
 }
 
-/// How an answer without a result says that the server does not know the session of its request.
+/// The form of an answer without a result that says that the server does not know the session of its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LostSession {
     /// By its status: the request was not executed.

@@ -14,7 +14,7 @@ use crate::connection::{RawResult, RequestError};
 use crate::events::{self, Delivery, RequestEvents};
 use crate::request;
 
-/// The notification with which a modern server confirms a subscription.
+/// A modern server's notification that confirms a subscription.
 const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 /// Maximum number of messages in one batch.
 const MAX_BATCH: usize = 1000;
@@ -25,7 +25,7 @@ pub(super) enum Taken {
     Answer(Result<RawResult, RequestError>),
     /// Progress of the request or a log message is among them.
     Event,
-    /// The request has none of them.
+    /// Neither is among them.
     Other,
 }
 
@@ -134,7 +134,7 @@ impl LinkState {
         }
     }
 
-    /// Takes a notification on the stream of a request, which it belongs to.
+    /// Takes a notification on the stream of its request.
     fn take_notification(
         &self,
         request_id: u64,
@@ -250,7 +250,7 @@ impl LinkState {
     }
 }
 
-/// The text without a byte order mark, which some servers write before JSON.
+/// Returns the text without a byte order mark. Some servers write one before JSON.
 pub(super) fn without_mark(mut text: Bytes) -> Bytes {
     if text.starts_with("\u{feff}".as_bytes()) {
         text.advance("\u{feff}".len());

@@ -1,8 +1,8 @@
 //! Links to servers over streamable HTTP, in both eras (revisions 2025-03-26 to 2026-07-28).
 //!
-//! `client` sends requests, `exchange` reads the answer of one, `stream` keeps the
-//! streams open on which a server announces changes. A session of the protocol lasts as long as its link; when the
-//! server ends it, the link ends, and the supervisor opens a new one and compares its tools with the lock again.
+//! `client` sends requests, `exchange` reads the answer of one, `stream` keeps the streams for a server's change
+//! announcements open. A session of the protocol lasts as long as its link; when the server ends it, the link ends, and
+//! the supervisor opens a new one and compares its tools with the lock again.
 
 mod auth;
 mod body;
@@ -64,7 +64,7 @@ pub use spec::{AuthSpec, ClientCredentials, HttpShared, HttpSpec};
 const MAX_INTERNAL_REQUESTS: usize = 64;
 /// Maximum time for a server to take a notification.
 const NOTIFY_TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum time in which the rest of a stream after its answer is read, and maximum bytes of it.
+/// Maximum time of reading the rest of a stream after its answer, and maximum bytes of the rest.
 const REST_TIMEOUT: Duration = Duration::from_secs(1);
 const MAX_REST_BYTES: usize = 64 << 10;
 
@@ -119,7 +119,7 @@ struct OpeningState {
 }
 
 impl HttpLink {
-    /// Prepares requests to the server of `http`; sends nothing.
+    /// Prepares requests to the server of `http`, without sending one.
     pub(crate) async fn open(
         http: &HttpSpec,
         spec: &SourceSpec,
@@ -203,7 +203,7 @@ impl HttpLink {
         });
     }
 
-    /// Sends a notification. What the server answers has no effect.
+    /// Sends a notification. The server's answer has no effect.
     pub(crate) async fn notify(&self, method: &'static str, line: Bytes) {
         let headers = self.0.headers_of(method);
         self.0.post(headers, line).await;
@@ -224,12 +224,12 @@ impl HttpLink {
         }
     }
 
-    /// The parameters that calls repeat as headers; `None` in the legacy era, which has none.
+    /// Returns the parameters that calls repeat as headers; `None` in the legacy era, because it lacks them.
     pub(crate) fn tool_params(&self) -> Option<Arc<ToolParams>> {
         (self.0.era() == Some(Era::Modern)).then(|| self.0.params.clone())
     }
 
-    /// The number of its calls, including waiting ones.
+    /// Returns the number of its calls, including waiting ones.
     pub(crate) fn load(&self) -> usize {
         self.0.admitted.load(Ordering::Relaxed)
     }
@@ -245,7 +245,7 @@ impl HttpLink {
         changes
     }
 
-    /// Announcements until now are covered by a listing that is requested next.
+    /// Marks the announcements until now as covered by the listing that is requested next.
     pub(crate) fn listing_begins(&self) {
         let changes = *self.0.list_changes.borrow();
         self.0.listed_changes.store(changes, Ordering::Relaxed);
@@ -256,7 +256,7 @@ impl HttpLink {
         self.0.tools_changed();
     }
 
-    /// The reason why the link ended, once it has.
+    /// Returns the reason why the link ended, once it has.
     pub(crate) fn end(&self) -> watch::Receiver<Option<SourceFailure>> {
         self.0.end.subscribe()
     }
@@ -271,7 +271,7 @@ impl HttpLink {
         self.0.client.redactor()
     }
 
-    /// The session id of a legacy server that has sessions.
+    /// Returns the session id of a legacy server that has sessions.
     pub(crate) fn session_id(&self) -> Option<String> {
         self.0.session.get()?.to_str().ok().map(str::to_owned)
     }
@@ -281,7 +281,7 @@ impl HttpLink {
         self.0.opening.has_new_token.load(Ordering::Relaxed)
     }
 
-    /// The pause that the server asks for.
+    /// Returns the pause that the server asks for.
     pub(crate) fn pause(&self) -> &Pause {
         &self.0.pause
     }
@@ -318,7 +318,7 @@ impl LinkState {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// The negotiated era, once there is one.
+    /// Returns the negotiated era, once there is one.
     fn era(&self) -> Option<Era> {
         self.revision.get().map(|(era, _)| *era)
     }
@@ -328,7 +328,7 @@ impl LinkState {
         Admitted(&self.admitted)
     }
 
-    /// The permit of a call, once it is the turn of its caller; not after the `right` to it has ended.
+    /// Waits for the permit of a call, once it is the turn of its caller; not after the `right` to it has ended.
     async fn permit(
         &self,
         right: Option<&CallRight<'_>>,
@@ -351,7 +351,7 @@ impl LinkState {
         permit.map_err(RequestError::Overloaded)
     }
 
-    /// The headers of a POST with a message of this method.
+    /// Returns the headers of a POST with a message of this method.
     fn headers_of(&self, method: &'static str) -> HeaderMap {
         let mut headers = headers::of_post();
         let era = match (method, self.era()) {

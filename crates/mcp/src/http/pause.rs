@@ -15,12 +15,12 @@ const MIN_WAIT: Duration = Duration::from_secs(1);
 /// A longer wait of a server is shortened to this.
 const MAX_WAIT: Duration = Duration::from_secs(3600);
 
-/// The pause of one source, which all of its links respect.
+/// The pause of one source. All of its links respect it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pause(Arc<watch::Sender<Option<Instant>>>);
 
 impl Pause {
-    /// The time until a request may be sent; `None` for at once.
+    /// Returns the time until a request may be sent; `None` for at once.
     pub(crate) fn rest(&self) -> Option<Duration> {
         let until = (*self.0.borrow())?;
         Some(until.saturating_duration_since(Instant::now())).filter(|rest| !rest.is_zero())
@@ -45,13 +45,13 @@ impl Pause {
         }
     }
 
-    /// The ends of the pauses. Receivers must ignore one that has passed.
+    /// Returns the ends of the pauses. Receivers must ignore one that has passed.
     pub(crate) fn subscribe(&self) -> watch::Receiver<Option<Instant>> {
         self.0.subscribe()
     }
 }
 
-/// The wait that an answer asks for, if its status is 429 or 503.
+/// Returns the wait that an answer asks for, if its status is 429 or 503.
 pub(super) fn asked_wait(answer: &Response, now: SystemTime) -> Option<Duration> {
     let is_busy = matches!(
         answer.status(),
@@ -60,13 +60,13 @@ pub(super) fn asked_wait(answer: &Response, now: SystemTime) -> Option<Duration>
     is_busy.then(|| retry_after(answer.headers(), now))
 }
 
-/// The wait that an answer asks for with 429, or with 503 and `Retry-After`.
+/// Returns the wait that an answer asks for with 429, or with 503 and `Retry-After`.
 pub(super) fn named_wait(answer: &Response, now: SystemTime) -> Option<Duration> {
     let is_named = answer.headers().contains_key(RETRY_AFTER);
     asked_wait(answer, now).filter(|_| is_named || answer.status() == StatusCode::TOO_MANY_REQUESTS)
 }
 
-/// The wait in the header of such an answer: seconds or a date (RFC 9110, section 10.2.3).
+/// Returns the wait in the header of such an answer: seconds or a date (RFC 9110, section 10.2.3).
 fn retry_after(headers: &HeaderMap, now: SystemTime) -> Duration {
     let text = headers
         .get(RETRY_AFTER)

@@ -1,4 +1,4 @@
-//! The session id of a link to a legacy server, and the pace at which a source opens sessions in place of lost ones.
+//! The session id of a link to a legacy server, and a source's pace of opening sessions in place of lost ones.
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
@@ -14,7 +14,7 @@ const MIN_REOPEN_INTERVAL: Duration = Duration::from_secs(10);
 pub(super) struct SessionId(RwLock<Option<HeaderValue>>);
 
 impl SessionId {
-    /// The current id.
+    /// Returns the current id.
     pub(super) fn get(&self) -> Option<HeaderValue> {
         // Whole values are written, so a panic elsewhere leaves a usable state.
         self.0
@@ -29,8 +29,8 @@ impl SessionId {
         current.get_or_insert(id);
     }
 
-    /// Replaces the id that a request had by that of its answer. An id that is no longer the current one is not
-    /// replaced: another answer was faster.
+    /// Replaces the id of a request by the id of its answer. An id that is no longer the current one is not replaced:
+    /// another answer was faster.
     pub(super) fn rotate(&self, sent: &HeaderValue, named: HeaderValue) {
         let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if current.as_ref() == Some(sent) {
@@ -39,7 +39,7 @@ impl SessionId {
     }
 }
 
-/// The pace at which a source opens sessions in place of lost ones. All of its links share it.
+/// A source's pace of opening sessions in place of lost ones. All of its links share it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReopenPace(Arc<Mutex<Option<Instant>>>);
 

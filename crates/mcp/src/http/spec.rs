@@ -18,13 +18,13 @@ use crate::MCP_PATH;
 pub struct HttpSpec {
     /// Its URL.
     pub url: HttpUrl,
-    /// Headers of every request, without those of the protocol.
+    /// Headers of every request, without the protocol headers.
     pub headers: HeaderMap,
     /// The origin of the token, if there is one.
     pub auth: Option<AuthSpec>,
     /// The token and the pause that every link of this source uses.
     pub shared: HttpShared,
-    /// A file with certificates that are trusted besides those of the system.
+    /// A file with certificates that are trusted besides the system's certificates.
     pub ca_file: Option<PathBuf>,
 }
 
@@ -59,12 +59,12 @@ pub struct ClientCredentials {
     pub client_secret: Secret,
     /// The scopes that it asks for, separated by blanks.
     pub scope: Option<String>,
-    /// The resource for which it asks (RFC 8707).
+    /// The resource of its request (RFC 8707).
     pub resource: Option<String>,
 }
 
 impl HttpSpec {
-    /// The same server at [`MCP_PATH`]; `None` if the URL has a path.
+    /// Returns the same server at [`MCP_PATH`]; `None` if the URL has a path.
     pub(crate) fn at_mcp_path(&self) -> Option<Self> {
         (self.url.path() == "/").then(|| Self {
             url: self.url.clone().with_path(MCP_PATH),

@@ -23,7 +23,7 @@ const REOPEN_DELAY: Duration = Duration::from_secs(1);
 /// Bounds of the wait; the server's `retry:` may be shorter than the default.
 const MIN_REOPEN_DELAY: Duration = Duration::from_millis(100);
 const MAX_REOPEN_DELAY: Duration = Duration::from_secs(60);
-/// The time after which an open stream counts as kept by the server.
+/// A stream that was open for this time counts as kept by the server.
 const MIN_OPEN_TIME: Duration = Duration::from_secs(60);
 
 /// Keeps the stream of announcements of a legacy server open, if the server has one. Changes before it was opened

@@ -47,7 +47,7 @@ struct Place<'a> {
 }
 
 impl CallTurns {
-    /// Permits for `max_in_flight` calls, and `places` for those that wait.
+    /// Makes permits for `max_in_flight` calls, and `places` for calls that wait.
     pub(super) fn new(max_in_flight: usize, places: usize) -> Self {
         Self {
             state: Mutex::new(State {

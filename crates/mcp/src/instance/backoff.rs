@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use crate::failure::SourceFailure;
 use crate::spec::Timing;
 
-/// The uptime after which a source counts as healthy.
+/// The minimum uptime of a healthy source.
 const HEALTHY_UPTIME: Duration = Duration::from_secs(30);
 /// The minimum time between two such attempts after a cause that does not go away by itself.
 const FAILED_WAKE_INTERVAL: Duration = Duration::from_secs(30);
@@ -20,7 +20,7 @@ const JITTER: f64 = 0.2;
 pub(super) struct RetryPlan {
     /// The delay; `None` to wait for a call.
     pub(super) delay: Option<Duration>,
-    /// The time in which calls do not cause an attempt.
+    /// Calls do not cause an attempt within this time.
     pub(super) wake_interval: Duration,
 }
 
@@ -41,7 +41,7 @@ impl Backoff {
         }
     }
 
-    /// Whether nothing has failed since the source was last healthy.
+    /// Whether the source has not failed since it was last healthy.
     pub(super) fn is_fresh(&self) -> bool {
         self.failures == 0
     }
@@ -51,7 +51,7 @@ impl Backoff {
         self.up_since = Some(now);
     }
 
-    /// A start failed, or a source that was up is lost. `random_fraction` is between 0 and 1.
+    /// Records a failed start, or the loss of a source that was up. `random_fraction` is between 0 and 1.
     pub(super) fn ended(
         &mut self,
         failure: &SourceFailure,
@@ -132,7 +132,7 @@ mod tests {
         SourceFailure::new(cause, "it ended")
     }
 
-    /// Every cause after which a source waits before its next start.
+    /// Returns every cause that delays the next start of a source.
     fn causes() -> Vec<SourceCause> {
         let all = SourceCause::ALL.iter().copied();
         all.filter(|cause| *cause != SourceCause::SessionEnded)

@@ -1,4 +1,4 @@
-//! A handle by which a caller uses one session of an instance; it counts the calls.
+//! A caller's handle to one session of an instance; it counts the calls.
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ impl SessionHandle {
         Self { session, counters }
     }
 
-    /// The session with the fewest calls among those that take calls now.
+    /// Returns the session with the fewest calls among those that take calls now.
     ///
     /// Of two callers that find the same session free at one time, one chooses again: a handle is taken
     /// only while its session has the number of handles that the choice was made by.

@@ -26,7 +26,7 @@ impl ListingDelay {
         }
     }
 
-    /// The time at which the listing of an announcement at `now` may be requested.
+    /// Returns the earliest time of the listing after an announcement at `now`.
     pub(super) fn announced(&mut self, now: Instant) -> Instant {
         let Some(listed) = self.listed else {
             return now;
@@ -50,7 +50,7 @@ impl ListingDelay {
 mod tests {
     use super::*;
 
-    /// The listings within `time` for a server that announces each `period`.
+    /// Returns the listings within `time` for a server that announces each `period`.
     fn listings(period: Duration, time: Duration) -> Vec<u64> {
         let mut gap = ListingDelay::new(Timing::default());
         let start = Instant::now();

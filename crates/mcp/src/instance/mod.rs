@@ -1,4 +1,4 @@
-//! One instance of a source: a process under a supervisor, which starts, checks and restarts it.
+//! One instance of a source: a process under a supervisor that starts, checks and restarts it.
 
 mod backoff;
 mod handle;
@@ -39,7 +39,7 @@ pub trait DriftCheck: Send + Sync + 'static {
 pub enum Verdict {
     /// It takes calls; the drift check withdraws single tools itself.
     Serve,
-    /// None of its tools may be called.
+    /// Its tools must not be called.
     WithdrawSource {
         /// Why.
         message: String,
@@ -106,8 +106,8 @@ impl Instance {
         Self::start_counting(spec, era, drift_check, tasks, (Arc::default(), 0))
     }
 
-    /// Starts another instance beside this one, with the same counters. If it will replace this one, it
-    /// counts as a restart.
+    /// Starts another instance next to this one, with the same counters. If it will replace this one, it counts as a
+    /// restart.
     pub fn start_beside(
         &self,
         spec: SourceSpec,
@@ -158,7 +158,7 @@ impl Instance {
         Self(shared)
     }
 
-    /// Its status, now and whenever it changes.
+    /// Returns its status, now and whenever it changes.
     pub fn status(&self) -> watch::Receiver<Status> {
         self.0.status.subscribe()
     }
@@ -168,13 +168,13 @@ impl Instance {
         self.0.settings.send_replace(settings);
     }
 
-    /// The session that takes calls now, if there is one.
+    /// Returns the session that takes calls now, if there is one.
     pub fn ready(&self) -> Option<SessionHandle> {
         self.0.live().map(|session| self.handle(session))
     }
 
-    /// The session that takes calls. Waits at most `time` for a start in progress, which all callers
-    /// share. Wakes an instance that is down, unless its last start ended too recently.
+    /// Returns the session that takes calls. Waits at most `time` for a start in progress; all callers share the start.
+    /// Wakes an instance that is down, unless its last start ended too recently.
     ///
     /// Its verdict was applied before this returns: a caller that then reads the decision of the drift
     /// check and calls this session calls the process that was checked.
@@ -203,8 +203,8 @@ impl Instance {
         }
     }
 
-    /// Why an instance that is starting is not ready: the reason of its last end, or else that it has not
-    /// answered since it was started.
+    /// Returns the reason why an instance that is starting is not ready: the reason of its last end, or else that it
+    /// has not answered since it was started.
     fn still_starting(&self, status: Status) -> CallFailure {
         let failure = status.failure.unwrap_or_else(|| {
             let since = status.since.elapsed().unwrap_or_default().as_secs();
@@ -240,7 +240,7 @@ impl Instance {
         SessionHandle::new(session, self.0.counters.clone())
     }
 
-    /// The session, once it is up; joins a start in progress, or asks for one.
+    /// Returns the session, once it is up; joins a start in progress, or asks for one.
     async fn up(&self) -> Result<Arc<Session>, CallFailure> {
         let mut status = self.0.status.subscribe();
         let attempts = status.borrow().attempts;
@@ -303,7 +303,7 @@ impl Instance {
 }
 
 impl InstanceState {
-    /// The session that takes calls, unless its connection has ended.
+    /// Returns the session that takes calls, unless its connection has ended.
     fn live(&self) -> Option<Arc<Session>> {
         let live = self.live.read().unwrap_or_else(PoisonError::into_inner);
         live.as_ref().filter(|session| !session.is_over()).cloned()
@@ -313,7 +313,7 @@ impl InstanceState {
         *self.live.write().unwrap_or_else(PoisonError::into_inner) = session;
     }
 
-    /// The time until a call may wake the instance.
+    /// Returns the time until a call may wake the instance.
     fn wake_wait(&self) -> Duration {
         let from = self
             .wake_from

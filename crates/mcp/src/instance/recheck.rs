@@ -1,5 +1,5 @@
-//! Listings of a running process: after announcements, and periodically without one. Calls are refused
-//! when an announced change is not listed in time; one failed periodic listing changes nothing.
+//! Listings of a running process: after announcements, and periodically without one. Calls are refused when an
+//! announced change is not listed in time; one failed periodic listing has no effect.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::status::State;
 const IDLE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// The maximum relative deviation of the time between two polls, in either direction.
 const POLL_JITTER: f64 = 0.2;
-/// The number of consecutive polls after which an idle process that does not answer is ended.
+/// An idle process is ended after this number of consecutive unanswered polls.
 const MAX_MISSED_POLLS: u32 = 3;
 
 /// The outcome of a poll.
@@ -28,7 +28,7 @@ enum Poll {
     Listed(Box<Snapshot>),
     /// No listing from an idle process.
     Missed,
-    /// No listing arrived while calls were in flight, which does not count.
+    /// No listing arrived while calls were in flight. This does not count.
     Busy,
     /// A listing is due: a change was announced meanwhile, or the listing cannot be read.
     Due,
@@ -133,7 +133,7 @@ impl Supervisor {
         session.relist().await
     }
 
-    /// Refuses new calls while the list cannot be read, since nothing can be compared; calls in flight continue. The
+    /// Refuses new calls while the list cannot be read, since a comparison is impossible; calls in flight continue. The
     /// process keeps running: another one would send the same list.
     fn withhold(&self, failure: SourceFailure) {
         tracing::warn!(source = %self.shared.name, %failure, "new calls are refused: the tool list cannot be read");
@@ -174,8 +174,8 @@ impl Supervisor {
         }
     }
 
-    /// Returns when a poll is due, which is never while calls are in flight: many servers answer
-    /// nothing while they work.
+    /// Returns when a poll is due. A poll is never due while calls are in flight: many servers do not answer while they
+    /// work.
     async fn poll_time(&self, session: &Session, asked: Instant) {
         let mut settings = self.shared.settings.subscribe();
         loop {

@@ -33,9 +33,9 @@ const MAX_LOGGED_CHARS: usize = 200;
 pub(super) struct Supervisor {
     pub(super) shared: Arc<InstanceState>,
     pub(super) spec: SourceSpec,
-    /// The known era, which is tried first: the one that was passed, then the one that was last negotiated.
+    /// The known era. It is tried first: the one that was passed, then the one that was last negotiated.
     known: Option<Era>,
-    /// The era to try first while none is known.
+    /// The era to try first without a known era.
     first: Era,
     drift_check: Arc<dyn DriftCheck>,
     /// Locked while a listing is checked, so that verdicts come in the order of the listings.
@@ -114,7 +114,7 @@ impl Supervisor {
         }
     }
 
-    /// One attempt: process, handshake, listing, verdict.
+    /// Makes one attempt: process, handshake, listing, verdict.
     async fn start(&mut self) -> Result<Arc<Session>, SourceFailure> {
         let again = self.shared.status.borrow().attempts > 0;
         let _permit = self.turn(again).await;
@@ -137,8 +137,8 @@ impl Supervisor {
             && failure.cause == SourceCause::ExitBeforeReady
             && !opening.second_try
         {
-            // The process of this attempt is the only one, so the next attempt begins with the other era if none is
-            // known.
+            // The process of this attempt is the only one, so the next attempt begins with the other era if the era is
+            // unknown.
             self.first = self.first.other();
         }
         let session = Arc::new(opened?);
@@ -161,7 +161,7 @@ impl Supervisor {
         }
     }
 
-    /// A permit to restart; a first start needs none.
+    /// Waits for a permit to restart; a first start does not need one.
     async fn turn(&self, again: bool) -> Option<OwnedSemaphorePermit> {
         match again {
             true => self.spec.concurrency.restart().await,
@@ -284,8 +284,8 @@ impl Supervisor {
         next
     }
 
-    /// The failure, with the wait for the next session if the server lost the last one: a server that loses every
-    /// session must not get many of them.
+    /// Returns the failure, with the wait for the next session if the server lost the last one: a server that loses
+    /// every session must not get many of them.
     fn paced(&self, failure: &SourceFailure, now: Instant) -> SourceFailure {
         let wait = self.pace_of(failure).map(|pace| pace.reserve(now));
         let wait = wait.filter(|wait| !wait.is_zero());
@@ -295,7 +295,7 @@ impl Supervisor {
         }
     }
 
-    /// The pace of new sessions, if a server over HTTP lost the last one.
+    /// Returns the pace of new sessions, if a server over HTTP lost the last one.
     fn pace_of(&self, failure: &SourceFailure) -> Option<&ReopenPace> {
         match &self.spec.endpoint {
             Endpoint::Http(http) if failure.cause == SourceCause::SessionEnded => {
@@ -334,7 +334,7 @@ impl Supervisor {
     }
 }
 
-/// The last lines that the server wrote to stderr. They go to the log only, never to callers.
+/// Returns the last lines that the server wrote to stderr. They go to the log only, never to callers.
 fn last_stderr(failure: &SourceFailure) -> Option<String> {
     let lines = &failure.stderr[failure.stderr.len().saturating_sub(MAX_LOGGED_LINES)..];
     let lines: Vec<_> = lines
@@ -344,7 +344,7 @@ fn last_stderr(failure: &SourceFailure) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join(" | "))
 }
 
-/// Between 0 and 1.
+/// Returns a random number between 0 and 1.
 pub(super) fn random_fraction() -> f64 {
     (random_u64() >> 11) as f64 / (1u64 << 53) as f64
 }

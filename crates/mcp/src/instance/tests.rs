@@ -1,5 +1,5 @@
-//! The times at which a running source is listed again, and the state of a source whose listing fails:
-//! over scripted servers, with a paused clock.
+//! The times of repeated listings of a running source, and the state of a source whose listing fails: over scripted
+//! servers, with a paused clock.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
@@ -26,7 +26,7 @@ struct ScriptedServer {
     lists: watch::Sender<bool>,
     /// Counts the announcements that it makes.
     announced: watch::Sender<u64>,
-    /// Whether the server answers nothing while it works on a call.
+    /// Whether the server does not answer while it works on a call.
     one_at_a_time: bool,
     start: Instant,
     /// When it was asked for a listing, in seconds.

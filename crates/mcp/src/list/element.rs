@@ -16,7 +16,7 @@ const MAX_PARSED_BYTES: u64 = 16 << 20;
 const SCHEMA: &str = "inputSchema";
 /// The members of an object that are texts, if they are there.
 const TEXTS: [&str; 2] = ["title", "description"];
-/// The members of a tool that are schemas. Null stands for the lack of the second one.
+/// The members of a tool that are schemas. Null means that the second one is absent.
 const SCHEMAS: [(&str, bool); 2] = [(SCHEMA, false), ("outputSchema", true)];
 
 /// The reason why an element cannot be used.
@@ -124,8 +124,8 @@ fn read_key(members: &Map<String, Value>, kind: ItemKind) -> Result<String, Refu
     }
 }
 
-/// Returns the schema of the arguments that a prompt, template or resource takes; `None` for a tool, which has one of
-/// the server.
+/// Returns the schema of the arguments that a prompt, template or resource takes; `None` for a tool, because it has the
+/// server's schema.
 fn args_schema(kind: ItemKind, raw: &Map<String, Value>) -> Result<Option<Value>, Refusal> {
     let wrong =
         |member: &str, reason: &str| Refusal::of_member(LeftOutCode::MemberInvalid, member, reason);
@@ -155,7 +155,7 @@ fn args_schema(kind: ItemKind, raw: &Map<String, Value>) -> Result<Option<Value>
     })
 }
 
-/// Returns the text of an object with the schema of its arguments, which makes it comparable like a tool.
+/// Returns the text of an object with the schema of its arguments, so that it is comparable like a tool.
 fn with_schema(raw: &str, schema: &Value) -> String {
     let inner = raw.trim().strip_suffix('}').unwrap_or(raw);
     format!(r#"{inner},"{SCHEMA}":{schema}}}"#)

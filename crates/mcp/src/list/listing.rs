@@ -119,7 +119,7 @@ impl Listing {
         (self.has_page, self.repeated_pages) = (false, 0);
     }
 
-    /// The list whose pages are added.
+    /// Returns the list whose pages are added.
     pub(super) const fn list(&self) -> List {
         self.list
     }
@@ -149,7 +149,7 @@ impl Listing {
         self.elements.is_empty() && self.nameless.is_empty()
     }
 
-    /// The number of records until now.
+    /// Returns the number of records until now.
     pub(super) fn records(&self) -> usize {
         self.left_out.len()
     }
@@ -159,7 +159,7 @@ impl Listing {
         self.left_out.truncate(after);
     }
 
-    /// [`Listing::add_page`] on a blocking thread, when a permit is free.
+    /// Runs [`Listing::add_page`] on a blocking thread, when a permit is free.
     pub(super) async fn add_page_aside(
         &mut self,
         page: Bytes,
@@ -177,7 +177,7 @@ impl Listing {
     }
 
     /// Adds a page. Returns the cursor of the next page, if there is one. A page that cannot be read ends the list; it
-    /// is an error only if nothing was read before it.
+    /// is an error only if it is the first page.
     pub(super) fn add_page(&mut self, page: &[u8]) -> Result<Option<String>, SourceFailure> {
         match self.read_page(page) {
             Ok(cursor) => Ok(cursor),
@@ -188,7 +188,7 @@ impl Listing {
         }
     }
 
-    /// Leaves out the rest of the list. A tool list of which nothing was read is refused, since the source has no
+    /// Leaves out the rest of the list. A tool list without a readable first page is refused, since the source has no
     /// smaller part.
     pub(super) fn cut(&mut self, reason: String, text: &str) -> Result<(), SourceFailure> {
         if self.list.kind == ItemKind::Tool && !self.has_page {
@@ -291,7 +291,7 @@ impl Listing {
         Ok(Some(cursor))
     }
 
-    /// The number of different elements of all lists.
+    /// Returns the number of different elements of all lists.
     fn distinct(&self) -> usize {
         self.seen.len() + self.nameless.len()
     }

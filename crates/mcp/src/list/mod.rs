@@ -51,7 +51,7 @@ struct List {
 }
 
 impl List {
-    /// Its bit in a set of lists.
+    /// Returns its bit in a set of lists.
     const fn bit(self) -> u8 {
         match self.kind {
             ItemKind::Tool => 1,
@@ -99,7 +99,7 @@ pub(crate) struct Listed {
     pub(crate) resources: Vec<ListedTool>,
     /// The elements that cannot be used.
     pub(crate) left_out: Vec<LeftOut>,
-    /// What was odd and changed nothing.
+    /// Oddities without an effect.
     pub(crate) warnings: Vec<String>,
 }
 
@@ -217,7 +217,7 @@ async fn undeclared_list(
 }
 
 /// Adds all pages of a list. The first page has no timeout unless `first` sets one, since a server that works on one
-/// request at a time lists its tools after a call, which may last a day: the caller limits the time and drops the
+/// request at a time lists its tools after a call, and a call may last a day: the caller limits the time and drops the
 /// future.
 async fn pages(
     link: &Link,
@@ -301,7 +301,8 @@ fn without_page(
     }
 }
 
-/// The tools that may be called over this link: over HTTP without those whose arguments cannot be repeated as headers.
+/// Returns the tools that may be called over this link: over HTTP without those whose arguments cannot be repeated as
+/// headers.
 async fn usable(
     link: &Link,
     mut tools: Vec<ListedTool>,
@@ -341,8 +342,8 @@ fn invalid(message: impl Into<String>) -> SourceFailure {
     SourceFailure::new(SourceCause::ListInvalid, message)
 }
 
-/// The answer, if it arrives within [`PAGE_TIMEOUT`]. A server that works on one request at a time
-/// answers no listing during a call, so the timeout starts again if it passes while a call is open.
+/// Returns the answer, if it arrives within [`PAGE_TIMEOUT`]. A server that works on one request at a time answers no
+/// listing during a call, so the timeout starts again if it passes while a call is open.
 async fn in_time<T>(answer: impl Future<Output = T>, link: &Link) -> Option<T> {
     let mut answer = pin!(answer);
     loop {
@@ -369,7 +370,7 @@ fn late_page(pages: usize, list: List) -> SourceFailure {
     SourceFailure::new(SourceCause::ListFailed, message)
 }
 
-/// The code of a JSON-RPC error.
+/// Returns the code of a JSON-RPC error.
 fn code_of(error: &Bytes) -> Option<i64> {
     let mut code = None;
     let read = each_member(error, |name, value| {

@@ -71,7 +71,7 @@ impl<'a> Expander<'a> {
         self.problems.is_empty() && self.missing.is_empty()
     }
 
-    /// All problems; each variable that is not set is reported once for each place.
+    /// Returns all problems; each variable that is not set is reported once for each place.
     pub(super) fn finish(&mut self) -> Vec<Diagnostic> {
         for (place, names) in std::mem::take(&mut self.missing) {
             let verb = if names.len() == 1 { "is" } else { "are" };
@@ -82,9 +82,8 @@ impl<'a> Expander<'a> {
         std::mem::take(&mut self.problems)
     }
 
-    /// The expanded text; empty if there was a problem, which is recorded. With `secret`, the whole
-    /// text is a secret. A value from a variable is always a secret, except for variables that every
-    /// child inherits.
+    /// Returns the expanded text; empty after a problem, and the problem is recorded. With `secret`, the whole text is
+    /// a secret. A value from a variable is always a secret, except for variables that every child inherits.
     pub(super) fn expand(&mut self, template: &Template, place: &str, secret: bool) -> String {
         let (environment, base) = (self.environment, self.base);
         let value_of = |name: &str| match name {

@@ -14,7 +14,7 @@ use super::expander::Expander;
 use super::process;
 use crate::http::{AuthSpec, ClientCredentials, HttpShared, HttpSpec, visible_value};
 
-/// The server of the source. `None` if there was a problem, which the expander has.
+/// Returns the server of the source. `None` after a problem; the expander records it.
 pub(super) fn resolve(
     source: &config::Source,
     http: &HttpEndpoint,
@@ -49,7 +49,7 @@ pub(super) fn resolve(
     })
 }
 
-/// A URL whose text is decided by the values of its variables.
+/// Returns a URL whose text is decided by the values of its variables.
 fn url(template: &Template, place: &str, expander: &mut Expander<'_>) -> Option<HttpUrl> {
     let text = expander.expand(template, place, false);
     if !expander.is_fine() {

@@ -22,11 +22,10 @@ use expander::Expander;
 /// The maximum number of queued calls.
 const MAX_QUEUED_CALLS: usize = 256;
 
-/// Expands every variable of `source` and decides which variables its child inherits. Reports every
-/// problem: all missing variables (`env_missing`) and all values that cannot be used (`env_value`,
-/// `url_invalid`, `plain_http`). A program that does not exist, or a server that does not answer, is not
-/// reported here; its start fails with a [`crate::SourceFailure`]. `concurrency` is shared by all sources of
-/// the config.
+/// Expands every variable of `source` and selects the variables that its child inherits. Reports every problem: all
+/// missing variables (`env_missing`) and all values that cannot be used (`env_value`, `url_invalid`, `plain_http`). A
+/// program that does not exist, or a server that does not answer, is not reported here; its start fails with a
+/// [`crate::SourceFailure`]. `concurrency` is shared by all sources of the config.
 pub fn resolve(
     source: &config::Source,
     limits: &Limits,
@@ -74,7 +73,7 @@ pub fn resolve(
     })
 }
 
-/// The specification of a source that cannot be started; each of its starts fails for this reason.
+/// Returns the specification of a source that cannot be started; each of its starts fails for this reason.
 pub fn unavailable(
     source: &config::Source,
     limits: &Limits,
@@ -85,7 +84,7 @@ pub fn unavailable(
     spec_of(source, limits, endpoint, Timing::default(), concurrency)
 }
 
-/// A specification without secrets.
+/// Returns a specification without secrets.
 fn spec_of(
     source: &config::Source,
     limits: &Limits,

@@ -15,8 +15,8 @@ use crate::environment::is_base;
 /// The shell for commands with shell syntax.
 const SHELL: &str = "/bin/sh";
 
-/// The process of the source or command at `pointer`. Its redactor is set when all secrets of the source are known. `None`
-/// if there was a problem, which the expander has.
+/// Returns the process of the source or command at `pointer`. Its redactor is set when all secrets of the source are
+/// known. `None` after a problem; the expander records it.
 pub(super) fn resolve(
     name: &str,
     pointer: &str,
@@ -117,7 +117,7 @@ pub(super) fn resolve(
     })
 }
 
-/// The variables that the child inherits: the base, and those in `inherit_env`.
+/// Returns the variables that the child inherits: the base, and those in `inherit_env`.
 fn inherited(
     pointer: &str,
     process: &ProcessEndpoint,

@@ -1,4 +1,4 @@
-//! A call as a caller gives it to a session: what is called, with which arguments, and for how long.
+//! A call as a caller gives it to a session: its target, its arguments and its timeout.
 
 use std::time::Duration;
 
@@ -74,8 +74,8 @@ pub struct CallTime {
 }
 
 impl CallTime {
-    /// `first` is the maximum time for the result or the first progress, `after_progress` that for the result
-    /// or more progress after each progress, `total` that in all.
+    /// Makes a timeout. `first` is the maximum time for the result or the first progress, `after_progress` the maximum
+    /// time for the result or more progress after each progress, `total` the maximum time in all.
     pub fn new(first: Duration, after_progress: Duration, total: Duration) -> Self {
         Self {
             first: millis(first),
@@ -84,22 +84,22 @@ impl CallTime {
         }
     }
 
-    /// Maximum time for the result, or for the first progress.
+    /// Returns the maximum time for the result, or for the first progress.
     pub const fn first(self) -> Duration {
         Duration::from_millis(self.first as u64)
     }
 
-    /// Maximum time for the result, or for more progress, after each progress.
+    /// Returns the maximum time for the result, or for more progress, after each progress.
     pub const fn after_progress(self) -> Duration {
         Duration::from_millis(self.after_progress as u64)
     }
 
-    /// Maximum time in all.
+    /// Returns the maximum time in all.
     pub const fn total(self) -> Duration {
         Duration::from_millis(self.total as u64)
     }
 
-    /// The rest after `passed`.
+    /// Returns the rest after `passed`.
     #[must_use]
     pub fn less(self, passed: Duration) -> Self {
         let less = |time: Duration| time.saturating_sub(passed);
@@ -112,7 +112,7 @@ impl CallTime {
 }
 
 impl From<Duration> for CallTime {
-    /// A time that progress does not extend.
+    /// Makes a time that progress does not extend.
     fn from(time: Duration) -> Self {
         Self::new(time, time, time)
     }

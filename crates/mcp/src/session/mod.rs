@@ -44,7 +44,7 @@ pub struct Session {
     subscribed: Subscriber,
     tail: StderrTail,
     spec: SourceSpec,
-    /// The path at which the server answered, if that is not the one of the URL as written.
+    /// The path where the server answered, if it is not the path of the URL as written.
     url_path: Option<&'static str>,
     /// The level of log messages that was sent to a legacy server.
     log_level: Mutex<Option<LogLevel>>,
@@ -55,7 +55,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// All pages of the lists, and the result of the handshake.
+    /// Returns all pages of the lists, and the result of the handshake.
     pub async fn snapshot(&self) -> Result<Snapshot, SourceFailure> {
         tokio::select! {
             biased;
@@ -87,32 +87,32 @@ impl Session {
         })
     }
 
-    /// The path at which the server answered, if that is not the one of the URL as written.
+    /// Returns the path where the server answered, if it is not the path of the URL as written.
     pub const fn url_path(&self) -> Option<&'static str> {
         self.url_path
     }
 
-    /// The negotiated era.
+    /// Returns the negotiated era.
     pub fn era(&self) -> Era {
         self.negotiated.era
     }
 
-    /// The capabilities of the server, as it sent them.
+    /// Returns the capabilities of the server, as it sent them.
     pub const fn capabilities(&self) -> &serde_json::Value {
         &self.negotiated.capabilities
     }
 
-    /// The session id of a legacy server over HTTP that has sessions.
+    /// Returns the session id of a legacy server over HTTP that has sessions.
     pub fn session_id(&self) -> Option<String> {
         self.link.session_id()
     }
 
-    /// Its transport.
+    /// Returns its transport.
     pub const fn carrier(&self) -> Carrier {
         self.link.carrier()
     }
 
-    /// The leader of the process group, for a server that is a process.
+    /// Returns the leader of the process group, for a server that is a process.
     pub fn pid(&self) -> Option<u32> {
         self.link.pid()
     }
@@ -169,7 +169,7 @@ impl Session {
             RequestError::Error(error) => {
                 let failure = rpc_error::read(&error, &self.link.redactor(&self.spec.redactor));
                 if matches!(failure, CallFailure::Rpc { code, .. } if code == HEADER_MISMATCH) {
-                    // The headers follow the last listing, from which the tool differs now.
+                    // The headers follow the last listing. The tool differs from it now.
                     self.link.tools_changed();
                 }
                 failure
@@ -192,12 +192,12 @@ impl Session {
         }
     }
 
-    /// The number of its calls, including waiting ones.
+    /// Returns the number of its calls, including waiting ones.
     pub(crate) fn load(&self) -> usize {
         self.link.load()
     }
 
-    /// The number of its handles.
+    /// Returns the number of its handles.
     pub(crate) fn handles(&self) -> usize {
         self.handles.load(Ordering::Relaxed)
     }
@@ -219,7 +219,7 @@ impl Session {
         self.handles.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// The number of calls since the session was started.
+    /// Returns the number of calls since the session was started.
     pub(crate) fn calls_begun(&self) -> u64 {
         self.calls_begun.load(Ordering::Relaxed)
     }
@@ -249,7 +249,7 @@ impl Session {
         }
     }
 
-    /// Sends that level unless the server has it already. What the server answers has no effect.
+    /// Sends that level unless the server has it already. The server's answer has no effect.
     fn send_log_level(&self) {
         if self.era() != Era::Legacy || self.negotiated.capabilities.get("logging").is_none() {
             return;
@@ -273,7 +273,7 @@ impl Session {
         }
     }
 
-    /// The pause that a server over HTTP asks for.
+    /// Returns the pause that a server over HTTP asks for.
     pub(crate) fn pause(&self) -> Option<&Pause> {
         self.link.pause()
     }
@@ -285,7 +285,7 @@ impl Session {
         }
     }
 
-    /// The reason why the connection ended, once it has.
+    /// Returns the reason why the connection ended, once it has.
     pub(crate) fn end(&self) -> watch::Receiver<Option<SourceFailure>> {
         self.link.end()
     }
@@ -307,7 +307,7 @@ impl Session {
     }
 }
 
-/// The reason of a source that the broker stops.
+/// Returns the reason of a source that the broker stops.
 pub(crate) fn stopped() -> SourceFailure {
     SourceFailure::new(SourceCause::Stopped, "the source is being stopped")
 }
@@ -348,8 +348,8 @@ const RESULT_TYPE: &str = "resultType";
 /// Members of a result that asks for input (MCP 2026-07-28, multi round-trip requests). A client may act on them
 /// whatever the type of the result.
 const INPUT_MEMBERS: [&str; 2] = ["inputRequests", "requestState"];
-/// Finds, in one pass, the texts after which a result must be parsed: the names of members that the broker checks, and an
-/// escape, which can spell such a name. A processor without vector instructions has no such search (`None`); every result
+/// Finds, in one pass, the texts that require parsing a result: the names of members that the broker checks, and an
+/// escape that can spell such a name. A processor without vector instructions has no such search (`None`); every result
 /// is parsed there.
 static MARKS: LazyLock<Option<Searcher>> = LazyLock::new(|| {
     let names = [RESULT_TYPE].into_iter().chain(INPUT_MEMBERS);
@@ -466,7 +466,7 @@ mod tests {
             assert!(passes(&format!(r#"{{"x":{{"{name}":"task"}}}}"#)));
         }
         assert!(passes(r#"{"content":[{"type":"text","text":"\u00e9"}]}"#));
-        // Readers differ in which of two equal names they use.
+        // Some readers use the first of two equal names, others the second.
         for [one, other] in [["complete", "task"], ["task", "complete"]] {
             let twice = format!(r#"{{"resultType":"{one}","result\u0054ype":"{other}"}}"#);
             assert!(!passes(&twice), "{twice}");

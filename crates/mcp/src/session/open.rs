@@ -197,7 +197,8 @@ impl Session {
         Self::handshake(link, spec, choice, began, opening, &refusal).await
     }
 
-    /// Opens a session at [`MCP_PATH`], after the server had nothing at its URL without a path, which `started` says.
+    /// Opens a session at [`MCP_PATH`], after the attempt in `started` found no endpoint at the server's URL without a
+    /// path.
     async fn attempt_at_mcp_path(
         http: HttpSpec,
         spec: &SourceSpec,

@@ -1,5 +1,5 @@
-//! Ends the process if its orderly shutdown takes too long: a plain thread, which needs neither the
-//! runtime nor a lock nor the log.
+//! Ends the process if its orderly shutdown takes too long: a plain thread that needs neither the runtime nor a lock
+//! nor the log.
 
 use std::io;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::unix::end_process;
 
-/// The handle of the thread, which does nothing until [`Deadline::end_within`].
+/// The handle of the thread. The thread is idle until [`Deadline::end_within`].
 #[derive(Debug)]
 pub struct Deadline {
     thread: Thread,

@@ -10,13 +10,13 @@ use rustix::process::{Pid, getppid};
 
 use super::{COOKIE, VARIABLE};
 
-/// The name of a guard in the process table, which no broker has.
+/// The name of a guard in the process table. No broker has this name.
 const NAME: &CStr = c"mcp-guard";
 
 /// Digits of a cookie.
 const COOKIE_DIGITS: usize = 32;
 
-/// The guard of this process, if it has one. Its cookie becomes the cookie of this process.
+/// Finds the guard of this process, if it has one. Its cookie becomes the cookie of this process.
 pub(super) fn find_guard() -> Option<Pid> {
     let value = std::env::var(VARIABLE).ok()?;
     let (guard, cookie) = parse(&value)?;
@@ -27,7 +27,7 @@ pub(super) fn find_guard() -> Option<Pid> {
     Some(guard)
 }
 
-/// The value that the guard writes for [`find_guard`].
+/// Returns the value that the guard writes for [`find_guard`].
 pub(super) fn value(guard: Pid, cookie: &str) -> String {
     format!("{}:{cookie}", guard.as_raw_nonzero())
 }
@@ -42,9 +42,9 @@ fn parse(value: &str) -> Option<(Pid, String)> {
     Some((pid, cookie.to_owned()))
 }
 
-/// Whether the process is certainly not a guard. A guard lets no other process read which program it
-/// executes, so its name in the process table is compared. A process whose name cannot be read counts
-/// as a guard: a broker that mistook its guard for another program would start a second guard.
+/// Whether the process is certainly not a guard. A guard does not let other processes read its program, so its name in
+/// the process table is compared. A process whose name cannot be read counts as a guard: a broker that mistook its
+/// guard for another program would start a second guard.
 fn is_another_program(pid: Pid) -> bool {
     let name = std::fs::read(format!("/proc/{}/comm", pid.as_raw_nonzero()));
     name.is_ok_and(|name| name.trim_ascii_end() != NAME.to_bytes())
@@ -63,8 +63,8 @@ pub(super) fn take_guard_name() -> io::Result<()> {
     Ok(())
 }
 
-/// Sets the process name to that of the program: the guard executes it as `/proc/self/exe`, which would
-/// give the name `exe`.
+/// Sets the process name to the program's name: the guard executes it as `/proc/self/exe`, and would get the name
+/// `exe`.
 pub(super) fn take_name() {
     let program = std::env::args_os().next().unwrap_or_default();
     let name = Path::new(&program).file_name().unwrap_or_default();

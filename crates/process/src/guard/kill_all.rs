@@ -14,16 +14,16 @@ use crate::children::{self, MAX_DESCENDANTS};
 use crate::descendants::PinnedProcess;
 use crate::proc_table::{self, ProcessEntry};
 
-/// The pause after a round that found nothing new: a killed process takes a moment to end.
+/// The pause after a round that found no new process: a killed process takes a moment to end.
 const END_INTERVAL: Duration = Duration::from_millis(1);
-/// The number of rounds that must find nothing. The kernel's list of children may lack one that starts while it is read.
+/// The number of rounds that must find no process. The kernel's list of children may lack one that starts while it is
+/// read.
 const EMPTY_ROUNDS: u32 = 5;
 /// The maximum time for all rounds, even if a process does not end after SIGKILL.
 const SWEEP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Kills all living descendants of `root`, which is this process, and all processes with the cookie, in
-/// rounds until several rounds find nothing. `meanwhile` reaps children, and returns the children that must
-/// be spared.
+/// Kills all living descendants of `root` (this process), and all processes with the cookie, in rounds until several
+/// rounds find no process. `meanwhile` reaps children, and returns the children that must be spared.
 ///
 /// Descendants are found by parentage. Orphans among them become children of this process, so a process
 /// that one round missed because its parent ended is a child in the next round. A process that forks and ends at once
@@ -54,8 +54,8 @@ pub(super) fn end_all(root: Pid, meanwhile: &mut dyn FnMut() -> Vec<i32>) {
     cgroup::end_all(by.saturating_duration_since(Instant::now()));
 }
 
-/// Stops every descendant from the top down, so that none of them starts another process, then kills
-/// them. Returns the numbers of the descendants that could be signalled, and adds all numbers to `seen`.
+/// Stops every descendant from the top down, so that no descendant starts another process, then kills them. Returns the
+/// numbers of the descendants that could be signalled, and adds all numbers to `seen`.
 fn end_descendants(spared: &[i32], seen: &mut BTreeSet<i32>) -> io::Result<BTreeSet<i32>> {
     let mut found = Vec::new();
     let mut signalled = BTreeSet::new();

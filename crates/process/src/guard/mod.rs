@@ -1,5 +1,5 @@
-//! The second process of a broker on Linux: if one of the two dies, the other ends every descendant and
-//! itself. The broker has no guard on macOS, and none in a program that contains it as a library.
+//! The second process of a broker on Linux: if one of the two dies, the other ends every descendant and itself. The
+//! broker runs without a guard on macOS and in a program that contains it as a library.
 
 mod deadline;
 #[cfg(target_os = "linux")]
@@ -21,16 +21,16 @@ pub use signals::{ReloadSignals, Signals, fail_large_writes};
 /// Contains the process id of the guard and the cookie of the descendants; servers do not inherit it.
 pub const VARIABLE: &str = "MCP_BROKER_GUARD";
 
-/// Settings of the C library's allocator, unless the environment sets them. With one heap or more for
-/// each thread, a soak of a million calls held a third more memory, which kept growing. The size from
-/// which a block is mapped from the system and returned to it is fixed, since the library otherwise
-/// raises that size over time. Servers do not inherit these settings.
+/// Settings of the C library's allocator, unless the environment sets them. With one heap or more for each thread, a
+/// soak of a million calls held a third more memory, and the memory kept growing. The minimum size of a block that is
+/// mapped from the system and returned to it is fixed, since the library otherwise raises that size over time. Servers
+/// do not inherit these settings.
 pub const ALLOCATOR: [(&str, &str); 2] = [
     ("MALLOC_ARENA_MAX", "2"),
     ("MALLOC_MMAP_THRESHOLD_", "131072"),
 ];
 
-/// Whether the broker reads standard input, which decides about its process group.
+/// Whether the broker reads standard input. This decides its process group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Input {
     /// Standard input is read.
@@ -55,7 +55,7 @@ pub fn deny_inspection() {
     #[cfg(target_os = "linux")]
     {
         use rustix::process::{DumpableBehavior, set_dumpable_behavior};
-        // An error is ignored: the other protections remain, and there is no log yet.
+        // An error is ignored: the other protections remain, and the log is not open yet.
         let _: rustix::io::Result<()> = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     }
 }
@@ -89,7 +89,7 @@ pub fn enter(input: Input) -> io::Result<ProcessRole> {
     }
 }
 
-/// A value unique to this broker, in the environment of every server and its descendants.
+/// Returns a value unique to this broker, in the environment of every server and its descendants.
 pub(crate) fn cookie() -> &'static str {
     COOKIE.get_or_init(|| format!("{:016x}{:016x}", random_u64(), random_u64()))
 }

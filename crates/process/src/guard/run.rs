@@ -76,7 +76,7 @@ pub(super) fn run(input: Input) -> io::Result<u8> {
     Ok(exit_code(status))
 }
 
-/// The exit code of the broker, or as in a shell if a signal ended it or it cannot be ended.
+/// Returns the exit code of the broker, or as in a shell if a signal ended it or it cannot be ended.
 fn exit_code(status: Option<WaitStatus>) -> u8 {
     let Some(status) = status else {
         return u8::try_from(SIGNAL_EXIT_BASE + Signal::KILL.as_raw()).unwrap_or(1);
@@ -88,7 +88,7 @@ fn exit_code(status: Option<WaitStatus>) -> u8 {
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
 }
 
-/// One system call, which is quicker than reading the process table.
+/// Checks with one system call: this is quicker than reading the process table.
 fn has_children() -> bool {
     let any = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     !matches!(waitid(WaitId::All, any), Err(rustix::io::Errno::CHILD))
@@ -131,9 +131,8 @@ fn start(us: Pid, input: Input) -> io::Result<Pid> {
 /// Releases the pipes of the broker.
 fn release_stdio() {
     let nothing = File::options().read(true).write(true).open("/dev/null");
-    // A container may lack `/dev/null`. The guard then keeps the pipes open until it ends, shortly
-    // after the broker. The guard does not report this: it writes nothing, since a log without a reader
-    // would block it.
+    // A container may lack `/dev/null`. The guard then keeps the pipes open until it ends, shortly after the broker.
+    // The guard does not report this: it does not write, since a log without a reader would block it.
     let _: Option<()> = nothing.ok().and_then(|nothing| {
         rustix::stdio::dup2_stdin(&nothing).ok()?;
         rustix::stdio::dup2_stdout(&nothing).ok()?;
@@ -185,10 +184,9 @@ fn supervise(
     }
 }
 
-/// The signal that is sent to the broker for `signal`. The system keeps one pending signal of each
-/// kind: a forwarded stop signal could merge with the same signal that was sent to the broker directly,
-/// and two would count as one. So SIGINT is forwarded as SIGTERM and vice versa; the broker treats both
-/// alike.
+/// Returns the signal that is sent to the broker for `signal`. The system keeps one pending signal of each kind: a
+/// forwarded stop signal could merge with the same signal that was sent to the broker directly, and two would count as
+/// one. So SIGINT is forwarded as SIGTERM and vice versa; the broker treats both alike.
 const fn forwarded(signal: Signal) -> Signal {
     match signal {
         Signal::INT => Signal::TERM,

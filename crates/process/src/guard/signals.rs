@@ -1,5 +1,5 @@
-//! The signals of a broker: SIGTERM and Ctrl-C stop it, SIGHUP reloads its config, and the death of its
-//! guard ends all its processes. One thread receives them, which no runtime can block.
+//! The signals of a broker: SIGTERM and Ctrl-C stop it, SIGHUP reloads its config, and the death of its guard ends all
+//! its processes. One thread receives them; a runtime cannot block it.
 
 use std::io;
 use std::thread;
@@ -24,7 +24,7 @@ const END_TIMEOUT: Duration = Duration::from_secs(13);
 /// Maximum time for the broker to end after the second stop signal.
 const IMMEDIATE_END_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Stop signals; none is lost between two waits.
+/// Stop signals; a signal between two waits is not lost.
 #[derive(Debug)]
 pub struct Signals {
     orders: watch::Receiver<u32>,
@@ -101,7 +101,7 @@ struct StopCounter {
 }
 
 impl StopCounter {
-    /// The number of stop signals, including this one.
+    /// Returns the number of stop signals, including this one.
     fn count(&mut self, taken: &ReceivedSignal, guard: Option<Pid>) -> u32 {
         if guard.is_some() && taken.sender == guard {
             self.forwarded += 1;
@@ -112,21 +112,20 @@ impl StopCounter {
     }
 }
 
-/// The parent of an orphan changes at once.
+/// Whether the guard is gone. The parent of an orphan changes at once.
 #[cfg(target_os = "linux")]
 fn is_gone(guard: Pid) -> bool {
     rustix::process::getppid() != Some(guard)
 }
 
-/// Without the guard, nothing would end the descendants if this process is killed: so they and this
-/// process end now.
+/// Ends the descendants and this process now: without the guard, the descendants would survive a kill of this process.
 #[cfg(target_os = "linux")]
 fn end_without_guard() -> ! {
     use crate::unix::end_process;
     use rustix::process::{getpid, kill_process};
     let us = getpid();
     crate::spawner::refuse_starts();
-    // A separate thread writes this line, and the line may be lost: nothing here waits for it.
+    // A separate thread writes this line, and the line may be lost: this function does not wait for it.
     let _: io::Result<thread::JoinHandle<()>> = thread::Builder::new().spawn(|| {
         tracing::error!("the guard process was killed: the broker stops every source and ends");
     });
@@ -139,7 +138,7 @@ impl Signals {
     /// Waits for the next stop signal.
     pub async fn stop(&mut self) {
         let received = self.received;
-        // The thread has ended: there are no further signals.
+        // The thread has ended: no further signals come.
         if self
             .orders
             .wait_for(|orders| *orders > received)

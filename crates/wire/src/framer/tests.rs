@@ -17,7 +17,7 @@ fn number(number: i128) -> Option<Id> {
     Some(Id::Integer(number))
 }
 
-/// All frames when the bytes arrive in pieces of these sizes.
+/// Returns all frames when the bytes arrive in pieces of these sizes.
 fn frames(bytes: &[u8], limit: usize, pieces: &[usize]) -> Vec<Frame> {
     all(new(limit), bytes, pieces)
 }

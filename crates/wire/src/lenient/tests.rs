@@ -24,7 +24,7 @@ fn batch(line: impl Into<Vec<u8>>) -> Vec<Incoming> {
     }
 }
 
-/// A JSON value as a message contains it.
+/// Returns a JSON value as a message contains it.
 fn raw(json: &str) -> Raw {
     let line = Bytes::copy_from_slice(json.as_bytes());
     let value: &RawValue = serde_json::from_slice(&line).unwrap();

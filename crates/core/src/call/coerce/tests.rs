@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Coercion, coerce};
 
-/// The converted text, and the warning.
+/// Returns the converted text, and the warning.
 fn converted(schema: &Value, text: &str) -> Option<(String, String)> {
     let validator = compile(schema).expect("the schema compiles");
     let args = parse(text).expect("the arguments are JSON");

@@ -5,7 +5,7 @@ use broker_model::json::each_member;
 use super::walk::{self, CutDetail};
 use super::{Cut, Reply};
 
-/// A result with one text block: as much of the original text as fits, and `isError`.
+/// Returns a result with one text block: as much of the original text as fits, and `isError`.
 pub(super) fn cut(reply: &Reply, result: &[u8]) -> (Vec<u8>, Cut) {
     let mut is_error = false;
     let read = each_member(result, |name, value| {

@@ -1,10 +1,10 @@
 //! Shortens a result whose text is longer than its limit, and records the cuts.
 //!
 //! `structuredContent` is left out first: cut, it would not be what its schema promises. Then the longest strings are
-//! cut, then long lists keep their head, also within JSON documents in text blocks, which stay JSON; if that is not
-//! enough, the documents are cut as other texts, and at last only the head of the text remains. The result is never
-//! parsed into a tree: it is walked again with smaller bounds until it fits, so memory stays a small multiple of the
-//! result.
+//! cut, then long lists keep their head, also within JSON documents in text blocks, so that they stay JSON. If the
+//! reply is still too long, the documents are cut as other texts, and at last only the head of the text remains. The
+//! result is never parsed into a tree: it is walked again with smaller bounds until it fits, so memory stays a small
+//! multiple of the result.
 
 use broker_model::config::MIN_WHOLE_REPLY_CHARS;
 use serde::Serialize;
@@ -46,10 +46,10 @@ fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-/// The result, cut so that a reply has at most `limit` characters (Unicode scalar values) apart from the data of images,
-/// audio and resources. `None` if it already fits. `around` is the number of characters around the result in a reply, without the member
-/// `truncated`, and `note` that of a note in a reply that was cut; the limit leaves room for them
-/// (`min_output_chars`). A limit below [`MIN_WHOLE_REPLY_CHARS`] counts the result alone.
+/// Returns the result, cut so that a reply has at most `limit` characters (Unicode scalar values) apart from the data
+/// of images, audio and resources. `None` if it already fits. `around` is the number of characters around the result in
+/// a reply, without the member `truncated`, and `note` the number of characters of a note in a cut reply; the limit
+/// leaves room for them (`min_output_chars`). A limit below [`MIN_WHOLE_REPLY_CHARS`] counts the result alone.
 pub(super) fn cut(
     result: &[u8],
     around: usize,
@@ -95,8 +95,8 @@ pub(super) fn is_over(result: &[u8], around: usize, limit: usize) -> bool {
     }
 }
 
-/// The widest bounds that fit: strings alone, down to `short` characters, else lists as well. No string
-/// and no list can keep more than `limit`.
+/// Returns the widest bounds that fit: strings alone, down to `short` characters, else lists as well. No string and no
+/// list can keep more than `limit`.
 fn bounds(
     whole: &Walk,
     short: usize,
@@ -107,7 +107,7 @@ fn bounds(
         string,
         ..Bounds::NONE
     };
-    // Nothing may be left to cut but the member that was left out already.
+    // The member that was already left out may have been the only part to cut.
     if fits(Bounds::NONE) {
         return Some(Bounds::NONE);
     }
@@ -125,8 +125,8 @@ fn bounds(
     fits(lists(1)).then(|| lists(largest(1, longest, |list| fits(lists(list)))))
 }
 
-/// The largest value from `low`, for which it holds, to `high`, for which `holds` is true. The length
-/// grows nearly monotonously with the bound; where it does not, the last value that held is used.
+/// Returns the largest value from `low` to `high` that `holds` accepts; it accepts `low`. The length grows nearly
+/// monotonously with the bound; where it does not, the last value that held is used.
 fn largest(low: usize, high: usize, holds: impl Fn(usize) -> bool) -> usize {
     let (mut good, mut bad) = (low, high.max(low) + 1);
     while bad - good > 1 {
@@ -146,7 +146,7 @@ struct Reply {
     around: usize,
     original_chars: usize,
     limit: usize,
-    /// Whether the limit counts what is beside the result too.
+    /// Whether the limit also counts the characters around the result.
     counts_whole: bool,
     /// The member that was left out before everything else.
     left_out: Option<CutDetail>,
@@ -162,7 +162,7 @@ impl Reply {
         }
     }
 
-    /// Characters of everything but the result, the member `truncated` included.
+    /// Counts the characters of everything except the result, the member `truncated` included.
     fn chars_beside(&self, cuts: &[CutDetail], unnamed: usize) -> usize {
         if !self.counts_whole {
             return 0;

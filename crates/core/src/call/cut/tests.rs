@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::Cut;
 
-/// The whole reply, in the form of `meta_call`, if the result has to be cut.
+/// Returns the whole reply, in the form of `meta_call`, if the result has to be cut.
 fn cut(path: &str, result: &[u8], beside: &str, limit: usize) -> Option<Vec<u8>> {
     let before = format!("{{\"path\":\"{path}\",\"result\":");
     let around = before.len() + beside.len() + 1;
@@ -145,7 +145,7 @@ fn cut_result_has_no_structured_content() {
         (&left_out["kind"], &left_out["to"]),
         (&json!("member"), &json!(0))
     );
-    // Without a text, its JSON is the text, which stays JSON.
+    // Without a text, its JSON is the text, and stays JSON.
     for content in [json!([]), json!(null)] {
         let mut alone = json!({"content": content, "structuredContent": structured});
         if content.is_null() {

@@ -1,5 +1,5 @@
-//! What is text in a result: its text blocks, and the JSON documents within them. Data of images, audio and resources
-//! is not a text: it is neither counted nor cut.
+//! The text in a result: its text blocks, and the JSON documents within them. Data of images, audio and resources is
+//! not a text: it is neither counted nor cut.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -11,8 +11,8 @@ use serde_json::value::RawValue;
 
 use super::walk::{self, CutDetail};
 
-/// A result without `structuredContent`, and the record of it if it was left out. Its JSON becomes a text block if the
-/// result has no other content.
+/// Returns a result without `structuredContent`, and the record of it if it was left out. Its JSON becomes a text block
+/// if the result has no other content.
 pub(super) fn without_structured(result: &[u8]) -> (Cow<'_, [u8]>, Option<CutDetail>) {
     let (mut structured, mut content, mut others) = (None, None, Vec::new());
     let read = each_member(result, |name, value| match name.as_ref() {
@@ -81,7 +81,7 @@ struct Resource<'r> {
 }
 
 impl Documents {
-    /// The documents of a result; none if its content cannot be read.
+    /// Returns the documents of a result; empty if its content cannot be read.
     pub(super) fn of(result: &[u8]) -> Self {
         let mut found = BTreeMap::new();
         let Ok(Blocks { content }) = serde_json::from_slice(result) else {
@@ -102,13 +102,13 @@ impl Documents {
         Self(found)
     }
 
-    /// The document in the string that begins at an offset.
+    /// Returns the document in the string that begins at an offset.
     pub(super) fn at(&self, offset: usize) -> Option<&[u8]> {
         self.0.get(&offset).map(Vec::as_slice)
     }
 }
 
-/// The text of a string, if it is a JSON object or list.
+/// Returns the text of a string, if it is a JSON object or list.
 fn document(string: &str) -> Option<Vec<u8>> {
     let text: String = serde_json::from_str(string).ok()?;
     let is_container = text.trim_start().starts_with(['{', '[']);

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::MAX_NAMED_CUTS;
 use super::texts::Documents;
 
-/// The lengths to which strings and lists are cut.
+/// The maximum lengths of strings and lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bounds {
     /// Characters of a string.
@@ -58,7 +58,7 @@ pub(super) struct Walk {
 }
 
 impl Walk {
-    /// The length of the bounded text, up to `budget`; the walk stops when it exceeds the budget.
+    /// Measures the length of the bounded text, up to `budget`; the walk stops when it exceeds the budget.
     pub(super) fn measure(
         text: &[u8],
         documents: &Documents,
@@ -68,13 +68,13 @@ impl Walk {
         Walker::run(text, Some(documents), bounds, Some(budget))
     }
 
-    /// The bounded text.
+    /// Writes the bounded text.
     pub(super) fn write(text: &[u8], documents: &Documents, bounds: Bounds) -> Self {
         Walker::run(text, Some(documents), bounds, None)
     }
 }
 
-/// The number of Unicode scalar values in a UTF-8 text.
+/// Returns the number of Unicode scalar values in a UTF-8 text.
 pub(super) fn chars(text: &[u8]) -> usize {
     text.iter().filter(|byte| **byte & 0xc0 != 0x80).count()
 }
@@ -88,11 +88,11 @@ enum PathStep<'t> {
 
 struct Walker<'t> {
     text: &'t [u8],
-    /// The documents in its strings; `None` if the text is such a document itself, which is written as the content of a
+    /// The documents in its strings; `None` if the text is itself such a document: it is written as the content of a
     /// string.
     documents: Option<&'t Documents>,
     bounds: Bounds,
-    /// The number of characters at which a measurement stops; `None` if the text is written.
+    /// The maximum number of characters of a measurement; `None` if the text is written.
     budget: Option<usize>,
     at: usize,
     places: Vec<PathStep<'t>>,
@@ -336,7 +336,7 @@ impl<'t> Walker<'t> {
         }
     }
 
-    /// The pointer to the current value.
+    /// Returns the pointer to the current value.
     fn pointer(&self) -> String {
         let steps = self.places.iter().map(|place| match place {
             PathStep::Item(index) => format!("/{index}"),
@@ -348,7 +348,7 @@ impl<'t> Walker<'t> {
     }
 }
 
-/// The number of characters of a text as the content of a string.
+/// Returns the number of characters of a text as the content of a string.
 fn escaped_chars(text: &[u8]) -> usize {
     let escapes = text.iter().map(|byte| match byte {
         b'"' | b'\\' | b'\n' | b'\r' | b'\t' => 1,
@@ -372,7 +372,7 @@ fn push_escaped(out: &mut Vec<u8>, text: &[u8]) {
     }
 }
 
-/// A string's content as text.
+/// Returns a string's content as text.
 fn decoded(content: &[u8]) -> String {
     let quoted = [b"\"", content, b"\""].concat();
     // A lone surrogate has no text; its escape is shown as it is written.
@@ -380,8 +380,8 @@ fn decoded(content: &[u8]) -> String {
         .unwrap_or_else(|_| String::from_utf8_lossy(content).into_owned())
 }
 
-/// The bytes of one character of a string's content: an escape, a pair of surrogate escapes, or one
-/// UTF-8 sequence.
+/// Returns the bytes of one character of a string's content: an escape, a pair of surrogate escapes, or one UTF-8
+/// sequence.
 fn character(content: &[u8]) -> usize {
     let is_surrogate = |at: usize, range: std::ops::RangeInclusive<u8>| {
         content.get(at..at + 4).is_some_and(|escape| {
@@ -406,7 +406,7 @@ fn character(content: &[u8]) -> usize {
     }
 }
 
-/// The number of characters in a string's content.
+/// Returns the number of characters in a string's content.
 fn length(content: &[u8]) -> usize {
     let (mut at, mut count) = (0, 0);
     while let Some(plain) = memchr(b'\\', &content[at..]) {
@@ -417,7 +417,7 @@ fn length(content: &[u8]) -> usize {
     count + chars(&content[at..])
 }
 
-/// The first `count` characters of a string's content.
+/// Returns the first `count` characters of a string's content.
 fn prefix(content: &[u8], count: usize) -> &[u8] {
     let mut at = 0;
     for _ in 0..count {
@@ -426,7 +426,7 @@ fn prefix(content: &[u8], count: usize) -> &[u8] {
     &content[..at]
 }
 
-/// The index behind the string that begins at `at`.
+/// Returns the index behind the string that begins at `at`.
 fn skip_string(text: &[u8], at: usize) -> usize {
     let mut at = at + 1;
     while let Some(plain) = text.get(at..).and_then(|rest| memchr2(b'\\', b'"', rest)) {
@@ -448,7 +448,7 @@ fn skip_scalar(text: &[u8], at: usize) -> usize {
         .max(usize::from(!rest.is_empty()))
 }
 
-/// The index behind the value that begins at `at`.
+/// Returns the index behind the value that begins at `at`.
 fn skip_value(text: &[u8], mut at: usize) -> usize {
     match text.get(at) {
         Some(b'"') => skip_string(text, at),

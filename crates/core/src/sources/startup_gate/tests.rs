@@ -42,7 +42,7 @@ fn of_class(class: Class) -> Report {
     }
 }
 
-/// The outcome for the reports of two sources, `/s0` and `/s1`.
+/// Returns the outcome for the reports of two sources, `/s0` and `/s1`.
 async fn refusal(mode: StartMode, mut reports: [Report; 2]) -> (Option<RefusalCause>, bool) {
     for (number, report) in reports.iter_mut().enumerate() {
         for one in &mut report.sources {
@@ -156,8 +156,8 @@ async fn startup_gate_without_required_sources_is_open() {
     assert!(gate.is_ready());
 }
 
-/// The end of a start in which no source is awaited any longer: whether it is refused, and the
-/// state of the gate for each source.
+/// Returns the outcome of a start after the last awaited source: whether it is refused, and the state of the gate for
+/// each source.
 fn ended<const N: usize>(gate: &StartupGate) -> (Option<RefusalCause>, [GateState; N]) {
     let outcome = gate.outcome.borrow().clone().expect("it is decided");
     assert_eq!(gate.refusal().is_some(), outcome.refuse.is_some());
@@ -179,7 +179,7 @@ fn startup_gate_opens_without_sources_that_need_not_be_reached() {
     assert!(gate.stop_waiting(|_| failed()));
     assert!(gate.is_ready());
     assert_eq!(ended(&gate), (None, [Open, Open, Unreached]));
-    // Drift found later opens and refuses nothing.
+    // Drift found later neither opens the gate nor refuses the start.
     let late = gate.settle(2, &of_class(Class::Gone));
     assert_eq!((late.is_strict, late.opened), (false, false));
     assert_eq!(ended(&gate), (None, [Open, Open, Open]));
@@ -195,7 +195,7 @@ fn startup_gate_opens_without_sources_that_need_not_be_reached() {
 #[test]
 fn startup_gate_is_refused_by_drift_that_is_found_before_it_opens() {
     let start = || StartupGate::new(StartMode::Plain, vec![MatchIfReached, Match]);
-    // After a failure, and after the time for which the gate waits.
+    // After a failure, and after the wait of the gate.
     for before in [
         |gate: &StartupGate| !gate.settle(0, &failed()).opened,
         |gate: &StartupGate| !gate.stop_waiting(|_| failed()),
@@ -239,7 +239,7 @@ fn startup_gate_that_only_withdraws_admits_each_source_by_its_verdict() {
     assert_eq!(gate.state(0), Open);
     assert_eq!((gate.state(1), gate.state(2)), (Awaited, Awaited));
     assert!(!gate.is_ready() && !gate.is_single_attempt(1));
-    // It was open before, so nothing opens.
+    // It was open before, so this call does not open it.
     assert!(!gate.stop_waiting(|_| failed()));
     assert!(gate.is_ready());
     assert_eq!(ended(&gate), (None, [Open, Awaited, Awaited]));

@@ -1,4 +1,4 @@
-//! The refusal of credentials: what the server says about those that it wants, and the end of the link.
+//! The refusal of credentials: the server's text about the credentials that it wants, and the end of the link.
 
 use std::num::NonZeroU16;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ struct ResourceMetadata<'a> {
 }
 
 impl Challenge {
-    /// The challenges in the headers of an answer.
+    /// Returns the challenges in the headers of an answer.
     pub(in crate::http) fn of(headers: &HeaderMap) -> Self {
         let values = headers.get_all(WWW_AUTHENTICATE).iter();
         let values = values.take(MAX_CHALLENGES).map(|value| {
@@ -56,21 +56,21 @@ impl Challenge {
         self.param("error").as_deref() == Some("insufficient_scope")
     }
 
-    /// The first parameter of this name.
+    /// Returns the first parameter of this name.
     fn param(&self, name: &str) -> Option<String> {
         self.0.iter().find_map(|text| {
             params(text).find_map(|(key, value)| key.eq_ignore_ascii_case(name).then_some(value))
         })
     }
 
-    /// The challenges, for a message.
+    /// Returns the challenges, for a message.
     fn shown(&self, redactor: &Redactor) -> Option<String> {
         let text = redactor.redact(&self.0.join(", "));
         let shown = shown_line(&text, MAX_SHOWN_CHALLENGE);
         (!shown.is_empty()).then_some(shown)
     }
 
-    /// The URL of the document that names the authorization servers, if it has the origin of `server`.
+    /// Returns the URL of the document that names the authorization servers, if it has the origin of `server`.
     fn metadata_url(&self, server: &Url) -> Option<Url> {
         let url = match self.param("resource_metadata") {
             Some(named) => Url::parse(&named).ok()?,
@@ -83,7 +83,7 @@ impl Challenge {
     }
 }
 
-/// The parameters in a list of challenges. Other text, such as the name of a scheme, is skipped.
+/// Returns the parameters in a list of challenges. Other text, such as the name of a scheme, is skipped.
 fn params(text: &str) -> impl Iterator<Item = (&str, String)> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
     let mut rest = text;
@@ -116,7 +116,7 @@ fn params(text: &str) -> impl Iterator<Item = (&str, String)> {
     })
 }
 
-/// The text in the quotes with which `text` begins, and the rest after them.
+/// Returns the quoted text at the start of `text`, and the rest after it.
 fn quoted(text: &str) -> (String, &str) {
     let (mut out, mut is_escaped) = (String::new(), false);
     for (at, c) in text.char_indices().skip(1) {
@@ -134,7 +134,7 @@ fn quoted(text: &str) -> (String, &str) {
 }
 
 impl Client {
-    /// The failure of a link whose credentials the server refused. Asks the server for its issuer.
+    /// Returns the failure of a link whose credentials the server refused. Asks the server for its issuer.
     pub(in crate::http) async fn refusal(
         &self,
         status: StatusCode,
@@ -144,7 +144,7 @@ impl Client {
         self.refusal_by(status, challenge, issuer.ok().flatten())
     }
 
-    /// The same without a request to the server.
+    /// Returns the same failure without a request to the server.
     pub(in crate::http) fn refusal_by(
         &self,
         status: StatusCode,
@@ -164,7 +164,7 @@ impl Client {
         }
     }
 
-    /// The authorization server that the server names, redacted and printable.
+    /// Returns the authorization server that the server names, redacted and printable.
     async fn issuer(&self, challenge: &Challenge) -> Option<String> {
         let url = challenge.metadata_url(self.url())?;
         let document = self.public_document(url, MAX_METADATA_BYTES).await?;

@@ -35,7 +35,7 @@ pub(super) struct TokenEndpoint {
     target: Target,
     shown_url: String,
     client: ClientCredentials,
-    /// The forms in which the secret is sent, which the endpoint may repeat.
+    /// The sent forms of the secret. The endpoint may repeat them.
     sent_secrets: Redactor,
     account: Account,
     /// Whether the endpoint accepts the secret in the body only.
@@ -160,7 +160,7 @@ impl TokenEndpoint {
         headers
     }
 
-    /// The credentials of the scheme `Basic` (RFC 7617).
+    /// Returns the credentials of the scheme `Basic` (RFC 7617).
     fn basic_credentials(&self) -> String {
         let client = &self.client;
         let [id, secret] = [&client.client_id, client.client_secret.expose()].map(form_encoded);
@@ -232,7 +232,7 @@ impl Answer {
     }
 }
 
-/// `text` in the encoding of HTML forms, which RFC 6749 (appendix B) requires.
+/// Returns `text` in the encoding of HTML forms, as RFC 6749 (appendix B) requires.
 fn form_encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {

@@ -35,7 +35,7 @@ struct Answer<'a> {
 }
 
 impl Grant {
-    /// A token without a lifetime.
+    /// Makes a token without a lifetime.
     pub(super) const fn lasting(token: Token) -> Self {
         Self {
             token,
@@ -43,7 +43,7 @@ impl Grant {
         }
     }
 
-    /// Reads an answer; an error says what is wrong with it and shows nothing of it.
+    /// Reads an answer; an error says what is wrong with it and does not show its text.
     pub(super) fn read(json: &[u8], token_type: TokenType) -> Result<Self, &'static str> {
         // The error of the parser may contain a part of the answer.
         let answer: Answer<'_> =
@@ -64,7 +64,8 @@ impl Grant {
     }
 }
 
-/// The lifetime in `expires_in`: seconds, which some servers write as a string. `null` is none.
+/// Returns the lifetime in `expires_in`, in seconds. Some servers write it as a string. `null` means without a
+/// lifetime.
 fn lifetime(json: &str) -> Result<Option<Duration>, &'static str> {
     let invalid = "has an `expires_in` that is not a number of seconds";
     if json == "null" {

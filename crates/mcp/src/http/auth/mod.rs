@@ -1,6 +1,6 @@
 //! The access token of a source: where it comes from, and when it is replaced.
 //!
-//! All links of a source share one token. It is fetched when there is none, when it is about to expire, and when the
+//! All links of a source share one token. It is fetched when it is missing, when it is about to expire, and when the
 //! server refuses it; requests that need a new one at the same time wait for one fetch.
 
 mod challenge;
@@ -41,7 +41,7 @@ const MAX_TOKEN_BYTES: usize = 8 << 10;
 /// A token is replaced a tenth of its lifetime before it expires, and at most this time.
 const MAX_EXPIRY_MARGIN: Duration = Duration::from_secs(60);
 
-/// An access token. `Debug` shows nothing of it.
+/// An access token. `Debug` does not show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Token {
     secret: Secret,
@@ -49,7 +49,7 @@ pub(super) struct Token {
 }
 
 impl Token {
-    /// The token in `text`; an error says why there is none.
+    /// Reads the token in `text`; an error says why it is not usable.
     fn new(text: &str) -> Result<Self, &'static str> {
         let text = text.trim_ascii();
         if text.is_empty() {
@@ -70,13 +70,13 @@ impl Token {
         })
     }
 
-    /// The value of `Authorization`.
+    /// Returns the value of `Authorization`.
     pub(super) fn header(&self) -> HeaderValue {
         self.header.clone()
     }
 }
 
-/// The token that all links of a source share. `Debug` shows nothing of it.
+/// The token that all links of a source share. `Debug` does not show it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TokenCache(Arc<Cached>);
 
@@ -95,14 +95,14 @@ struct CacheState {
     held: Option<HeldToken>,
     /// The outcome of the last fetch.
     outcome: Option<Result<Token, SourceFailure>>,
-    /// The last token, which may be held no longer.
+    /// The last token, also after it is no longer held.
     last: Option<Token>,
 }
 
 #[derive(Debug)]
 struct HeldToken {
     token: Token,
-    /// The time from which it is not sent.
+    /// It is not sent from this time on.
     expires: Option<Instant>,
     /// For a token of a file: the file, and the time of the last look at it.
     file: Option<(FileStamp, Instant)>,
@@ -142,7 +142,7 @@ enum TokenOrigin {
 }
 
 impl TokenSource {
-    /// Fetches nothing. Fails if the token endpoint cannot be used.
+    /// Does not fetch a token. Fails if the token endpoint cannot be used.
     pub(super) async fn new(
         auth: &AuthSpec,
         http: &HttpSpec,
@@ -174,14 +174,14 @@ impl TokenSource {
         })
     }
 
-    /// The current token, or another one if that is the one that the server refused. Returns the refused one if
+    /// Returns the current token, or another one if that is the one that the server refused. Returns the refused one if
     /// another one does not exist.
     pub(super) async fn token(&self, refused: Option<&Token>) -> Result<Token, SourceFailure> {
         let fetcher = &self.fetcher;
         let cache = &fetcher.cache.0;
         let fetches = cache.fetches.load(Ordering::Acquire);
         let mut state = cache.state.clone().lock_owned().await;
-        // A fetch has ended meanwhile. Its outcome is that of all who waited for it, also if it failed.
+        // A fetch has ended meanwhile. Its outcome is the outcome of all who waited for it, also if it failed.
         if cache.fetches.load(Ordering::Acquire) != fetches
             && let Some(outcome) = &state.outcome
         {
@@ -275,7 +275,7 @@ impl Fetcher {
         }
     }
 
-    /// Keeps a token. Its text is masked from now on, and so is that of the token before it: the server may still
+    /// Keeps a token. Its text is masked from now on, and so is the text of the token before it: the server may still
     /// answer requests with it.
     fn keep(
         &self,

@@ -115,7 +115,7 @@ impl TokenCommand {
     }
 }
 
-/// The token in an output: the bare token, or an object like the answer of a token endpoint.
+/// Reads the token in an output: the bare token, or an object like the answer of a token endpoint.
 fn read(output: &[u8]) -> Result<Grant, &'static str> {
     let text = std::str::from_utf8(output).map_err(|_| "is not UTF-8")?;
     let text = text.trim_ascii();
@@ -125,7 +125,7 @@ fn read(output: &[u8]) -> Result<Grant, &'static str> {
     }
 }
 
-/// The lines on stderr, with the output and the token masked.
+/// Returns the lines on stderr, with the output and the token masked.
 fn masked_lines(tail: &StderrTail, output: &[u8], grant: Option<&Grant>) -> Vec<String> {
     let output = String::from_utf8_lossy(output);
     let secrets = [

@@ -1,4 +1,4 @@
-//! A token in a file, which another program replaces.
+//! A token in a file that another program replaces.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;

@@ -23,11 +23,11 @@ use crate::http::{body, headers, pause};
 
 /// Maximum bytes of the body of an HTTP error that are read.
 const MAX_ERROR_BYTES: usize = 64 << 10;
-/// Maximum time in which it is read.
+/// Maximum time of reading it.
 const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Exchange<'_> {
-    /// The error of an answer with another status than 2xx.
+    /// Returns the error of an answer with another status than 2xx.
     pub(super) async fn refused(&mut self, kind: RequestKind, answer: Response) -> RequestError {
         let state = self.state;
         let (status, challenge) = (answer.status(), Challenge::of(answer.headers()));
@@ -123,7 +123,7 @@ impl Client {
     }
 }
 
-/// The JSON-RPC error in the body of an HTTP error, if it is about the request `id` or about no request.
+/// Returns the JSON-RPC error in the body of an HTTP error, if it is about the request `id` or about no request.
 fn error_of(body: &Bytes, account: &Account, id: Option<u64>) -> Option<Bytes> {
     let parsed = read_server_line(without_mark(body.clone()), account);
     match parsed.messages {
