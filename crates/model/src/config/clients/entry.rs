@@ -323,7 +323,7 @@ impl<'c, 'r> Entry<'c, 'r> {
     }
 }
 
-/// The word of a config for that of a client.
+/// Returns the word of a config for a word of a client.
 fn known_type(word: &str) -> Option<&'static str> {
     if PROCESS_TYPES.contains(&word) {
         return Some("stdio");

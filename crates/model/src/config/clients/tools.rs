@@ -88,7 +88,7 @@ impl Tools {
     fn patterns(self) -> Option<Vec<String>> {
         let mut patterns = match self.exposed {
             None => Vec::new(),
-            // An empty list exposes nothing.
+            // An empty list hides every tool.
             Some(names) if names.is_empty() => vec!["!*".to_owned()],
             Some(names) => names.iter().map(|name| literal_pattern(name)).collect(),
         };
