@@ -85,7 +85,7 @@ fn run(config: &OsStr) {
     }
 }
 
-/// Reads config and lock, and renders the catalog; writes nothing.
+/// Reads config and lock, and renders the catalog, without writing it.
 fn compile(file: &Path, shown: &str) -> Result<Emitted, Vec<Diagnostic>> {
     let (config, lock) = read(file, shown)?;
     find_models(&config, file, &|name| env::var(name).ok())?;
@@ -318,7 +318,7 @@ fn one_line(problem: &Diagnostic, command: &str) -> String {
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result<(), Vec<Diagnostic>> {
-    // An unchanged file keeps its time, so that nothing is compiled again.
+    // An unchanged file keeps its time, so that Cargo does not compile again.
     if broker_files::holds(path, bytes) {
         return Ok(());
     }

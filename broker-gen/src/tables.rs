@@ -99,7 +99,7 @@ pub struct AccessTable {
     pub anonymous: u64,
     /// The groups that see the state of the sources.
     pub operators: Option<u64>,
-    /// Whether a caller is informed that an entry exists which it may not use.
+    /// Whether a caller is informed of the existence of an entry that it may not use.
     pub is_forbidden_shown: bool,
 }
 
@@ -192,7 +192,7 @@ pub struct Item {
     pub allow: u64,
     /// The groups that may call it with some arguments only.
     pub narrowed: Vec<NarrowMask>,
-    /// The groups to which it is denied.
+    /// The groups that may not use it.
     pub deny: Vec<DenyMask>,
 }
 
@@ -203,7 +203,7 @@ pub struct Source {
     pub path: String,
     /// The revision that it spoke when it was locked.
     pub protocol_version: String,
-    /// The version of the list of sensitive words by which it hides tools.
+    /// The version of the list of sensitive words; it hides tools by this list.
     pub sensitive_words: u64,
     /// Its element of the lock's `sources`.
     pub lock: Span,

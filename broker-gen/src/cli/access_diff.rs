@@ -14,7 +14,7 @@ use serde_json::json;
 /// Maximum number of changes that the message of a finding names.
 const MAX_NAMED: usize = 3;
 
-/// Adds the changes of access to a report. Without `access` in the config there are none.
+/// Adds the access changes to a report. Without `access` in the config, access does not change.
 pub(super) fn add(
     report: &mut Report,
     config: &Config,

@@ -1,4 +1,4 @@
-//! `diff`: the differences between two locks, offline, as a report like that of `check`.
+//! `diff`: the differences between two locks, offline, as a report like the report of `check`.
 
 use std::io;
 use std::path::{Path, PathBuf};

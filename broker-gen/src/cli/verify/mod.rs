@@ -58,7 +58,7 @@ enum Format {
 pub(super) fn run(args: &VerifyArgs) -> Exit {
     let outcome = verify(args);
     let exit = Exit::of_diagnostics(&outcome.problems);
-    // A check of nothing must not succeed.
+    // An empty check must not succeed.
     let nothing = if outcome.problems.is_empty() && outcome.sources == 0 {
         Exit::Unchecked
     } else {
@@ -214,7 +214,7 @@ fn compiled_in(outcome: &mut Outcome, binary: &Path) {
     }
 }
 
-/// The catalog that a broker prints; `None` if it prints none.
+/// Returns the catalog that a broker prints; `None` without one.
 fn catalog_of(binary: &Path) -> std::io::Result<Option<String>> {
     // A path, never a name that is looked up in `PATH`.
     let file = binary.canonicalize()?;

@@ -42,7 +42,7 @@ pub(super) fn check_access(context: &Context<'_>, draft: &Draft) -> CheckResult 
     }
 }
 
-/// Hints of the config that claim more safety than those of the server.
+/// Checks for hints of the config that claim more safety than the server's hints.
 pub(super) fn check_hints(context: &Context<'_>, draft: &Draft) -> CheckResult {
     let config = &context.input.config;
     let shown = context.config_file.to_string_lossy();
