@@ -1,9 +1,7 @@
-//! Computes the tables of a catalog from the plan: a text of pre-rendered replies, and entries with offsets
-//! into it.
+//! Computes the tables of a catalog from the plan: pre-rendered replies as one text, and entries with offsets into it.
 //!
-//! This is the only place that decides what a catalog contains. [`emit`](crate::emit) renders the tables as
-//! Rust data for a build; `broker-gen serve` uses them in memory. The plan decides the order, so equal
-//! plans give equal tables.
+//! Only this module decides the content of a catalog. [`emit`](crate::emit) renders the tables as Rust data for a
+//! build; `broker-gen serve` uses them in memory. The plan decides the order, so equal plans give equal tables.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
