@@ -283,7 +283,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Returns one character of a name: it may be several characters of its skeleton.
+    /// Returns the part for one character of a name. In the name's skeleton, it may be several characters.
     fn any_one(&self) -> Part {
         let most = match self.form {
             Form::Written | Form::Nfkc => 1,

@@ -130,7 +130,7 @@ impl Client {
         }
     }
 
-    /// Whether a name is that of one of the broker's own tools.
+    /// Whether a name belongs to one of the broker's own tools.
     fn has_own_tool(&self, name: &str) -> bool {
         tools::own_tool(self.view, name).is_some()
     }

@@ -70,8 +70,8 @@ impl Subscription {
     }
 }
 
-/// Sends `notifications/tools/list_changed` after each change, until there can be none or its receiver is
-/// gone. Changes during a send are reported once. `announced` is called after each notification.
+/// Sends `notifications/tools/list_changed` after each change, until no change is possible or its receiver is gone.
+/// Changes during a send are reported once. `announced` is called after each notification.
 pub(super) async fn report_changes(
     mut changes: ToolListChanges,
     messages: &mpsc::Sender<Outgoing>,

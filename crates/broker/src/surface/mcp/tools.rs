@@ -162,7 +162,8 @@ fn use_of(client: &Client) -> String {
     }
 }
 
-/// The tools that the list leaves out because of the limits of the client's vendor; empty if there are none.
+/// Returns the tools that the list leaves out because of the limits of the client's vendor; empty if all tools are
+/// listed.
 fn left_out_for_vendor(client: &Client) -> String {
     let Some(vendor) = client.view.vendor else {
         return String::new();
@@ -309,7 +310,7 @@ pub(super) fn search_tools(client: &Client, is_dynamic: bool) -> Vec<Value> {
             },
             "required": ["query"],
         },
-        // A search changes the list of the session, and nothing else.
+        // A search changes only the list of the session.
         "annotations": { "readOnlyHint": true, "openWorldHint": false },
     })];
     if !is_dynamic {

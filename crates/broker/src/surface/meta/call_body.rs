@@ -27,7 +27,7 @@ pub(super) struct CallBody<'a> {
     pub(super) args: Cow<'a, str>,
     /// The arguments, parsed strictly: the validated text is the forwarded text.
     pub(super) args_value: Value,
-    /// The `_meta` for the server, if the body has `meta`; it replaces that of the request.
+    /// The `_meta` for the server, if the body has `meta`; it replaces the request's `_meta`.
     pub(super) meta: Option<Option<String>>,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct LongCallBody {
     pub(super) path: String,
     /// The arguments, if there are any.
     pub(super) args: Option<LongArgs>,
-    /// The `_meta` for the server, if the body has `meta`; it replaces that of the request.
+    /// The `_meta` for the server, if the body has `meta`; it replaces the request's `_meta`.
     pub(super) meta: Option<Option<String>>,
 }
 
@@ -191,7 +191,7 @@ fn is_absent(json: &str) -> bool {
     json == "null" || json == "\"\"" || is_empty('[', ']')
 }
 
-/// A string, or another value, which is refused later with a separate code.
+/// A string, or another value. Another value is refused later with a separate code.
 enum StringOrOther<'a> {
     Text(Cow<'a, str>),
     Other,

@@ -21,7 +21,7 @@ pub(super) fn remove_absent(members: &mut Map<String, Value>, optional: &[&str])
     });
 }
 
-/// The integer from 1 to `max` of a member, which may be a string of digits, if the member is there.
+/// Returns the integer from 1 to `max` of a member, if the member is there. It may be a string of digits.
 pub(super) fn integer(
     members: &Map<String, Value>,
     name: &str,
