@@ -177,7 +177,7 @@ fn with_checks<'a>(
     let mut problems = hint_audits::check(config, &plan, file, shown);
     let sources = plan.sources.iter().map(|(_, locked)| *locked);
     for problem in violations::check(sources, file, shown) {
-        // Of an audits file that is not valid, every problem is reported once.
+        // Of an invalid audits file, every problem is reported once.
         if !problems.contains(&problem) {
             problems.push(problem);
         }

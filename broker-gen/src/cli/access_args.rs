@@ -1,5 +1,5 @@
-//! The checks of `args` of rules of access that need a validator: whether it compiles, and whether any arguments of a
-//! tool can match it.
+//! The checks of `args` of access rules that need a validator: whether it compiles, and whether any arguments of a tool
+//! can match it.
 
 use broker_model::access::claim_names;
 use broker_model::config::Config;

@@ -1,4 +1,4 @@
-//! The rules of access in the tables: the rows of the tools, and what the rows refer to.
+//! The access rules in the tables: the rows of the tools, and the data that the rows refer to.
 
 use broker_model::NodePath;
 use broker_model::access::{Access, Denied, GroupSet, Hints, Matrix, ToolFacts};

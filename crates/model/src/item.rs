@@ -1,4 +1,4 @@
-//! The kinds of things that a server offers besides tools, and the keys by which lock and catalog name them beside tools.
+//! The kinds of things that a server offers besides tools, and their keys in lock and catalog.
 
 use serde_json::{Map, Value, json};
 

@@ -6,7 +6,7 @@ use crate::flat_name;
 
 /// Maximum length of the name of a tool; it is the same for all three vendors.
 pub const MAX_TOOL_NAME_CHARS: usize = 64;
-/// A vendor of models. Its limits apply to a list of tools only where the operator or the client names it.
+/// A vendor of models. Its limits apply to a tool list only if the operator or the client names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ModelVendor {
     /// OpenAI.

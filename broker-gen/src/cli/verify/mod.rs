@@ -134,7 +134,7 @@ fn documents(outcome: &mut Outcome, config: &Config, lock: &Lock, path: &Path) {
     }
     outcome.problems.extend(open);
     let refused = violations::check(&lock.sources, path, &path.to_string_lossy());
-    // Of an audits file that is not valid, every problem is reported once.
+    // Of an invalid audits file, every problem is reported once.
     let refused = refused
         .into_iter()
         .filter(|one| !outcome.problems.contains(one));
@@ -155,7 +155,7 @@ fn documents(outcome: &mut Outcome, config: &Config, lock: &Lock, path: &Path) {
             outcome.holds("tree", format!("{paths}, no duplicates"));
             let claims = hint_audits::claims(&plan).len();
             let mut unaudited = hint_audits::check(config, &plan, path, &path.to_string_lossy());
-            // Of an audits file that is not valid, every problem is reported once.
+            // Of an invalid audits file, every problem is reported once.
             unaudited.retain(|problem| !outcome.problems.contains(problem));
             if claims > 0 && unaudited.is_empty() {
                 let tools = counted(claims, "tool");

@@ -76,7 +76,7 @@ fn head_beside(config: &Path) -> Option<Head> {
     serde_json::from_slice(&bytes).ok()
 }
 
-/// Whether a config is the compiled-in one. One that is not valid is another one.
+/// Whether a config is the compiled-in one. An invalid config is another one.
 fn is_compiled(catalog: &Catalog, file: &Path) -> bool {
     LoadedConfig::read(file).is_ok_and(|read| read.config.compiled_text() == catalog.config)
 }

@@ -1,6 +1,6 @@
-//! The surfaces. A surface authenticates callers, checks requests, and translates core's answers into
-//! its protocol; it reaches servers only through `core`. What several offer is beside them: the meta-tools in
-//! `meta`, the methods of MCP in `mcp`, whose transport over HTTP the listener of `http` carries.
+//! The surfaces. A surface authenticates callers, checks requests, and translates core's answers into its protocol; it
+//! reaches servers only through `core`. The parts that several surfaces use are next to them: the meta-tools in `meta`,
+//! the methods of MCP in `mcp`, whose transport over HTTP the listener of `http` carries.
 
 use std::io;
 use std::sync::Arc;
@@ -68,13 +68,13 @@ pub(crate) struct McpSettings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ClientView {
     pub(crate) mode: McpMode,
-    /// Of the mode `search`.
+    /// The routing of search mode.
     pub(crate) routing: Routing,
-    /// The number of hits of the mode `search`, unless a caller names another.
+    /// The number of hits in search mode, unless a caller names another.
     pub(crate) top_k: usize,
     /// Whether calls go through three tools, by what a call may do.
     pub(crate) split_calls: bool,
-    /// The vendor of models whose limits lists of tools have.
+    /// The vendor of models whose limits apply to tool lists.
     pub(crate) vendor: Option<ModelVendor>,
 }
 

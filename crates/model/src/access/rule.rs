@@ -1,4 +1,4 @@
-//! One rule of access.
+//! One access rule.
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use serde_json::Value;

@@ -222,7 +222,7 @@ fn asked_header(name: &str, text: &str) -> Option<String> {
     }
     let asked = asked(name, text, true);
     let left = asked.as_deref().unwrap_or(text);
-    // A secret beside a variable.
+    // A secret next to a variable.
     match secrets_in_text(name, left).is_empty() {
         true => asked,
         false => Some(format!("${{{}}}", variable_for(name, true))),

@@ -31,11 +31,11 @@ pub struct Identities {
     pub keys_file: Option<Template>,
     /// The issuers whose tokens are accepted.
     pub issuers: Vec<Issuer>,
-    /// Whether calls that were sent are cancelled when the right of their caller ends.
+    /// Whether calls that were sent are cancelled after the revocation of their caller's rights.
     pub on_revoke: OnRevoke,
 }
 
-/// The reaction to the end of a caller's right while its calls run.
+/// The reaction to the revocation of a caller's rights while its calls run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnRevoke {
     /// The calls run to their end, and their results are discarded.

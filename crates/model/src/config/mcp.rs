@@ -21,7 +21,7 @@ const SESSION_IDLE: RangeInclusive<f64> = 1.0..=86_400.0;
 pub struct Mcp {
     /// The tools that `tools/list` has.
     pub mode: McpMode,
-    /// How clients of the mode `search` call the tools that they found.
+    /// The way for clients in search mode to call the tools that they found.
     pub routing: Routing,
     /// Whether calls go through three tools, one for each [`crate::access::CallSafety`].
     pub split_calls: bool,
@@ -45,7 +45,7 @@ pub enum McpMode {
     Search,
 }
 
-/// How clients of the mode `search` call the tools that they found.
+/// The way for clients in search mode to call the tools that they found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Routing {
     /// With a second tool: it takes the name of the tool to call.

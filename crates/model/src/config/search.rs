@@ -40,7 +40,7 @@ pub const OPENAI_KEY_VARIABLE: &str = "OPENAI_API_KEY";
 pub struct Search {
     /// Whether the vectors of words are compiled in.
     pub table: bool,
-    /// The number of hits of the mode `search`, unless a caller names another.
+    /// The number of hits in search mode, unless a caller names another.
     pub top_k: usize,
     /// The source of the vectors of tools and queries.
     pub embedder: Embedder,

@@ -1,4 +1,4 @@
-//! What a lock says of the rules of access of its config, and the format version that follows from its members.
+//! The record of a lock about the access rules of its config, and the format version that follows from its members.
 //!
 //! `config_digest` covers the sources and the section `access` together: if a source has changed, it cannot tell
 //! whether these are the reviewed rules. Version 3 therefore has `access_digest` beside it whenever the config has the
@@ -19,7 +19,7 @@ pub enum LockedAccess<'a> {
 }
 
 impl Lock {
-    /// What the lock records of the rules of access.
+    /// Returns the record of the lock about the access rules.
     pub fn access(&self) -> LockedAccess<'_> {
         match &self.access_digest {
             Some(digest) => LockedAccess::Rules(digest),
@@ -76,7 +76,7 @@ mod tests {
     use crate::config::Config;
     use crate::snapshot::Snapshot;
 
-    /// A new lock of a config with rules of access, and one without.
+    /// Returns a new lock of a config with access rules, and one without.
     fn locks() -> [Lock; 2] {
         let rules = r#", "access": {"groups": ["g"], "rules": [{"allow": ["/a/*"], "to": ["g"]}]}"#;
         [rules, ""].map(|access| {

@@ -67,7 +67,7 @@ pub struct LeftOutPart<'a> {
     pub is_kept: bool,
     /// Whether it is a whole source.
     pub is_source: bool,
-    /// The number of parts that it stands for; more than one only for those that are counted.
+    /// The number of parts that it represents; more than one only for parts without a record.
     pub count: u64,
     /// The JSON pointer of the place.
     pub place: &'a str,

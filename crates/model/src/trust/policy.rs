@@ -13,10 +13,10 @@ use crate::url::{HttpUrl, UrlError};
 /// `broker-gen lock` whether a tool is exposed. The `tool_filter` of a source applies at every level; a curated list
 /// belongs to the level `verified`: at the other levels it is kept and has no effect.
 ///
-/// Two URLs name the same server if they are equal in scheme, host, port and path, after the host is in lower
-/// case, the default port is written out and slashes at the end are removed. There is no match by prefix. Query
-/// and percent-encoding are left alone: the query does not count, and `%61` is another path than `a`. A URL with
-/// user information is refused.
+/// Two URLs name the same server if they are equal in scheme, host, port and path, after the host is in lower case, the
+/// default port is written out and slashes at the end are removed. A prefix does not match. Query and percent-encoding
+/// are left alone: the query does not count, and `%61` is another path than `a`. A URL with user information is
+/// refused.
 ///
 /// ```
 /// use broker_model::trust::{TrustLevel, TrustPolicy};

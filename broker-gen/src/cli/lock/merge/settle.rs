@@ -226,7 +226,7 @@ fn check(
     }
 }
 
-/// What a lock for the same config as `of_config` records of its rules of access.
+/// Returns the record of a lock for the same config as `of_config` about its access rules.
 fn recorded_access<'a>(of_config: &'a Lock, sides: &Sides<'a>) -> LockedAccess<'a> {
     let others = [Some(sides.ours), Some(sides.theirs), sides.base];
     let others = others.into_iter().flatten();

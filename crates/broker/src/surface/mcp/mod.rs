@@ -88,8 +88,8 @@ impl Client {
         Self { dialect, ..self }
     }
 
-    /// The same client with a list of tools that its searches change, if its view has one. `session` names the session
-    /// for the command that runs after changes.
+    /// Returns the same client with a tool list that its searches change, if its view has one. `session` names the
+    /// session for the command that runs after changes.
     fn with_session_tools(
         mut self,
         exec: Option<&Arc<ListChangedExec>>,

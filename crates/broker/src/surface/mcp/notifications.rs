@@ -11,7 +11,7 @@ use crate::core::{CallEvent, Identity, LogMessage, Progress};
 
 const PROGRESS: &str = "notifications/progress";
 const MESSAGE: &str = "notifications/message";
-/// The announcement that the list of tools has changed.
+/// The announcement that the tool list has changed.
 pub(super) const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
 
 /// The maximum number of events of one call that wait to become messages: as many as a call gets in a second.

@@ -1,4 +1,4 @@
-//! `subscriptions/listen` of the modern era: one open request that reports changes of the list of tools.
+//! `subscriptions/listen` of the modern era: one open request that reports changes of the tool list.
 
 use broker_model::config::McpMode;
 use broker_wire::protocol::{INVALID_PARAMS, META_SUBSCRIPTION_ID};
@@ -23,7 +23,7 @@ pub(super) struct Subscription {
 }
 
 impl Subscription {
-    /// Reads the params of the request `id`. Only the list of the mode `direct` changes.
+    /// Reads the params of the request `id`. Only the tool list of direct mode changes.
     pub(super) fn read(id: &Id, params: &JsonMembers<'_>, mode: McpMode) -> Result<Self, RpcError> {
         let asked = params
             .get("notifications")

@@ -144,7 +144,8 @@ impl<'a> Envelope<'a> {
         meta.transpose().map_err(|problem| meta_invalid(&problem))
     }
 
-    /// The error for an unknown member. Beside a path without `args` it is most likely an argument of the tool.
+    /// Returns the error for an unknown member. Next to a path without `args` it is most likely an argument of the
+    /// tool.
     fn unknown(&self, name: &str) -> Box<CoreError> {
         let is_absent = |member: &&str| match *member {
             "path" => self.path.is_none(),
@@ -180,7 +181,7 @@ impl<'a> Envelope<'a> {
     }
 }
 
-/// Whether the JSON of an optional member stands for absence.
+/// Whether the JSON of an optional member means absence.
 fn is_absent(json: &str) -> bool {
     let is_empty = |open, close| {
         let inner = json

@@ -202,7 +202,7 @@ impl<'c, 'r> Entry<'c, 'r> {
         if has_url {
             members.retain(|member| member.key != "command" || !is_empty(&member.value));
         }
-        // Beside a command, the keys of other clients have no meaning.
+        // Next to a command, the keys of other clients have no meaning.
         if position(members, "command").is_some() {
             return;
         }

@@ -198,8 +198,8 @@ pub fn written_pointer(renamed: &[(String, String)], pointer: &str) -> Option<St
     })
 }
 
-/// Converts the file of a client in place: below the key of the servers is then an object of entries as `mcpServers`
-/// of a config has them, and beside it are settings of a config only. A config with `tree` is not changed.
+/// Converts the file of a client in place: below the key of the servers is then an object of entries as `mcpServers` of
+/// a config has them, and next to it are settings of a config only. A config with `tree` is not changed.
 pub fn convert(root: &mut Spanned, rules: Rules<'_>) -> Converted {
     let mut converted = Converted::default();
     if root.get("tree").is_some() {

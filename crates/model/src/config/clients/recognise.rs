@@ -39,7 +39,7 @@ const PATHS: [(&str, Client); 20] = [
     ("amazonq/mcp.json", Client::AmazonQ),
     ("amazonq.json", Client::AmazonQ),
 ];
-/// Keys of the top level that only one client has beside `mcpServers`.
+/// Keys of the top level that only one client has next to `mcpServers`.
 const SETTINGS: [(&str, Client); 34] = [
     ("accessibility", Client::Gemini),
     ("allowMCPServers", Client::Gemini),
@@ -95,7 +95,7 @@ const SERVER_KEYS: [(&str, Client); 13] = [
     ("transportType", Client::Cline),
     ("serverUrl", Client::Windsurf),
 ];
-/// Above it a `timeout` beside `autoApprove` is in milliseconds: Cline counts seconds, at most this number.
+/// Above it a `timeout` next to `autoApprove` is in milliseconds: Cline counts seconds, at most this number.
 const MAX_SECONDS: f64 = 3600.0;
 
 /// The client that wrote a file, if its name or its content says so.

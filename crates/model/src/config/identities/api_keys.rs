@@ -32,7 +32,7 @@ pub struct ApiKey {
     pub groups: Vec<String>,
     /// The time of its expiry.
     pub not_after: Option<UtcTime>,
-    /// The vendor of the model of its caller, whose limits its lists of tools have.
+    /// The vendor of its caller's model. The vendor's limits apply to the tool lists of the caller.
     pub client: Option<ModelVendor>,
 }
 

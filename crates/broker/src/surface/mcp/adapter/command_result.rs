@@ -166,7 +166,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// The members beside `stdout`, as they were written.
+    /// Returns the members besides `stdout`, as they were written.
     fn members(&self) -> impl Iterator<Item = (&'static str, &'a str)> {
         let content = self.content.map(|raw| ("content", raw));
         let structured = self.structured.map(|raw| ("structuredContent", raw));

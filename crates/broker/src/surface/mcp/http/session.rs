@@ -36,7 +36,7 @@ pub(super) struct Session {
     pub(super) client: Arc<Client>,
     pub(super) revision: &'static str,
     state: Mutex<State>,
-    /// Held by the stream that reports changes of the list of tools.
+    /// Held by the stream that reports changes of the tool list.
     reporter: tokio::sync::Mutex<()>,
     ended: CancellationToken,
 }
@@ -130,7 +130,7 @@ impl Session {
         &self.ended
     }
 
-    /// Waits until no other stream of the session reports changes of the list of tools.
+    /// Waits until no other stream of the session reports changes of the tool list.
     pub(super) async fn become_reporter(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.reporter.lock().await
     }
