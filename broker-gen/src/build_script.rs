@@ -85,7 +85,7 @@ fn run(config: &OsStr) {
     }
 }
 
-/// Reads config and lock, and renders the catalog; writes nothing.
+/// Reads config and lock, and renders the catalog, without writing it.
 fn compile(file: &Path, shown: &str) -> Result<Emitted, Vec<Diagnostic>> {
     let (config, lock) = read(file, shown)?;
     find_models(&config, file, &|name| env::var(name).ok())?;
@@ -177,7 +177,7 @@ fn with_checks<'a>(
     let mut problems = hint_audits::check(config, &plan, file, shown);
     let sources = plan.sources.iter().map(|(_, locked)| *locked);
     for problem in violations::check(sources, file, shown) {
-        // Of an audits file that is not valid, every problem is reported once.
+        // Of an invalid audits file, every problem is reported once.
         if !problems.contains(&problem) {
             problems.push(problem);
         }
@@ -318,7 +318,7 @@ fn one_line(problem: &Diagnostic, command: &str) -> String {
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result<(), Vec<Diagnostic>> {
-    // An unchanged file keeps its time, so that nothing is compiled again.
+    // An unchanged file keeps its time, so that Cargo does not compile again.
     if broker_files::holds(path, bytes) {
         return Ok(());
     }

@@ -1,11 +1,11 @@
-//! The config that a program reads if its arguments name none: the same for every verb and for a build.
+//! The config that a program reads if its arguments do not name one: the same for every verb and for a build.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// The variable that names the config.
 pub(crate) const CONFIG_VARIABLE: &str = "MCP_BROKER_CONFIG";
-/// The names of a config in the folder, the preferred one first. The second is that of this repository.
+/// The names of a config in the folder, the preferred one first. This repository uses the second one.
 const CONFIG_NAMES: [&str; 2] = ["config.json", "smoke_config.json"];
 
 /// A config that no argument named.
@@ -17,8 +17,8 @@ pub(crate) struct DefaultConfig {
     pub(crate) is_from_variable: bool,
 }
 
-/// The file that `MCP_BROKER_CONFIG` names, else `config.json` if `folder` has one, else
-/// `smoke_config.json` if `folder` has one, else `config.json`, which is then missing.
+/// Returns the file that `MCP_BROKER_CONFIG` names, else `config.json` if `folder` has one, else `smoke_config.json` if
+/// `folder` has one, else `config.json`. In the last case the file is missing.
 pub(crate) fn default_config(folder: &Path) -> DefaultConfig {
     choose(std::env::var_os(CONFIG_VARIABLE), folder)
 }

@@ -17,16 +17,16 @@ use crate::tables::{
 use crate::vectors_file::{EmbedderTable, ModelTable};
 use broker_model::header_params::{HeaderParam, HeaderParamKind};
 
-/// The name of the file with the tables, which `include_catalog!` includes.
+/// The name of the file with the tables; `include_catalog!` includes it.
 pub const CATALOG_FILE: &str = "catalog.rs";
-/// The name of the file with the text, which the tables include.
+/// The name of the file with the text; the tables include it.
 pub const BLOB_FILE: &str = "catalog.json";
-/// The name of the file with the index of the search, which the tables include.
+/// The name of the file with the search index; the tables include it.
 pub const SEARCH_FILE: &str = "search.index";
-/// The names of the files with the vectors by each model, which the tables include.
+/// The names of the files with the vectors by each model; the tables include them.
 pub const VECTOR_FILES: [&str; 2] = ["search.vectors", "search.multilingual.vectors"];
 
-/// The name of the file with the types of the tools, which `include_tools!` includes.
+/// The name of the file with the types of the tools; `include_tools!` includes it.
 pub const TOOLS_FILE: &str = "tools.rs";
 
 /// The output of a build.

@@ -1,5 +1,5 @@
-//! Hints of the config that claim more safety than those of the server, and the entries of the audits file that
-//! confirm them.
+//! Hints of the config that claim more safety than the server's hints, and the entries of the audits file that confirm
+//! them.
 //!
 //! An entry counts for one definition of the tool and for all hints that the config sets for it. It does not expire, so
 //! that the same files always build.
@@ -87,7 +87,7 @@ impl<'de> Deserialize<'de> for HintValues {
     }
 }
 
-/// A tool for which the config claims more safety than the server.
+/// A tool that the config claims more safety for than the server does.
 #[derive(Debug)]
 pub(crate) struct Claim<'p> {
     path: &'p NodePath,

@@ -18,7 +18,7 @@ use crate::violations::Violations;
 const MAX_REPORTED: usize = 20;
 /// Maximum number of characters of a name in a message.
 const MAX_NAME_CHARS: usize = 120;
-/// The remedy for a source of which two launches differ at a place outside its tools.
+/// The remedy for a source whose two launches differ at a place outside its tools.
 pub(crate) const UNSTABLE_SOURCE: &str = "Make the server return the same values at every start; only members of tools and `/instructions` can be `volatile`.";
 
 /// A person accepted that a part is left out or kept.

@@ -1,6 +1,6 @@
 //! Combines config and lock into a plan: the entry of every path of the tree.
 //!
-//! `lock` uses it to check a new lock, the build to check the committed one. It reads and launches nothing.
+//! `lock` uses it to check a new lock, the build to check the committed one. It reads no file and starts no server.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -70,7 +70,7 @@ pub struct ToolEntry<'a> {
 }
 
 impl ToolEntry<'_> {
-    /// The annotations that are in force: those of the server, with the hints of the config.
+    /// Returns the annotations in force: the server's annotations, with the hints of the config.
     pub fn annotations(&self) -> Option<Value> {
         let config = self.said.and_then(|said| said.annotations.as_ref());
         reviewed_annotations(self.tool.raw.get("annotations"), config)
@@ -115,7 +115,7 @@ pub(crate) fn plan_beside<'a>(
     }
 }
 
-/// The tools and items whose path or name another one has, or which have no valid path.
+/// Returns the tools and items whose path or name another one has, or that have no valid path.
 pub fn clashes(config: &Config, sources: &[LockedSource]) -> Vec<Clash> {
     placed(config, sources, &[]).1
 }

@@ -1,4 +1,4 @@
-//! The texts by which a search finds the tools of a plan.
+//! The searched texts of the tools of a plan.
 
 use broker_search::Document;
 use serde_json::Value;

@@ -32,7 +32,7 @@ pub(crate) fn describe_source(source: &mut LockedSource, config: &Config) {
     });
 }
 
-/// The way in which a source of a config is reached, in the form of a lock.
+/// Returns the way to reach a source of a config, in the form of a lock.
 #[cfg(feature = "cli")]
 pub(crate) fn endpoint_of(config: &Config, source: &Source) -> EndpointSettings {
     SourceSettings::of(config, source).endpoint
@@ -86,7 +86,7 @@ fn unshown_changes(source: &Source) -> String {
     changes
 }
 
-/// The changes for the end of a message: `: ` and the sentences, or nothing for a lock of version 1.
+/// Returns the changes for the end of a message: `: ` and the sentences, or an empty text for a lock of version 1.
 pub(crate) fn shown_changes(config: &Config, source: &Source, locked: &LockedSource) -> String {
     let changes = changes_since(config, source, locked);
     if changes.is_empty() {

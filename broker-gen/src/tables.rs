@@ -1,9 +1,7 @@
-//! Computes the tables of a catalog from the plan: a text of pre-rendered replies, and entries with offsets
-//! into it.
+//! Computes the tables of a catalog from the plan: pre-rendered replies as one text, and entries with offsets into it.
 //!
-//! This is the only place that decides what a catalog contains. [`emit`](crate::emit) renders the tables as
-//! Rust data for a build; `broker-gen serve` uses them in memory. The plan decides the order, so equal
-//! plans give equal tables.
+//! Only this module decides the content of a catalog. [`emit`](crate::emit) renders the tables as Rust data for a
+//! build; `broker-gen serve` uses them in memory. The plan decides the order, so equal plans give equal tables.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -99,7 +97,7 @@ pub struct AccessTable {
     pub anonymous: u64,
     /// The groups that see the state of the sources.
     pub operators: Option<u64>,
-    /// Whether a caller is informed that an entry exists which it may not use.
+    /// Whether a caller is informed of the existence of an entry that it may not use.
     pub is_forbidden_shown: bool,
 }
 
@@ -189,7 +187,7 @@ pub struct Item {
     pub allow: u64,
     /// The groups that may call it with some arguments only.
     pub narrowed: Vec<NarrowMask>,
-    /// The groups to which it is denied.
+    /// The groups that may not use it.
     pub deny: Vec<DenyMask>,
 }
 
@@ -200,7 +198,7 @@ pub struct Source {
     pub path: String,
     /// The revision that it spoke when it was locked.
     pub protocol_version: String,
-    /// The version of the list of sensitive words by which it hides tools.
+    /// The version of the list of sensitive words; it hides tools by this list.
     pub sensitive_words: u64,
     /// Its element of the lock's `sources`.
     pub lock: Span,

@@ -87,7 +87,7 @@ impl Violations {
         Ok(Self { file, entries })
     }
 
-    /// Those of a file that was read.
+    /// Returns the violations of a file that was read.
     #[cfg(feature = "cli")]
     pub(crate) fn of(file: &str, entries: Vec<FileEntry<Violation>>) -> Self {
         Self {
@@ -140,7 +140,7 @@ impl Violations {
         part.code == LeftOutCode::Violation && self.entries.iter().any(|one| one.entry.fits(part))
     }
 
-    /// A warning for each entry that matches nothing in the lock and nothing that it leaves out.
+    /// Returns a warning for each entry without a match in the lock, including the parts that it leaves out.
     #[cfg(feature = "cli")]
     pub(crate) fn unmatched(&self, lock: &broker_model::lock::Lock) -> Vec<Diagnostic> {
         let parts = lock.left_out_parts();

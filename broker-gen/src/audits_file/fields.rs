@@ -32,7 +32,7 @@ pub(crate) fn day<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, 
     }
 }
 
-/// The text of a day, which may be another text.
+/// Reads the text of a day, without a check that it is a day.
 pub(crate) fn day_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     #[derive(serde::Deserialize)]
     #[serde(untagged, expecting = "expected a day, as `2026-11-21`")]

@@ -139,7 +139,7 @@ impl Problems<'_> {
         self.found.push((at, problem));
     }
 
-    /// All in the file's order; empty if there are none.
+    /// Returns all in the file's order; empty without problems.
     fn finish(mut self, file: &str) -> Vec<Diagnostic> {
         self.found.sort_by_key(|(at, _)| *at);
         let left_out = self.found.len().saturating_sub(MAX_REPORTED);

@@ -20,7 +20,8 @@ pub(super) struct Signature<'a> {
     pub(super) notes: Option<&'a str>,
 }
 
-/// The entry for a tool, which is named as the server or the tree does. Without a digest the lock has it.
+/// Returns the entry for a tool. `tool` is its name on the server or in the tree. Without `digest`, the digest comes
+/// from the lock.
 pub(super) fn entry(
     config: &Path,
     source: &str,

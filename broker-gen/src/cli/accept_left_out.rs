@@ -11,7 +11,8 @@ use crate::plan::nearest;
 /// Maximum number of parts that a message names.
 const MAX_NAMED: usize = 5;
 
-/// The parts that the options name; all of them without a source. An error if there is none.
+/// Returns the parts that the options name; all of them without a source. An error without such a
+/// part.
 pub(super) fn parts<'a>(
     lock: &'a Lock,
     source: Option<&str>,

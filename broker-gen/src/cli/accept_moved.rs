@@ -17,7 +17,7 @@ use crate::hint_audits::HintValues;
 pub(super) struct Paths<'a> {
     pub(super) old: &'a str,
     pub(super) new: &'a str,
-    /// The lock in which the old path is looked for, instead of the one beside the config and the last commit.
+    /// The lock to search for the old path, instead of the one beside the config and the last commit.
     pub(super) baseline: Option<&'a str>,
 }
 

@@ -1,4 +1,4 @@
-//! `access`: which groups may call which tools, and where the hints come from that rules read. Launches nothing.
+//! `access`: the tools that each group may call, and the origin of the hints that rules read. Starts no server.
 
 use std::collections::BTreeMap;
 
@@ -111,7 +111,8 @@ fn counts<'p>(plan: &'p Plan<'_>) -> BTreeMap<&'p str, (usize, usize)> {
     counts
 }
 
-/// Whether an entry of the audits confirms the hints of a tool; `None` if none is needed. With the hints that need it.
+/// Whether an entry of the audits confirms the hints of a tool; `None` if no confirmation is needed. Also returns the
+/// hints that need it.
 fn audited(
     plan: &Plan<'_>,
     (path, tool): (&NodePath, &ToolEntry<'_>),

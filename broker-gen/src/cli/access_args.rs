@@ -1,5 +1,5 @@
-//! The checks of `args` of rules of access that need a validator: whether it compiles, and whether any arguments of a
-//! tool can match it.
+//! The checks of `args` of access rules that need a validator: whether it compiles, and whether any arguments of a tool
+//! can match it.
 
 use broker_model::access::claim_names;
 use broker_model::config::Config;
@@ -12,8 +12,8 @@ use super::schemas::compiles;
 use crate::plan::{self, Entry};
 use crate::tables::access::facts_of;
 
-/// Every rule of access whose `args` do not compile, or which no arguments of a tool can match. Only for sources whose
-/// schemas are accepted.
+/// Returns every access rule whose `args` do not compile, or cannot match any arguments of a tool. Only for sources
+/// whose schemas are accepted.
 pub(super) fn check(config: &Config, sources: &[LockedSource]) -> Vec<Diagnostic> {
     let (Some(access), Ok(plan)) = (&config.access, plan::plan(config, sources)) else {
         return Vec::new();
@@ -59,7 +59,7 @@ pub(super) fn check(config: &Config, sources: &[LockedSource]) -> Vec<Diagnostic
     problems
 }
 
-/// A schema in which each claim may have any value.
+/// Returns a schema that permits any value for each claim.
 fn without_claims(schema: &Value) -> Value {
     match schema {
         Value::Object(members) => {
@@ -75,8 +75,8 @@ fn without_claims(schema: &Value) -> Value {
     }
 }
 
-/// Whether it is certain that no arguments match both schemas: no value does, or none for a property that one of them
-/// requires.
+/// Whether it is certain that no arguments match both schemas: no value does, or no value of a property that one of
+/// them requires.
 fn never_match(schema: &Value, args: &Value) -> bool {
     if is_empty_together(schema, args) {
         return true;
@@ -103,7 +103,7 @@ fn is_empty_together(one: &Value, other: &Value) -> bool {
     matches!(covers(&both, &json!(false)), Coverage::Covered)
 }
 
-/// Whether both have types, and none of them in common. An integer is a number.
+/// Whether both have types, and do not share one. An integer is a number.
 fn have_other_types(one: &Value, other: &Value) -> bool {
     let types = |schema: &Value| -> Option<Vec<String>> {
         let names: Vec<&str> = match schema.get("type")? {
@@ -121,7 +121,7 @@ fn have_other_types(one: &Value, other: &Value) -> bool {
     both.is_some_and(|(one, other)| !one.iter().any(|name| other.contains(name)))
 }
 
-/// Whether `listed` has only certain values, and `schema` accepts none of them.
+/// Whether `listed` has only certain values, and `schema` refuses all of them.
 fn values_never_match(listed: &Value, schema: &Value) -> bool {
     let values = match (listed.get("const"), listed.get("enum")) {
         (Some(value), _) => std::slice::from_ref(value),

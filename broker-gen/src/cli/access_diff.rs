@@ -1,4 +1,5 @@
-//! Who gains or loses what by a changed lock: the rules of access of a config, applied to the tools of both sides.
+//! The access that callers gain or lose by a changed lock: the access rules of a config, applied to the tools of both
+//! sides.
 
 use broker_drift::{
     AccessTool, AccessTools, Class, Finding, FindingSeverity, Report, SourceDrift, access_changes,
@@ -14,7 +15,7 @@ use serde_json::json;
 /// Maximum number of changes that the message of a finding names.
 const MAX_NAMED: usize = 3;
 
-/// Adds the changes of access to a report. Without `access` in the config there are none.
+/// Adds the access changes to a report. Without `access` in the config, access does not change.
 pub(super) fn add(
     report: &mut Report,
     config: &Config,
@@ -70,8 +71,8 @@ pub(super) fn add_between_locks(
     }
 }
 
-/// Adds the finding that the rules of access themselves changed between two locks, as far as both record them. It is one
-/// of the root, since rules have no source.
+/// Adds the finding that the access rules themselves changed between two locks, if both record them. The finding
+/// belongs to the root, since rules have no source.
 pub(super) fn add_changed_rules(report: &mut Report, old: &Lock, new: &Lock) {
     let change = match (old.access(), new.access()) {
         (LockedAccess::NotRecorded, _)

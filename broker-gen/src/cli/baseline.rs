@@ -79,7 +79,7 @@ fn at_revision(revision: &str, path: &Path) -> Result<Option<String>, String> {
         Err(problem) => return Err(problem),
     }
     let object = format!("{revision}:{file}");
-    // Not `show`, which lists a folder and applies filters of the repository.
+    // Not `show`: it lists a folder and applies filters of the repository.
     program::git(&["cat-file", "blob", &object], folder).map(Some)
 }
 

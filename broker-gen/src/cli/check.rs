@@ -246,8 +246,8 @@ fn unresolved(source: &NodePath, problems: &[Diagnostic]) -> Report {
     broker_drift::unchecked(source, SourceCause::EnvMissing, &messages.join("; "), &[])
 }
 
-/// Removes the parts that the lock leaves out: callers get nothing of them, so no access to them is compared and no text
-/// is linted.
+/// Removes the parts that the lock leaves out: callers do not get them, so their access is not compared and their texts
+/// are not linted.
 fn without_left_out(sources: &mut Vec<LockedSource>, lock: &Lock) {
     sources.retain(|source| lock.left_out_source(&source.path).is_none());
     for source in sources {

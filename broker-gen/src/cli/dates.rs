@@ -23,7 +23,7 @@ const MONTHS: [&str; 12] = [
     "December",
 ];
 
-/// The current date, here and in UTC, in the forms in which texts have it.
+/// Returns the current date, here and in UTC, in the usual forms of texts.
 pub(super) fn today() -> Vec<String> {
     let here = Zoned::now();
     let dates = [here.date(), here.with_time_zone(TimeZone::UTC).date()];

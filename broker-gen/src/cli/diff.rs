@@ -1,4 +1,4 @@
-//! `diff`: the differences between two locks, offline, as a report like that of `check`.
+//! `diff`: the differences between two locks, offline, as a report like the report of `check`.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -131,8 +131,9 @@ fn without_sources(lock: &Lock) -> Lock {
     }
 }
 
-/// The config whose rules of access are applied: the one that the command line names; else the one beside the new lock,
-/// or the default one if the new lock was made for it. If it is not named, one that cannot be read gives a warning.
+/// Returns the config whose access rules are applied: the one that the command line names; else the one beside the new
+/// lock, or the default one if the new lock was made for it. If it is not named, one that cannot be read gives a
+/// warning.
 fn config_with_access(
     args: &DiffArgs,
     new_path: &Path,

@@ -93,7 +93,7 @@ pub(super) async fn run(args: &DoctorArgs) -> Exit {
     }
 }
 
-/// The lock without the sources whose config has changed since; says which tools are not compared.
+/// Returns the lock without the sources whose config has changed since; reports the tools that are not compared.
 fn lock_of(selection: &mut Selection, config: &str) -> Option<Lock> {
     if !selection.lock_path.exists() {
         say(text!(

@@ -1,5 +1,5 @@
-//! Warns about host-specific values (home folder, host name, time zone) in tool texts, which make the lock
-//! non-reproducible, and about values of variables that a server repeats.
+//! Warns about host-specific values (home folder, host name, time zone) in tool texts, and about values of variables
+//! that a server repeats. Host-specific values make the lock non-reproducible.
 
 use std::path::Path;
 
@@ -101,7 +101,7 @@ impl HostValueKind {
     }
 }
 
-/// Values of variables of a source, which differ on other machines or for other users.
+/// Returns the values of variables of a source. They differ on other machines or for other users.
 pub(super) fn values_of_source(source: &Source, spec: &SourceSpec) -> Vec<HostValue> {
     let variables = source.templates().flat_map(Template::variables);
     let mut values: Vec<_> = variables

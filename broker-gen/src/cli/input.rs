@@ -83,7 +83,7 @@ impl Selection {
         Ok((selection, problems))
     }
 
-    /// Compares the names of tools with the versions of the list of sensitive words with which they were locked.
+    /// From now on, compares the names of a source's tools with the version of the sensitive-word list in its lock.
     pub(super) fn use_word_lists_of(&mut self, lock: &Lock) {
         self.config.use_word_lists_of(lock);
         for spec in self
@@ -96,7 +96,7 @@ impl Selection {
     }
 }
 
-/// The exposure of a source in the config, which decides what of its listing is read.
+/// Returns the exposure of a source in the config. It decides which part of its listing is read.
 fn exposure_of(config: &Config, spec: &SourceSpec) -> Exposure {
     let source = config.source(&spec.source);
     source.map_or_else(|| spec.exposure.clone(), |source| source.exposure.clone())
@@ -125,7 +125,7 @@ impl Input {
         })
     }
 
-    /// Compares the names of tools with the versions of the list of sensitive words with which they were locked.
+    /// From now on, compares the names of a source's tools with the version of the sensitive-word list in its lock.
     pub(super) fn use_word_lists_of(&mut self, lock: &Lock) {
         self.config.use_word_lists_of(lock);
         for spec in &mut self.specs {
@@ -138,7 +138,7 @@ impl Input {
         self.specs.iter().find(|spec| spec.source == *source)
     }
 
-    /// Reads the lock; `lock_missing` if there is none.
+    /// Reads the lock; `lock_missing` if the file is missing.
     pub(super) fn read_lock(&self) -> Result<LockFile, Vec<Diagnostic>> {
         read_lock(&self.lock_path)
     }

@@ -1,5 +1,5 @@
-//! Launches sources concurrently and shows meanwhile which ones have not answered. A panic of one task does
-//! not stop the others.
+//! Launches sources concurrently and meanwhile shows the sources that have not answered. A panic of one task does not
+//! stop the others.
 
 use std::sync::Arc;
 

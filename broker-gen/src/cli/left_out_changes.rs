@@ -64,7 +64,7 @@ pub(super) fn counted(lock: &Lock, draft: &Draft, path: &NodePath) -> BTreeSet<S
     }
 }
 
-/// Whether a lock of the live source would count the same parts. One launch does not show which tools are unstable.
+/// Whether a lock of the live source would count the same parts. One launch does not show unstable tools.
 fn has_same_rest(before: &LockedSource, now: &LockedSource) -> bool {
     let unstable = before.left_out.iter();
     let unstable = unstable.filter(|record| !is_seen_by_one_launch(record.code));

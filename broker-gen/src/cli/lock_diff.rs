@@ -1,4 +1,4 @@
-//! Compares two locks: the sources of the new one take the place of live sources. Reads nothing.
+//! Compares two locks: the sources of the new one take the place of live sources. Does not read files.
 
 use super::{access_diff, left_out_changes};
 use crate::settings::describe_source;
@@ -65,7 +65,7 @@ pub(super) fn of_config(
     report
 }
 
-/// The sources outside of `compared` to which the config gives a higher trust level than the lock.
+/// Returns the sources outside of `compared` whose trust level is higher in the config than in the lock.
 pub(super) fn raised_levels(config: &Config, lock: &Lock, compared: &[NodePath]) -> Report {
     let mut report = Report::default();
     let others = config.sources();

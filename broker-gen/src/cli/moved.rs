@@ -1,5 +1,5 @@
-//! Whether a source is one that had another path before: both are reached in the same way. The former one is that of
-//! the config, else of the lock, else of a baseline, which is only read if it is needed.
+//! Whether a source is one that had another path before: both are reached in the same way. The former source comes from
+//! the config, else from the lock, else from a baseline. The baseline is only read if it is needed.
 
 use std::cell::OnceCell;
 use std::path::Path;
@@ -14,17 +14,17 @@ use crate::settings::endpoint_of;
 /// The default baseline.
 pub(super) const LAST_COMMIT: &str = "git:HEAD";
 
-/// The places in which a former source is looked for.
+/// The places to search for a former source.
 pub(super) struct Former<'a> {
     config: &'a Config,
     lock: Option<&'a Lock>,
     file: &'a Path,
-    /// The baseline of the command line, which is asked before the lock.
+    /// The baseline of the command line. It takes precedence over the lock.
     said: Option<&'a str>,
     baseline: OnceCell<Result<Option<Lock>, String>>,
 }
 
-/// The source of a former path compared with that of a path of the config.
+/// The comparison of the source at a former path with the source at a path of the config.
 #[derive(Debug)]
 pub(super) enum Comparison {
     /// Both are reached in the same way.

@@ -47,7 +47,7 @@ fn note(written: io::Result<()>) {
     }
 }
 
-/// The exit code of the program, which is not 0 if data could not be written.
+/// Returns the exit code of the program. It is not 0 if data could not be written.
 pub(super) fn settle(exit: Exit) -> Exit {
     match UNWRITTEN.get() {
         Some(error) => exit.or(failure(&format!(

@@ -38,7 +38,7 @@ struct Unpinned<'c> {
 enum Form {
     /// `name@1`.
     Npm,
-    /// `name@1`, of which the name may have extras behind it.
+    /// `name@1`. The name may have extras behind it.
     UvxTool,
     /// `name==1`.
     Requirement,
@@ -231,7 +231,7 @@ fn pinned_word(word: &str, version: &str, form: Form) -> Option<String> {
         Form::UvxTool => (&['@', '=', '<', '>', '!', '~', ';', ' '], "@"),
         Form::Requirement => (&['@', '=', '<', '>', '!', '~', ';', ' '], "=="),
     };
-    // The first `@` is that of a scope.
+    // The first `@` belongs to a scope.
     let begin = usize::from(spec.starts_with('@'));
     let end = spec[begin..].find(ends);
     let name = &spec[..end.map_or(spec.len(), |end| end + begin)];
@@ -278,7 +278,7 @@ fn string_at(text: &str, pointer: &str) -> Option<Range<usize>> {
     }
 }
 
-/// Whether the text is a config in which the source asks for exactly this version.
+/// Whether the text is a config whose source requests exactly this version.
 fn is_pinned(file: &str, text: &str, path: &NodePath, version: &str) -> bool {
     let Ok(parsed) = Config::parse(file, text.as_bytes()) else {
         return false;

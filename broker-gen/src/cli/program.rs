@@ -13,8 +13,8 @@ use tokio::process::Command;
 /// A lock in git may be large.
 const MAX_GIT_BYTES: u64 = 256 << 20;
 const GIT_TIMEOUT: Duration = Duration::from_secs(60);
-/// The variables that tell git which repository it works on. Git sets them for hooks, and they would replace the
-/// repository of the folder.
+/// The variables that select git's repository. Git sets them for hooks, and they would replace the repository of the
+/// folder.
 const GIT_DISCOVERY: [&str; 10] = [
     "GIT_DIR",
     "GIT_WORK_TREE",

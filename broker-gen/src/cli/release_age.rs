@@ -91,7 +91,8 @@ fn python_times(name: &str, version: &str) -> Result<String, String> {
     output_of("python3", command)
 }
 
-/// Runs a program; its output is text. An error does not repeat what the program printed, which may name a credential.
+/// Runs a program; its output is text. An error does not repeat the output of the program, since the output may name a
+/// credential.
 fn output_of(name: &str, command: Command) -> Result<String, String> {
     let output = program::run(command, TIMEOUT, MAX_TIMES_BYTES)
         .map_err(|error| format!("{name} cannot be run: {error}"))?;

@@ -25,7 +25,7 @@ pub(super) struct RulesArgs {
 /// A rule, and the page that explains it.
 pub(super) type Explained = (&'static Rule, String);
 
-/// The rules of drift, then those of the lint.
+/// Returns the rules of drift, then the rules of the lint.
 fn all() -> impl Iterator<Item = Explained> {
     let of_drift = broker_drift::rules().iter().map(|rule| (rule, rule.page()));
     let of_lint = lint::rules().iter();

@@ -18,7 +18,7 @@ use crate::tables::listing;
 
 /// Maximum time to compile one schema; real ones take milliseconds.
 const COMPILE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Stack size: the compiler recurses with the schema's depth, which `inspect` has bounded.
+/// Stack size: the compiler recurses with the schema's depth; `inspect` has bounded the depth.
 const STACK: usize = 16 << 20;
 /// Maximum number of characters of a reason.
 const MAX_REASON_CHARS: usize = 300;

@@ -1,4 +1,4 @@
-//! `search`: the tools that a search of callers finds, and why. Launches nothing.
+//! `search`: the tools that a search of callers finds, and why. Starts no server.
 
 use broker_model::config::Config;
 use broker_model::exit::Exit;
@@ -123,7 +123,8 @@ async fn render(args: &SearchArgs) -> Result<Text, Vec<Diagnostic>> {
     })
 }
 
-/// The vectors of the tools, and that of the query by the same model; `None` without a model.
+/// Returns the vectors of the tools, and the vector of the query by the same model; `None` without
+/// a model.
 async fn embedded(
     config: &Config,
     table: Option<&EmbedderTable>,
@@ -140,7 +141,7 @@ async fn embedded(
     Ok(model.map(|vectors| (vectors, query)))
 }
 
-/// The tools in the order of the index, which is that of their paths.
+/// Returns the tools in the order of the index: sorted by path.
 fn tools<'p>(plan: &'p Plan<'_>) -> Vec<(&'p NodePath, &'p ToolEntry<'p>)> {
     let entries = plan.entries.iter();
     entries

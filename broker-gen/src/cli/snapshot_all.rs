@@ -34,7 +34,7 @@ pub(super) struct SnapshotJob {
 pub(super) struct SnapshotResult {
     pub(super) source: NodePath,
     pub(super) outcome: Result<Snapshot, Failure>,
-    /// The path at which the server answered, if that is not the one of its URL as written.
+    /// The path where the server answered, if that is not the one of its URL as written.
     pub(super) url_path: Option<&'static str>,
     pub(super) took: Duration,
 }
@@ -48,7 +48,7 @@ pub(super) enum Failure {
     Unstable(Unstable),
 }
 
-/// A source of which two launches gave different answers.
+/// A source whose two launches gave different answers.
 #[derive(Debug)]
 pub(super) struct Unstable {
     /// The first answer.
@@ -81,15 +81,15 @@ impl FailedSource {
         format!("{}: {}", self.failure.cause, self.failure.message)
     }
 
-    /// Returns the demands with which a server over HTTP refused the credentials. The server wrote them, so only
-    /// operators read them.
+    /// Returns the demands of a server over HTTP that refused the credentials. The server wrote them, so only operators
+    /// read them.
     pub(super) fn demands(&self) -> Option<&str> {
         let is_demand = self.failure.cause == SourceCause::NeedsAuth;
         self.failure.said.as_deref().filter(|_| is_demand)
     }
 
-    /// The lines below the message, and the remedy: the findings of `doctor` on a failed start. `spec` is
-    /// that of the source.
+    /// Returns the lines below the message, and the remedy: the findings of `doctor` on a failed start. `spec` belongs
+    /// to the source.
     pub(super) fn explained(&self, spec: Option<&SourceSpec>) -> (Vec<String>, String) {
         let process = spec.and_then(|spec| spec.endpoint.process());
         let program = process.map_or("", |process| process.program.as_str());
@@ -189,7 +189,7 @@ async fn snapshot(
     }
 }
 
-/// The pointers at which two launches differ: into a tool (`/tools/NAME/…`) or into the source, without
+/// Returns the pointers to the differences of two launches: into a tool (`/tools/NAME/…`) or into the source, without
 /// volatile ones. One tool of each launch is parsed at a time.
 fn compare(first: &Snapshot, second: &Snapshot, volatile: &[String]) -> Vec<String> {
     let compares_instructions = !volatile.iter().any(|one| one == VOLATILE_INSTRUCTIONS);
@@ -223,7 +223,7 @@ fn compare(first: &Snapshot, second: &Snapshot, volatile: &[String]) -> Vec<Stri
     pointers
 }
 
-/// The pointers below `at` at which two values differ.
+/// Returns the pointers to the differences of two values below `at`.
 fn pointers(first: &Value, second: &Value, at: &str) -> Vec<String> {
     let places = broker_drift::differences(first, second).into_iter();
     places

@@ -1,4 +1,4 @@
-//! `tree`: the tree of config and lock, one line per entry. Launches nothing.
+//! `tree`: the tree of config and lock, one line per entry. Starts no server.
 
 use std::collections::BTreeMap;
 

@@ -19,7 +19,7 @@ pub(super) fn say_notes(fallbacks: &[Fallback]) {
     }
 }
 
-/// The notes, those of one kind together, in the order of the first of each kind.
+/// Returns the notes, with the notes of one kind together, in the order of the first of each kind.
 fn notes(fallbacks: &[Fallback]) -> Vec<String> {
     let mut kinds: Vec<(String, Vec<&Fallback>)> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();

@@ -1,4 +1,4 @@
-//! Machines on which no verb writes: `CI=true` or `MCP_BROKER_LOCKED=1`. Each refusal names the variable.
+//! Machines where no verb writes files: `CI=true` or `MCP_BROKER_LOCKED=1`. Each refusal names the variable.
 
 use broker_model::{Diagnostic, DiagnosticCode, text};
 
@@ -14,7 +14,8 @@ pub(super) fn is_unattended() -> bool {
     reason().is_some()
 }
 
-/// The reason why nothing is written, and the value of each variable with which it is; `None` if files are written.
+/// Returns the reason why files are not written, and the value of each variable that would permit it; `None` if files
+/// are written.
 pub(super) fn reason() -> Option<String> {
     reason_of(|name| std::env::var(name).ok())
 }

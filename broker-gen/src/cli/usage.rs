@@ -81,7 +81,7 @@ pub(super) fn man(args: &ManArgs, own: Command) -> Exit {
     }
 }
 
-/// Writes the page of a command and those of its verbs; returns their number.
+/// Writes the page of a command and the pages of its verbs; returns their number.
 fn write_pages(command: &Command, folder: &Path) -> Result<usize, Box<Diagnostic>> {
     let refused = |path: &Path, error: std::io::Error| {
         let message = format!("`{}` cannot be written: {error}", path.display());

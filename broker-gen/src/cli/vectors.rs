@@ -49,7 +49,7 @@ async fn vectors(file: &Path) -> Result<(), Vec<Diagnostic>> {
     update(&config, &plan, &models, file).await
 }
 
-/// Opens the models of a config; `None` for the embedder `BM25`. Sends nothing.
+/// Opens the models of a config; `None` for the embedder `BM25`. Does not send requests.
 pub(super) fn open(config: &Config, file: &Path) -> Result<Option<Models>, Vec<Diagnostic>> {
     if config.search.embedder == Embedder::Bm25 {
         return Ok(None);

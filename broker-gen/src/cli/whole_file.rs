@@ -10,23 +10,22 @@ use broker_model::{Diagnostic, DiagnosticCode};
 
 use super::program::folder_of;
 
-/// The age at which a draft counts as left behind by a killed program. A running program renames its draft
-/// within seconds.
+/// The minimum age of a draft that a killed program left behind. A running program renames its draft within seconds.
 const MIN_STALE_AGE: Duration = Duration::from_secs(3600);
 /// Number of random letters and digits in the name of a draft.
 const RANDOM_CHARS: usize = 6;
 
 /// Waits until no other run of this program writes a file in the folder of `path`, so that a run that compares the file
-/// with what it read, and then writes it, undoes nothing. The turn ends when the value is dropped. A file system without
-/// locks of files gives an error, and leaves this to its users.
+/// with what it read, and then writes it, does not undo another run. The turn ends when the value is dropped. A file
+/// system without locks of files gives an error, and leaves this to its users.
 pub(super) fn turn(path: &Path) -> io::Result<fs::File> {
     let folder = fs::File::open(folder_of(path))?;
     folder.lock()?;
     Ok(folder)
 }
 
-/// Waits for the turn, and refuses a file that is not as it was read: `before` has its bytes, `None` if there was none that
-/// could be read. The file may be written until the value is dropped.
+/// Waits for the turn, and refuses a file that is not as it was read: `before` has its bytes, `None` if there was no
+/// readable file. The file may be written until the value is dropped.
 pub(super) fn turn_if_unchanged(
     path: &Path,
     before: Option<&[u8]>,

@@ -13,7 +13,7 @@ use broker_model::lock::LockedSource;
 const ROW: usize = 3;
 /// Shorter descriptions are similar by chance.
 const MIN_WORDS: usize = 10;
-/// Sequences that are kept of a description: the smallest hashes, which are a fair sample.
+/// Sequences that are kept of a description: the smallest hashes, as a fair sample.
 const SAMPLE: usize = 128;
 /// A sequence that more descriptions share is common text, and costly to compare.
 const COMMON: usize = 40;

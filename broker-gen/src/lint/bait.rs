@@ -70,7 +70,7 @@ const CLAIMS: &[&str] = &[
     "whatever the|your ..1 user|users|request|query|task|question|prompt",
 ];
 
-/// Words after which a claim says for which requests: `any question about a file`.
+/// Words that limit a claim to some requests: `any question about a file`.
 const RESTRICTIONS: [&str; 12] = [
     "about",
     "that",
@@ -86,7 +86,7 @@ const RESTRICTIONS: [&str; 12] = [
     "in",
 ];
 
-/// At most one finding: a text of a tool by which a search finds it.
+/// Returns at most one finding, for a text that the search reads.
 pub(super) fn check(text: &Text<'_>) -> Vec<TextFinding> {
     let is_searched = matches!(text.role, Role::Name | Role::Prose)
         && [

@@ -76,7 +76,7 @@ pub(super) fn check(sources: &[LockedSource], named: &Named<'_>) -> Vec<CrossSou
     found
 }
 
-/// The words of a text without those that say nothing.
+/// Returns the words of a text without the words that have no meaning for a search.
 fn significant(text: &str) -> HashSet<String> {
     let all: HashSet<String> = words(text).into_iter().map(|word| word.text).collect();
     match all.iter().all(|word| is_stop_word(word)) {

@@ -2,7 +2,7 @@
 
 use super::TextFinding;
 
-/// A run of blanks or line ends after which a reader expects no more text.
+/// A run of blanks or line ends that looks like the end of the text.
 const WIDE_GAP: usize = 120;
 const LONG_GAP: usize = 15;
 

@@ -1,4 +1,4 @@
-//! The lint: suspicious texts, which a model reads and a reviewer does not see or would not accept.
+//! The lint: suspicious texts that a model reads and a reviewer does not see or would not accept.
 //!
 //! [`lint`] is pure: locked sources in, findings out. It checks the current texts, not their changes.
 

@@ -39,8 +39,8 @@ pub(super) fn check(sources: &[LockedSource]) -> Vec<CrossSourceFinding> {
     found
 }
 
-/// For each tool the first tool of an earlier source with which it can be confused. Two tools with the same
-/// bytes are one server that is mounted twice.
+/// For each tool, the first tool of an earlier source that it can be confused with. Two tools with the same bytes are
+/// one server that is mounted twice.
 fn pairs(
     sources: &[LockedSource],
     tools: &[(usize, usize)],

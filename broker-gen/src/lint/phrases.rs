@@ -203,7 +203,7 @@ const KEYS: &[(&str, &str)] = &[
 
 static MATCHER: LazyLock<Matcher> = LazyLock::new(|| Matcher::new(&[PHRASES, KEYS].concat()));
 
-/// Files with keys, and files about a person: nothing but a tool about that very file names them.
+/// Files with keys, and files about a person: only a tool about that very file names them.
 const ALWAYS: [&str; 20] = [
     "~/.ssh",
     "/.ssh/",

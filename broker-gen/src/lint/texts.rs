@@ -133,7 +133,7 @@ fn below<'a>(
     texts: &mut Vec<Text<'a>>,
 ) {
     match value {
-        // Digits say nothing to a model.
+        // Digits have no meaning for a model.
         Value::String(_) if exact_number(value).is_some() => {}
         Value::String(text) => texts.push(Text {
             pointer: at,

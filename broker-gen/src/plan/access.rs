@@ -1,4 +1,4 @@
-//! The checks of the rules of access with the tools of the lock: rules that match nothing or change nothing, unknown
+//! The checks of the access rules with the tools of the lock: rules without a match or without an effect, unknown
 //! properties, and tools that no group may call.
 
 use std::collections::BTreeSet;
@@ -73,8 +73,8 @@ impl Planner<'_> {
         self.plan.warnings.extend(warnings);
     }
 
-    /// Whether a rule may be about a part that the lock leaves out: about its path, or about a path below a source of
-    /// which the tools are not known, or not known as its config is now.
+    /// Whether a rule may be about a part that the lock leaves out: about its path, or about a path below a source
+    /// whose tools are unknown, or unknown with its current config.
     fn names_left_out(&self, rule: &Rule) -> bool {
         let unknown = self.config.sources().filter(|source| {
             let mut locked = self.plan.sources.iter();
@@ -249,7 +249,7 @@ fn has_key(value: &Value, key: &str) -> bool {
     }
 }
 
-/// A warning for each rule without which every row is the same.
+/// Returns a warning for each rule that can be removed without a change of any row.
 fn dead_rules(
     access: &Access,
     tools: &[ToolFacts<'_>],

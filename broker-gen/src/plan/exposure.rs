@@ -1,5 +1,5 @@
-//! The checks of filter and trust level with the tools that a source has: patterns without a match, sources of
-//! which nothing is exposed, and settings of tools that are hidden.
+//! The checks of filter and trust level with the tools that a source has: patterns without a match, sources without an
+//! exposed tool, and settings of tools that are hidden.
 
 use broker_model::DiagnosticCode;
 use broker_model::config::Source;
@@ -16,8 +16,7 @@ use super::{Diagnostic, Planner, nearest};
 const MAX_LIST_BYTES: usize = 64 << 10;
 
 impl<'a> Planner<'a> {
-    /// A source of which filter or level expose nothing is refused; a single pattern without a match is a
-    /// warning.
+    /// Refuses a source if its filter or level exposes no tool; a single pattern without a match is a warning.
     pub(super) fn check_exposure(&mut self, source: &'a Source, locked: &LockedSource) {
         let hidden = locked.hidden.iter().map(|tool| tool.name.as_str());
         let hidden = hidden.filter(|name| is_tool(name));
@@ -68,7 +67,7 @@ impl<'a> Planner<'a> {
         };
         let problem = match is_unlisted || exposure.filter().has_positive() {
             true => Diagnostic::error(DiagnosticCode::TrustEmpty, message),
-            // A source of which the config says nothing does not stop the other ones.
+            // A source without settings for its exposure does not stop the other ones.
             false => Diagnostic::warning(DiagnosticCode::TrustEmpty, message),
         };
         let problem = problem.at(place).notes(filter_to_copy(&by_level));
@@ -203,12 +202,12 @@ pub(super) fn is_left_out(locked: &LockedSource, key: &str) -> bool {
     }) || locked.more_left_out.is_some()
 }
 
-/// Whether a key is that of a tool.
+/// Whether a key names a tool.
 fn is_tool(key: &str) -> bool {
     ItemKind::of_key(key).0 == ItemKind::Tool
 }
 
-/// A filter whose only pattern is a name exposes nothing else.
+/// Returns the hint to keep `*`, if it is needed: a filter whose only pattern is a name exposes only that tool.
 fn beside_others(source: &Source) -> &'static str {
     match source.exposure.filter().has_positive() {
         true => "",

@@ -1,4 +1,4 @@
-//! Flat names name one tool each, and none has the name of a meta-tool.
+//! Flat names name one tool each, and differ from the names of the meta-tools.
 
 use std::collections::BTreeMap;
 

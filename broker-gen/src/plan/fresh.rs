@@ -61,7 +61,7 @@ pub fn check_fresh(config: &Config, lock: &Lock) -> Result<(), Vec<Diagnostic>> 
     Err(problems)
 }
 
-/// The problem of rules of access that are not those of the lock, if the lock records them.
+/// Returns the problem of access rules that differ from the rules of the lock, if the lock records them.
 fn access_change(config: &Config, lock: &Lock) -> Option<Diagnostic> {
     let change = match (lock.access(), config.access_digest()) {
         (LockedAccess::NotRecorded, _) | (LockedAccess::Absent, None) => return None,

@@ -44,7 +44,7 @@ impl<'a> Planner<'a> {
                 format!("`resource_filter` of `{}` matches no template, and without `resources` nothing else", source.path),
                 "Add `\"resources\": \"live\"` or `\"locked\"`.",
             ),
-            // Which resources there are is not known.
+            // The resources are not known.
             (ResourceMode::Live | ResourceMode::None, true) | (ResourceMode::None, false) => {}
             (ResourceMode::Locked, true) => {
                 let uris = ids(&[ItemKind::Template, ItemKind::Resource]);
@@ -208,7 +208,7 @@ pub(super) const fn filter_of(kind: ItemKind) -> &'static str {
     }
 }
 
-/// The key of the config with the alias of a kind, and the name by which the alias is given.
+/// Returns the key of the config with the aliases of a kind, and the name of the entry in it.
 pub(super) fn alias_of(tool: &LockedTool) -> (&'static str, &str) {
     let (kind, id) = ItemKind::of_key(&tool.upstream_name);
     let key = match kind {

@@ -33,7 +33,7 @@ pub(crate) fn stale_sources(
         lock.source(source.path.as_str())
             .is_some_and(|locked| locked.trust_level() != source.exposure.level())
     };
-    // A lock that does not record the rules says nothing of rules that are gone either.
+    // A lock that does not record the rules does not record rules that are gone either.
     let has_same_access = match (lock.access(), config.access_digest()) {
         (LockedAccess::NotRecorded | LockedAccess::Absent, access) => access.is_none(),
         (LockedAccess::Rules(locked), access) => access.as_ref() == Some(locked),

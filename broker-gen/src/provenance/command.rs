@@ -222,8 +222,8 @@ fn image(words: &[&str], start: usize) -> Option<Request> {
     Some(Request { word: at, what })
 }
 
-/// A program, or the script of an interpreter. Code on the command line is part of the config, which the
-/// lock covers.
+/// Returns a program, or the script of an interpreter. Code on the command line is part of the config; the lock covers
+/// the config.
 fn local(words: &[&str], start: usize, program: &str) -> Option<Request> {
     let versionless = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
     let options = match versionless {

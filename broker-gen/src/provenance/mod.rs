@@ -80,7 +80,7 @@ pub enum Requested {
 pub enum Version {
     /// Exactly this one.
     Exactly(String),
-    /// Any version that matches at the time: none given, a tag, a range.
+    /// Any version that matches at the time: a missing version, a tag, a range.
     Moving(String),
 }
 

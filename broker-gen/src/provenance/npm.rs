@@ -56,7 +56,7 @@ fn is_exact(version: &str) -> bool {
         && rest.bytes().all(plain)
 }
 
-/// The name of the folder below `_npx` in npm's cache into which npx installs these packages.
+/// Returns the name of npx's folder for these packages, below `_npx` in npm's cache.
 pub fn npx_folder(specs: &[String]) -> String {
     let mut sorted: Vec<&str> = specs.iter().map(String::as_str).collect();
     sorted.sort_unstable();

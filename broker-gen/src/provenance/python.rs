@@ -155,8 +155,8 @@ pub fn direct_url(text: &str) -> Option<String> {
     plain(&format!("sha256:{hash}"))
 }
 
-/// The archive's hash in a pointer file of uv's cache (`wheels-v*/…/VERSION-TAGS.http`,
-/// `sdists-v*/…/revision.http`), which is binary: the formula's name, then 64 digits.
+/// Returns the archive's hash in a pointer file of uv's cache (`wheels-v*/…/VERSION-TAGS.http`,
+/// `sdists-v*/…/revision.http`). The file is binary: the formula's name, then 64 digits.
 pub fn cached_archive(bytes: &[u8]) -> Option<String> {
     let mark = b"Sha256";
     let starts = bytes

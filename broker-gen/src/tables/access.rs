@@ -1,4 +1,4 @@
-//! The rules of access in the tables: the rows of the tools, and what the rows refer to.
+//! The access rules in the tables: the rows of the tools, and the data that the rows refer to.
 
 use broker_model::NodePath;
 use broker_model::access::{Access, Denied, GroupSet, Hints, Matrix, ToolFacts};
@@ -8,7 +8,7 @@ use broker_model::config::Config;
 use super::{AccessTable, Item};
 use crate::plan::{Entry, Plan, ToolEntry};
 
-/// Applies the rules of a config to the items, which are in the order of the plan.
+/// Applies the rules of a config to the items. The items are in the order of the plan.
 pub(super) fn apply(config: &Config, plan: &Plan<'_>, items: &mut [Item]) -> Option<AccessTable> {
     let access = config.access.as_ref()?;
     let matrix = Matrix::new(access, &facts(plan));

@@ -37,8 +37,8 @@ pub(super) fn list_head(tool: &ToolEntry<'_>) -> String {
     members.join(",")
 }
 
-/// The annotations as clients read them: a client refuses a whole list because of a hint that is not a boolean, or a
-/// title that is not a text. Such a member says nothing, so it is left out.
+/// Returns the annotations as clients read them: a client refuses a whole list because of a hint that is not a boolean,
+/// or a title that is not a text. Such a member is left out.
 fn listed_annotations(annotations: Value) -> Option<Value> {
     let Value::Object(mut members) = annotations else {
         return None;
@@ -50,8 +50,8 @@ fn listed_annotations(annotations: Value) -> Option<Value> {
     Some(Value::Object(members))
 }
 
-/// The members of the list entry of a prompt, template or resource, as the server sent them; the description may be
-/// that of the config.
+/// Returns the members of the list entry of a prompt, template or resource, as the server sent them; the description
+/// may come from the config.
 fn item_head(tool: &ToolEntry<'_>) -> String {
     let mut raw = tool.tool.raw.clone();
     raw.remove("inputSchema");

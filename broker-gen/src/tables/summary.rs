@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::plan::{Entry, Plan, ToolEntry};
 use crate::text::first_sentence;
 
-/// A word of titles that says nothing.
+/// A word of titles without a meaning.
 const EMPTY_WORD: &str = "tool";
 
 /// The summary, else the description's first sentence, else for a source the names of its tools, else the
@@ -65,7 +65,8 @@ pub(crate) fn summary(said: Option<&ToolOverride>, tool: &LockedTool) -> String 
         .unwrap_or_else(|| name_of(tool).to_owned())
 }
 
-/// The name of a tool, or that of a prompt or resource, which its key does not have.
+/// Returns the name of a tool, or the name of a prompt or resource. The key of a prompt or resource does not have this
+/// name.
 fn name_of(tool: &LockedTool) -> &str {
     let name = tool.raw.get("name").and_then(Value::as_str);
     name.unwrap_or(&tool.upstream_name)

@@ -183,7 +183,7 @@ fn map(of: SchemaOf, reasons: Vec<Reason>) -> Generated {
     }
 }
 
-/// The refined code, or the reason why there is none.
+/// Returns the refined code, or the reason for its absence.
 fn code(outline: &Outline) -> Result<(Refined, Size), &'static str> {
     let stream = silently(|| typified(&outline.schema))
         .ok_or("typify panicked")?

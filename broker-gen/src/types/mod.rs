@@ -1,7 +1,7 @@
 //! Rust types for the tools of a plan: one module per tool, in modules that follow the tree.
 //!
-//! A schema is simplified into a copy whose types lose nothing, typify generates code from the copy, and the
-//! code is refined and inspected. A part that cannot be typed becomes a JSON value or map, with the reason.
+//! A schema is simplified into a copy whose types keep every value, typify generates code from the copy, and the code
+//! is refined and inspected. A part that cannot be typed becomes a JSON value or map, with the reason.
 
 use std::fmt;
 
@@ -226,7 +226,7 @@ impl Level {
 
 #[cfg(feature = "cli")]
 impl Fallback {
-    /// Its level and its reasons without their places, which many schemas may share.
+    /// Returns its level and its reasons without their places: many schemas may share them.
     pub(crate) fn kind(&self) -> String {
         let mut reasons: Vec<&str> = Vec::new();
         for reason in &self.reasons {

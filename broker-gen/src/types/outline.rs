@@ -15,7 +15,7 @@ pub(super) struct Outline {
     pub(super) types: BTreeSet<String>,
     /// Fields whose names differ from their members: type and key to the member's name.
     pub(super) renamed: BTreeMap<(String, String), String>,
-    /// Members that may be absent and may be null, which are different: type and key.
+    /// Members that may be absent and may be null; the two are different. Type and key of each.
     pub(super) absent_or_null: BTreeSet<(String, String)>,
     /// The reasons why places are wider than the schema.
     pub(super) reasons: Vec<Reason>,

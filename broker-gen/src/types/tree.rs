@@ -47,7 +47,7 @@ impl Tree {
     /// `pub mod tools { … }`. The lints that it switches off are meant for hand-written code.
     pub(super) fn render(&self) -> TokenStream {
         let modules = self.modules();
-        // Which of them apply depends on the crate and on its calls, so none can be expected.
+        // The lints that apply depend on the crate and on its calls, so no lint can be expected.
         let switch_off = Ident::new("allow", Span::call_site());
         quote! {
             #[#switch_off(

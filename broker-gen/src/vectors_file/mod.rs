@@ -1,5 +1,5 @@
 //! The file of vectors, `<config stem>.vectors`: the vector of each text of the tools by the models of the config. A
-//! build reads it and embeds nothing.
+//! build reads it, without embedding texts itself.
 //!
 //! ```json
 //! {"vectors_version": 1, "embedder": "HF", "digest": "sha256/1:…", "models": [
@@ -28,7 +28,7 @@ mod tests;
 
 /// The version of the file.
 const VERSION: u32 = 1;
-/// Maximum size: above that of the vectors of 10 000 tools.
+/// Maximum size: above the size of the vectors of 10 000 tools.
 pub(crate) const MAX_BYTES: usize = 256 << 20;
 
 /// The content of the file.
@@ -87,7 +87,7 @@ pub(crate) fn vectors_file(config: &Path) -> PathBuf {
     config.with_file_name(format!("{stem}.vectors"))
 }
 
-/// The digest of a text, by which the file names it.
+/// Returns the digest of a text. The file names the text by it.
 pub(crate) fn text_digest(text: &str) -> String {
     Digest::of("mcp-broker:text:1", &json!(text))
         .as_str()
@@ -101,7 +101,7 @@ pub(crate) fn embedded_texts(plan: &Plan<'_>) -> BTreeMap<String, String> {
     texts.map(|text| (text_digest(&text), text)).collect()
 }
 
-/// The text of a tool, and that of its hints.
+/// Returns the text of a tool, and the text of its hints.
 fn texts(document: &Document<'_>) -> impl Iterator<Item = String> + use<> {
     [Some(document.embedded_text()), document.embedded_hints()]
         .into_iter()

@@ -102,7 +102,7 @@ pub struct ServedCatalog {
     pub catalog: &'static Catalog,
     /// The sources whose part of the lock is stale.
     pub stale: Vec<StaleSource>,
-    /// Problems that refuse nothing.
+    /// Problems that do not prevent the start.
     pub warnings: Vec<Diagnostic>,
     /// The files that it was made of.
     pub files: Vec<PathBuf>,
@@ -203,7 +203,7 @@ impl Drop for FlushOnDrop<'_> {
     }
 }
 
-/// Called after the guard was started, since threads start here, first that of the log.
+/// Called after the guard was started, since threads start here, first the thread of the log.
 fn in_runtime(
     output: &LogOutput,
     work: impl Future<Output = Result<Exit, Failure>>,

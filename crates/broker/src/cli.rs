@@ -93,11 +93,10 @@ const DEFAULT_HOST: &str = "127.0.0.1";
 
 /// The subcommands and words for ADDR of a broker, for suggestions.
 pub(crate) const WORDS: &[&str] = &["connect", "doctor", "key", "status", "stdio", "help"];
-/// The words for ADDR of `broker-gen serve`, which has no subcommands.
+/// The words for ADDR of `broker-gen serve`. It has no subcommands.
 pub(crate) const SERVE_WORDS: &[&str] = &["stdio"];
 
-/// Splits `host:port`; a port alone is one of 127.0.0.1. Fails with a message, which may suggest one of
-/// `words`.
+/// Splits `host:port`; a port alone is one of 127.0.0.1. The message of an error may suggest one of `words`.
 pub(crate) fn split_address<'t>(
     text: &'t str,
     words: &[&'static str],

@@ -16,7 +16,7 @@ use crate::cli::NewKeyArgs;
 /// A new key, for standard output, and a line for people.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    /// The key and its entry. Nothing else may print it.
+    /// The key and its entry. No other text may show it.
     pub(crate) key: Text,
     /// The instructions for the key and its entry.
     pub(crate) note: Text,

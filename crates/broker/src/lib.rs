@@ -56,10 +56,9 @@ macro_rules! include_catalog {
     };
 }
 
-/// Includes the types of the tools that the build script of the calling crate wrote, as `mod tools`:
-/// empty where `types` is off in the config. The types name serde and serde_json, which the calling
-/// crate must depend on. They cost about 0.1 s of compile time for each tool, so only a program that
-/// calls tools from Rust includes them.
+/// Includes the types of the tools that the build script of the calling crate wrote, as `mod tools`: empty where
+/// `types` is off in the config. The types name serde and serde_json, so the calling crate must depend on both. They
+/// cost about 0.1 s of compile time for each tool, so only a program that calls tools from Rust includes them.
 #[macro_export]
 macro_rules! include_tools {
     () => {

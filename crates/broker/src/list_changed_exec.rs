@@ -1,5 +1,5 @@
-//! The command that runs after the list of tools of a session has changed, for clients that ignore the notification.
-//! It delays no reply, and its failure changes nothing.
+//! The command that runs after the tool list of a session has changed, for clients that ignore the notification. It
+//! delays no reply, and its failure has no effect on the session.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::core::{Identity, Subject};
 
-/// The time after which a run is ended.
+/// The maximum time of a run.
 const RUN_TIMEOUT: Duration = Duration::from_secs(5);
 /// The minimum time between the starts of two runs for a session.
 const RUN_INTERVAL: Duration = Duration::from_secs(1);
@@ -45,7 +45,7 @@ pub(crate) struct Announcer {
     /// A hash of the session's id.
     session: String,
     subject: String,
-    /// Cancelled when the broker ends, which ends runs.
+    /// Cancelled when the broker ends. This ends runs.
     end: CancellationToken,
     state: Arc<Mutex<Waiting>>,
 }
@@ -54,7 +54,7 @@ pub(crate) struct Announcer {
 #[derive(Debug, Default)]
 struct Waiting {
     changed: Changed,
-    /// Whether a task runs the command until nothing waits.
+    /// Whether a task runs the command until no change waits.
     is_running: bool,
 }
 
@@ -85,7 +85,7 @@ enum RunError {
 }
 
 impl ListChangedExec {
-    /// A command, which was expanded.
+    /// Returns the runner of a command. The command was expanded.
     pub(crate) fn new(process: ProcessSpec) -> Self {
         Self {
             process,

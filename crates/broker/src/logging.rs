@@ -31,7 +31,7 @@ pub(crate) enum Format {
     Json,
 }
 
-/// Public names, which are rarely needed: only if drift is reported and a secret is the same as one.
+/// Public names. They are rarely needed: only if drift is reported and a secret is the same as one.
 type Names = LazyLock<PublicNames, Box<dyn FnOnce() -> PublicNames + Send>>;
 
 /// The sink. Cheap to clone; all clones know the same secrets.
@@ -105,7 +105,7 @@ impl LogOutput {
         self.queue.push_report(&line(&text.trimmed()));
     }
 
-    /// Writes a report of drift, which shows the public names.
+    /// Writes a drift report that shows the public names.
     pub(crate) fn drift_report(&self, human: &Text, report: &Report) {
         let text = match self.format {
             Format::Human => self.named_text(human),

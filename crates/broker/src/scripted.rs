@@ -1,5 +1,5 @@
-//! Serves callers over streams in memory, and servers that are tasks of the runtime, for the test that
-//! counts the cost of a call. Only with the feature `scripted`, which no program turns on.
+//! Serves callers over streams in memory, and servers that are tasks of the runtime, for the test that counts the cost
+//! of a call. Only with the feature `scripted`. No program turns it on.
 
 use std::io::{self, Read, Write};
 use std::net::Ipv4Addr;

@@ -11,7 +11,7 @@ use broker_model::{Diagnostic, DiagnosticCode};
 /// The variable that may contain the secret. The allow-list of children's variables does not include
 /// it.
 pub(crate) const VARIABLE: &str = "MCP_BROKER_SECRET";
-/// Those that may contain it, the first one first. The second name is that of a simple MCP adapter.
+/// The variables that may contain it, in order of precedence. A simple MCP adapter uses the second name.
 const VARIABLES: [&str; 2] = [VARIABLE, ADAPTER_SECRET_VARIABLE];
 /// A shorter secret gets a warning.
 const MIN_GOOD_CHARS: usize = 16;
@@ -42,7 +42,7 @@ pub(crate) fn of_environment(
     Ok(set.into_iter().next())
 }
 
-/// The values of all variables, which must not be shown where no secret is needed either.
+/// Returns the values of all variables. They must not be shown even where no secret is needed.
 pub(crate) fn values_to_hide() -> impl Iterator<Item = Secret> {
     let values = VARIABLES.iter().filter_map(|name| std::env::var(name).ok());
     values.map(Secret::new)
@@ -59,7 +59,7 @@ pub(crate) struct SecretSources<'a> {
     pub(crate) variable: Option<(&'static str, &'a str)>,
 }
 
-/// A secret, or none, with warnings and diagnostics.
+/// An optional secret, with warnings and diagnostics.
 #[derive(Debug, Default)]
 pub(crate) struct LoadedSecret {
     pub(crate) secret: Option<Secret>,
@@ -133,7 +133,7 @@ fn read(file: &Path) -> Result<(String, Option<Diagnostic>), SecretError> {
     // A shell creates a pipe for `<(command)`.
     let mut text = broker_files::read_text_or_pipe(file, MAX_FILE_BYTES)
         .map_err(|error| unreadable(error.to_string()))?;
-    // Editors and `echo` end a file with a newline, which is not part of the secret.
+    // Editors and `echo` end a file with a newline. It is not part of the secret.
     text.truncate(text.trim_end_matches(['\n', '\r']).len());
     let mode = metadata.permissions().mode() & 0o777;
     let warning = (mode & 0o077 != 0).then(|| {

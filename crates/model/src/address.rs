@@ -97,7 +97,7 @@ const fn bits_of(address: IpAddr) -> u8 {
     }
 }
 
-/// The address with only its first `prefix` bits, of which there is at least one.
+/// Returns the address with only its first `prefix` bits; the others are zero. `prefix` is at least one.
 fn masked(address: IpAddr, prefix: u8) -> IpAddr {
     match address {
         IpAddr::V4(v4) => IpAddr::V4((v4.to_bits() & (u32::MAX << (32 - prefix))).into()),

@@ -17,17 +17,17 @@ use crate::item::ItemKind;
 use crate::look::nfkc;
 use crate::path::{check_segment, is_segment_char};
 
-/// The numbers of hexadecimal digits, of which the first one without a clash is used.
+/// The numbers of hexadecimal digits. The first one without a clash is used.
 const HASH_DIGITS: [usize; 4] = [8, 16, 32, 64];
 /// Maximum number of characters of a name that its alias keeps; with the longest hash it is a segment.
 const MAX_KEPT_CHARS: usize = 60;
 
-/// A name for which a segment is needed.
+/// A name that needs a segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named<'n> {
     /// The name as the server or the file has it.
     pub name: &'n str,
-    /// The text of which the digits are made. It differs for every two entries.
+    /// The input of the digest that gives the digits. It differs for every two entries.
     pub key: &'n str,
     /// The segment.
     pub wanted: Wanted,
@@ -40,7 +40,7 @@ pub enum Wanted {
     Fixed(String),
     /// The name itself if it is a segment, else one with digits.
     Unique,
-    /// This segment, which is the name or is derived from it.
+    /// This segment: the name, or a form of it.
     Short(String),
 }
 
@@ -80,7 +80,7 @@ pub fn segments(entries: &[Named<'_>]) -> Vec<String> {
 }
 
 impl Named<'_> {
-    /// The segment with more digits the higher the level; that of level 0 is wanted.
+    /// Returns the segment with more digits the higher the level; the segment of level 0 is wanted.
     fn segment(&self, level: usize) -> String {
         let digits = match &self.wanted {
             Wanted::Fixed(segment) => return segment.clone(),
@@ -101,7 +101,7 @@ impl Named<'_> {
     }
 }
 
-/// The path of an entry without the digits of its derived alias, which is what a reader takes it for; `None` if its last
+/// Returns the path of an entry without the digits of its derived alias, as a reader understands it; `None` if its last
 /// segment is not derived from the server's name in this way. `key` is that name, or the key of an item.
 pub fn readable_path(path: &str, key: &str) -> Option<String> {
     let (parent, leaf) = path.rsplit_once('/')?;

@@ -1,5 +1,5 @@
-//! The registry of codes, four closed lists: errors of calls, causes of sources that are not ready,
-//! reasons for which a part of a source is left out, diagnostics of config and lock. A test checks `docs/errors.md` against it.
+//! The registry of codes, four closed lists: errors of calls, causes of sources that are not ready, reasons why a part
+//! of a source is left out, diagnostics of config and lock. A test checks `docs/errors.md` against it.
 
 /// The hint to callers on a source that only the operator can correct.
 const OPERATOR_HINT: &str =

@@ -15,7 +15,7 @@ pub fn first_marker(text: &str) -> Option<usize> {
     None
 }
 
-/// Both texts with markers around the lines in which they differ.
+/// Returns both texts with markers around the lines that differ.
 pub fn with_markers(ours: &str, theirs: &str) -> String {
     let ours: Vec<&str> = ours.lines().collect();
     let theirs: Vec<&str> = theirs.lines().collect();

@@ -10,7 +10,7 @@ use crate::text;
 /// The severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// For information; nothing is refused.
+    /// For information: the input is accepted.
     Warning,
     /// The operation is refused.
     Error,

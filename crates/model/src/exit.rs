@@ -10,12 +10,12 @@ pub enum Exit {
     Ok,
     /// 1: an internal failure, or a problem that `doctor` or `status` found.
     Failure,
-    /// 2: usage, config or environment; also a collision of paths and a filter that matches nothing.
+    /// 2: usage, config or environment; also a collision of paths and a filter without a match.
     Usage,
     /// 3: drift.
     Drift,
-    /// 4: a source could not be started or checked, or nothing was checked; also an unstable source
-    /// and a schema that `lock` refuses.
+    /// 4: a source could not be started or checked, or no source was checked; also an unstable source and a schema that
+    /// `lock` refuses.
     Unchecked,
     /// 5: the lock is missing, damaged, stale or of another version, an
     /// audit is missing, or generated code is stale.

@@ -1,5 +1,5 @@
 //! Globs over the characters of a name, for names and patterns that are not ASCII: a `?` is one character, and a class
-//! has characters. Those of the library `globset` match bytes.
+//! has characters. The globs of the library `globset` match bytes.
 
 use std::sync::OnceLock;
 
@@ -10,7 +10,7 @@ const MAX_SKELETON_CHARS: usize = 4;
 /// Maximum number of characters of a class that are compared as skeletons.
 const MAX_CLASS_CHARS: usize = 256;
 
-/// Patterns, in each form in which a name is compared with them. They are compiled for the first name that needs them.
+/// Patterns, in each form for the comparison with a name. They are compiled when a name first needs them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Forms {
     patterns: Vec<String>,
@@ -283,7 +283,7 @@ impl Parser<'_> {
         }
     }
 
-    /// One character of a name, which may be several ones of its skeleton.
+    /// Returns the part for one character of a name. In the name's skeleton, it may be several characters.
     fn any_one(&self) -> Part {
         let most = match self.form {
             Form::Written | Form::Nfkc => 1,
@@ -293,7 +293,7 @@ impl Parser<'_> {
         Part::OneOf((1..=most).map(|count| vec![one.clone(); count]).collect())
     }
 
-    /// `*` or `**`, of which the first character was read.
+    /// Reads the rest of `*` or `**`, after its first character.
     fn star(&mut self) -> Part {
         let is_at_begin = self.at < 2 || self.chars[self.at - 2] == '/';
         if self.peek() != Some('*') {
@@ -311,7 +311,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A class, of which the `[` was read; `None` if it has no end.
+    /// Reads a class after its `[`; `None` if it has no end.
     fn class(&mut self) -> Option<Part> {
         let begin = self.at;
         let is_negated = matches!(self.peek(), Some('!' | '^'));
@@ -351,7 +351,7 @@ impl Parser<'_> {
             let mut chars = form.chars();
             match (chars.next(), chars.next()) {
                 (Some(one), None) => ranges.push((one, one)),
-                // A name without the character has none of its forms.
+                // A name without the character lacks all of its forms.
                 _ if is_negated => {}
                 _ => {
                     let parts = form.chars().map(|c| Part::One(Matcher::Literal(c)));
@@ -363,7 +363,7 @@ impl Parser<'_> {
         Some(Part::OneOf(sequences))
     }
 
-    /// Alternatives, of which the `{` was read.
+    /// Reads alternatives after their `{`.
     fn alternatives(&mut self) -> Part {
         let mut sequences = vec![self.sequence(true)];
         while let Some(',') = self.next() {

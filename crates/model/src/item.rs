@@ -1,4 +1,4 @@
-//! The kinds of things that a server offers besides tools, and the keys by which lock and catalog name them beside tools.
+//! The kinds of things that a server offers besides tools, and their keys in lock and catalog.
 
 use serde_json::{Map, Value, json};
 
@@ -19,7 +19,7 @@ pub fn live_resources() -> (String, &'static str) {
     (ItemKind::Resource.key(LIVE), LIVE_RESOURCES)
 }
 
-/// Whether a key is that of the entry for the resources that a source lists while it runs.
+/// Whether a key belongs to the entry for the resources that a source lists while it runs.
 pub fn is_live(key: &str) -> bool {
     ItemKind::of_key(key) == (ItemKind::Resource, LIVE)
 }
@@ -40,7 +40,7 @@ pub enum ItemKind {
 impl ItemKind {
     /// All kinds.
     pub const ALL: [Self; 4] = [Self::Tool, Self::Prompt, Self::Template, Self::Resource];
-    /// All kinds but tools, which have keys with a prefix.
+    /// All kinds except tools: their keys have a prefix.
     pub const PREFIXED: [Self; 3] = [Self::Prompt, Self::Template, Self::Resource];
 
     /// The name in replies and configs.
@@ -62,7 +62,8 @@ impl ItemKind {
         }
     }
 
-    /// The key of the thing with this identifier: that of a tool is its name, others have the kind and a colon before it.
+    /// Returns the key of the thing with this identifier: for a tool its name, else the kind, a colon and the
+    /// identifier.
     pub fn key(self, id: &str) -> String {
         match self {
             Self::Tool => id.to_owned(),
@@ -85,7 +86,7 @@ pub fn is_ambiguous(tool: &str) -> bool {
     ItemKind::of_key(tool).0 != ItemKind::Tool
 }
 
-/// The identifier of a listed object; empty if it has none.
+/// Returns the identifier of a listed object; empty without one.
 pub fn id_of(kind: ItemKind, raw: &Map<String, Value>) -> &str {
     raw.get(kind.member()).and_then(Value::as_str).unwrap_or("")
 }
@@ -122,7 +123,7 @@ pub fn derived_leaf(key: &str, raw: &Map<String, Value>) -> String {
     alias::segments(&[named]).pop().unwrap_or_default()
 }
 
-/// The schema of the arguments of a prompt, from its `arguments`: strings, of which some are required.
+/// Returns the schema of the arguments of a prompt, from its `arguments`: all are strings, and some are required.
 pub fn prompt_schema(raw: &Map<String, Value>) -> Value {
     let arguments = raw.get("arguments").and_then(Value::as_array);
     let arguments = arguments.map(Vec::as_slice).unwrap_or_default();

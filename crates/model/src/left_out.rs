@@ -18,7 +18,7 @@ pub const MAX_REASON_CHARS: usize = 300;
 pub struct LeftOut {
     /// Its kind.
     pub kind: ItemKind,
-    /// Its key as the server sent it, at most [`MAX_NAME_CHARS`] characters; `None` if it has none that can be read.
+    /// Its key as the server sent it, at most [`MAX_NAME_CHARS`] characters; `None` if it has no readable key.
     pub name: Option<String>,
     /// The kind of the reason.
     pub code: LeftOutCode,
@@ -57,7 +57,7 @@ impl LeftOut {
         )
     }
 
-    /// The digest of a listed object from its text as sent, which may be invalid JSON.
+    /// Returns the digest of a listed object from its text as sent. The text may be invalid JSON.
     pub fn digest_of(text: &str) -> Digest {
         Digest::of_text("mcp-broker:left-out:1", text)
     }

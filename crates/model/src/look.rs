@@ -1,5 +1,5 @@
-//! The forms of a name by which names are compared: the form NFKC of Unicode, and the skeleton of UTS 39, which names
-//! that look the same have in common.
+//! The forms of a name for comparisons: the form NFKC of Unicode, and the skeleton of UTS 39. Names that look the same
+//! have the same skeleton.
 
 use std::borrow::Cow;
 

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use crate::flat_name;
 
-/// Maximum length of the name of a tool, which all three vendors have.
+/// Maximum length of the name of a tool; it is the same for all three vendors.
 pub const MAX_TOOL_NAME_CHARS: usize = 64;
-/// A vendor of models. Its limits apply to a list of tools only where the operator or the client names it.
+/// A vendor of models. Its limits apply to a tool list only if the operator or the client names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ModelVendor {
     /// OpenAI.
@@ -35,7 +35,7 @@ impl ModelVendor {
         Self::ALL.into_iter().find(|vendor| vendor.name() == name)
     }
 
-    /// Returns the maximum number of tools in a request; `None` if the vendor has none.
+    /// Returns the maximum number of tools in a request; `None` if the vendor has no limit.
     pub const fn max_tools(self) -> Option<usize> {
         match self {
             Self::OpenAi => Some(128),

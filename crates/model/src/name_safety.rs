@@ -11,7 +11,7 @@ use crate::text::{is_invisible, shown_line};
 use crate::trust::SensitiveNames;
 use crate::unseen::{Unseen, unseen_characters};
 
-/// A name beside the segment of its path.
+/// A name with the segment of its path.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<'n> {
     /// The name as the server sent it.

@@ -1,5 +1,5 @@
-//! Members of listed objects that may be left out, and whose null therefore stands for their absence. Members of
-//! schemas and of `_meta` have values that servers define; null is a value there.
+//! Members of listed objects that may be left out, so that their null means absence. Members of schemas and of `_meta`
+//! have values that servers define; null is a value there.
 
 use serde_json::{Map, Value};
 

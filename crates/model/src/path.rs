@@ -75,7 +75,7 @@ impl NodePath {
         &*self.0 == "/"
     }
 
-    /// This path with one more segment, which must match the grammar.
+    /// Returns this path with one more segment. The segment must match the grammar.
     pub fn join(&self, segment: &str) -> Result<Self, PathError> {
         check_segment(segment)?;
         let text = if self.is_root() {

@@ -1,10 +1,10 @@
-//! The words of a path, by which a similar path is found for one that does not exist. The build writes those of every
-//! path into the catalog.
+//! The words of a path. With them a similar path is found for one that does not exist. The build writes the words of
+//! every path into the catalog.
 
 /// Separates the words of the last segment from those before it.
 const LEAF: char = '\t';
 
-/// The words of a path in lower case: those before its last segment, and those of the last segment.
+/// Returns the words of a path in lower case: the words before its last segment, and the words of the last segment.
 pub fn words_of_path(path: &str) -> String {
     let (parent, leaf) = path.rsplit_once('/').unwrap_or(("", path));
     let joined = |text| {

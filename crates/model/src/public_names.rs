@@ -1,5 +1,5 @@
-//! Names that a lock and its config show to everyone who reads them: paths, names of tools and members, aliases. A report
-//! of drift shows them even if a secret has the same characters, since a masked name says nothing of what changed.
+//! Names that a lock and its config show to everyone who reads them: paths, names of tools and members, aliases. A
+//! report of drift shows them even if a secret has the same characters, since a masked name would hide the change.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -86,7 +86,7 @@ impl PublicNames {
         self.0.extend(other.0);
     }
 
-    /// Whether a part of a text is in one of the names, all of which the text has.
+    /// Whether a part of a text is inside one of the names, and the text contains the whole name.
     pub(crate) fn around(&self, text: &str, part: &Range<usize>) -> bool {
         let found = &text[part.clone()];
         self.0.iter().any(|name| {

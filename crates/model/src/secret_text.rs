@@ -132,7 +132,7 @@ fn of_run(text: &str, run: Range<usize>, before: &Range<usize>, found: &mut Vec<
     }
 }
 
-/// The runs of characters of which tokens consist, outside variables.
+/// Returns the runs of token characters outside variables.
 fn runs(text: &str) -> Vec<Range<usize>> {
     let mut runs: Vec<Range<usize>> = Vec::new();
     let mut at = 0;

@@ -9,7 +9,7 @@ use crate::left_out::LeftOut;
 /// One complete listing of a source. Tools are raw, in the server's order, all pages joined.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
-    /// `serverInfo` as sent; an empty object if the server sent none.
+    /// `serverInfo` as sent; an empty object if the server did not send it.
     pub server_info: Value,
     /// The negotiated protocol revision.
     pub protocol_version: String,
@@ -24,12 +24,12 @@ pub struct Snapshot {
     pub resources: Vec<ListedTool>,
     /// What the server listed and could not be used, in its order.
     pub left_out: Vec<LeftOut>,
-    /// What was odd about the listing and changed nothing, each in one printable line.
+    /// Warnings about the listing that did not change it, each in one printable line.
     pub warnings: Vec<String>,
 }
 
 impl Snapshot {
-    /// The listing of a server that lists and says nothing.
+    /// Returns the listing of a server without tools, items and instructions.
     pub fn empty() -> Self {
         Self {
             server_info: json!({}),
@@ -115,7 +115,7 @@ impl From<Map<String, Value>> for ListedTool {
     }
 }
 
-/// The name of a raw tool; empty if the server sent none.
+/// Returns the name of a raw tool; empty if the server did not send a name.
 pub fn tool_name(tool: &Map<String, Value>) -> &str {
     tool.get("name").and_then(Value::as_str).unwrap_or("")
 }

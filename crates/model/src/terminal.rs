@@ -9,9 +9,9 @@ use crate::json::to_pretty_text;
 use crate::redact::Redactor;
 use crate::text::{is_invisible, shown, visible_json};
 
-/// Text in which no character of a server, a file or an argument can control a terminal or begin a line.
-/// Made by [`text!`](crate::text!) and by the methods below. It has no `Display` on purpose: `format!`
-/// would turn it into an unescaped string.
+/// Text for terminals: no character of a server, a file or an argument can control the terminal or begin a line. Made
+/// by [`text!`](crate::text!) and by the methods below. It has no `Display` on purpose: `format!` would turn it into an
+/// unescaped string.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Text(String);
 
@@ -26,8 +26,8 @@ impl Text {
         Self(one_line(text))
     }
 
-    /// A text of several lines: each behind `prefix`, which distinguishes it from the program's lines, and
-    /// each with a line end.
+    /// Returns a text of several lines: each behind `prefix` and with a line end. The prefix distinguishes it from the
+    /// program's lines.
     pub fn lines(prefix: &'static str, text: &str) -> Self {
         let mut out = String::with_capacity(text.len());
         for line in text.lines() {
@@ -72,8 +72,9 @@ impl Text {
         Self(mask(&self.0))
     }
 
-    /// The text without commands of CI runners, which read them from the log of a job: `::NAME` at the start of a line
-    /// and `##[NAME`, `##vso[NAME` and the like anywhere. Their first character becomes a visible escape.
+    /// Returns the text without commands of CI runners. A runner reads commands from the log of a job: `::NAME` at the
+    /// start of a line and `##[NAME`, `##vso[NAME` and the like anywhere. Their first character becomes a visible
+    /// escape.
     #[must_use]
     pub fn without_commands(self) -> Self {
         if !self.0.contains("::") && !self.0.contains("##") {
@@ -104,14 +105,14 @@ impl Text {
         &self.0
     }
 
-    /// For [`text!`](crate::text!), which takes a literal for the layout and wraps each argument.
+    /// For [`text!`](crate::text!): the macro takes a literal for the layout and wraps each argument.
     #[doc(hidden)]
     pub fn from_literal(parts: fmt::Arguments<'_>) -> Self {
         Self(parts.to_string())
     }
 }
 
-/// Adds a text in which `##`, a word and `[` do not follow each other.
+/// Adds a text, with an escape wherever `##`, a word and `[` follow each other.
 fn push_without_brackets(out: &mut String, text: &str) {
     let mut rest = text;
     while let Some(at) = rest.find("##") {
@@ -144,7 +145,7 @@ impl FromIterator<Self> for Text {
 /// An argument for `{}` in [`text!`](crate::text!): a [`Text`] is inserted as it is, every other value
 /// as one escaped line.
 pub trait Part {
-    /// The argument in the form in which it is inserted.
+    /// Returns the argument in its inserted form.
     fn part(&self) -> Escaped;
 }
 

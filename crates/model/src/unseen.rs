@@ -8,7 +8,7 @@ use crate::text::is_invisible;
 pub enum Unseen {
     /// Has no width: hides text, or makes it differ from its look.
     Hidden,
-    /// Changes the order in which the surrounding text is shown.
+    /// Changes the display order of the surrounding text.
     Bidirectional,
     /// A copy of an ASCII character that is not drawn.
     Tag,
@@ -154,7 +154,7 @@ fn is_mongolian(c: char) -> bool {
     matches!(c, '\u{1800}'..='\u{180a}' | '\u{1820}'..='\u{18af}')
 }
 
-/// Scripts in which a joiner or its absence changes the form of letters.
+/// Whether the character is from a script where a joiner changes the form of letters.
 fn joins(c: char) -> bool {
     let arabic = matches!(c, '\u{600}'..='\u{61b}' | '\u{61d}'..='\u{8ff}' | '\u{fb50}'..='\u{fdff}' | '\u{fe70}'..='\u{fefc}');
     let indic = matches!(c, '\u{900}'..='\u{dff}' | '\u{f00}'..='\u{109f}' | '\u{1780}'..='\u{17b3}' | '\u{17b6}'..='\u{17ff}');

@@ -18,7 +18,7 @@ const MAX_READINGS: usize = 64;
 /// Maximum number of spellings of one URI.
 const MAX_SPELLINGS: usize = 512;
 
-/// The text that is left when nothing in it is percent-encoded; `None` if it is encoded more than [`MAX_DECODINGS`] times.
+/// Returns the fully percent-decoded text; `None` if it is encoded more than [`MAX_DECODINGS`] times.
 pub(crate) fn decoded(text: &str) -> Option<String> {
     let mut text = text.to_owned();
     for _ in 0..MAX_DECODINGS {
@@ -58,7 +58,7 @@ pub(crate) fn fold(text: &str) -> String {
     folded
 }
 
-/// [`fold`] that keeps `\`, which escapes in patterns.
+/// Folds as [`fold`] does, but keeps `\`: it escapes in patterns.
 pub(crate) fn folded_case(text: &str) -> String {
     let lower = text.to_lowercase();
     let mut folded = match lower.is_ascii() {
@@ -74,8 +74,8 @@ pub(crate) fn folded_case(text: &str) -> String {
     folded
 }
 
-/// The texts by which a URI, or the text of a template, is known: percent-decoded and folded, with single slashes. `None`
-/// if it is percent-encoded too often.
+/// Returns the texts that identify a URI, or the text of a template: percent-decoded and folded, with single slashes.
+/// `None` if it is percent-encoded too often.
 pub(crate) fn known_forms(uri: &str) -> Option<Vec<String>> {
     let folded = fold(uri);
     let mut forms = Vec::new();
@@ -193,7 +193,7 @@ fn add_plain(forms: &mut Vec<String>, text: &str) {
     }
 }
 
-/// Adds an authority with what follows it, which is a path in any case.
+/// Adds an authority and the text after it. That text is a path in any case.
 fn add_joined(forms: &mut Vec<String>, head: &str, rest: &str) {
     add(forms, with_single_slashes(&format!("{head}{rest}")));
     if !rest.starts_with('/') {
@@ -228,7 +228,7 @@ fn readings(text: &str) -> Option<Vec<String>> {
             (without_end(&text).to_owned(), decodings),
             (without_parameters(&text), decodings),
             (without_dot_segments(&text), decodings),
-            // A `..` after two slashes removes nothing for some servers.
+            // For some servers, a `..` after two slashes removes no segment.
             (with_single_slashes(&text), decodings),
         ];
         for (next, decodings) in steps {
@@ -249,7 +249,7 @@ fn without_query(text: &str) -> &str {
     text.split(['?', '#', '\0']).next().unwrap_or_default()
 }
 
-/// A text without slashes, points and spaces at its end, which a file system may ignore.
+/// Returns a text without slashes, points and spaces at its end: a file system may ignore them.
 fn without_end(text: &str) -> &str {
     text.trim_end_matches(['/', '.', ' '])
 }

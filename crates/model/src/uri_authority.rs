@@ -1,4 +1,4 @@
-//! The authority of a URI: whether parsers read it alike, and the forms in which spellings are compared.
+//! The authority of a URI: whether parsers read it alike, and the forms for comparing spellings.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -18,7 +18,7 @@ const NETWORK: [(&str, u16); 5] = [
 const STRUCTURE: [char; 14] = [
     '/', '?', '#', '@', ':', '\\', '[', ']', '<', '>', '^', '|', '%', '\0',
 ];
-/// The form of every name and address by which a machine reaches itself.
+/// The form of every name and address of the machine itself.
 const LOCAL: &str = "localhost";
 
 /// A URI, or a pattern for URIs, that has a scheme.
@@ -27,7 +27,7 @@ pub(crate) struct Split<'a> {
     pub scheme: &'a str,
     /// What follows the colon.
     pub after: &'a str,
-    /// The authority, and what follows it; `None` if the text has none.
+    /// The authority, and the text after it; `None` without an authority.
     pub authority: Option<(&'a str, &'a str)>,
 }
 
@@ -51,8 +51,8 @@ impl<'a> Split<'a> {
         })
     }
 
-    /// The forms of the scheme and the authority, up to the path: with and without user information and port, and each
-    /// name of the host. The first one is that of a literal pattern.
+    /// Returns the forms of the scheme and the authority, up to the path: with and without user information and port,
+    /// and each name of the host. A literal pattern uses the first one.
     pub(crate) fn heads(&self) -> Vec<String> {
         let Some((authority, _)) = self.authority else {
             return Vec::new();
@@ -146,7 +146,7 @@ fn is_skipped(c: char) -> bool {
     c != '\0' && c.is_control()
 }
 
-/// Whether the text is a colon, and a port or nothing.
+/// Whether the text is a colon, optionally with a port after it.
 fn is_port(text: &str) -> bool {
     let Some(port) = text.strip_prefix(':') else {
         return false;
@@ -186,7 +186,7 @@ fn host_and_port(place: &str) -> (&str, Option<u16>) {
     }
 }
 
-/// The forms of a folded host: that by which hosts are compared first.
+/// Returns the forms of a folded host. The first one is the form for comparing hosts.
 fn host_forms(host: &str) -> Vec<String> {
     let name = host.trim_end_matches('.');
     let mut forms = Vec::new();
@@ -227,8 +227,8 @@ fn host_forms(host: &str) -> Vec<String> {
     forms
 }
 
-/// The addresses as which programs read a host of one to four numbers: `inet_aton` reads a number with a leading zero as
-/// octal, Java as decimal.
+/// Returns the addresses that programs may read in a host of one to four numbers: `inet_aton` reads a number with a
+/// leading zero as octal, Java as decimal.
 fn addresses(host: &str) -> Vec<Ipv4Addr> {
     let mut read = Vec::new();
     for has_octal in [true, false] {

@@ -8,7 +8,7 @@ use crate::look::nfkc;
 use crate::uri::{MAX_DECODINGS, UriSpellings, folded_case, with_single_slashes};
 use crate::uri_authority::{Split, default_port};
 
-/// A checked `resource_filter`. Without a positive pattern it admits nothing.
+/// A checked `resource_filter`. Without a positive pattern it refuses every resource.
 #[derive(Clone, Debug, Default)]
 pub struct UriFilter {
     written: ToolFilter,

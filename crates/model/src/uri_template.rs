@@ -26,7 +26,7 @@ enum Part {
 }
 
 impl Part {
-    /// The operator of an expression; a space if it has none.
+    /// Returns the operator of an expression; a space without one.
     fn operator(&self) -> char {
         let first = match self {
             Self::Literal(_) => None,
@@ -228,8 +228,8 @@ impl UriTemplate {
     }
 }
 
-/// A text in which characters that a URI cannot have as data are percent-encoded. If `keeps_reserved`, reserved characters
-/// and what is percent-encoded stay (RFC 3986, section 2.2).
+/// Percent-encodes the characters that a URI cannot have as data. If `keeps_reserved`, reserved characters and
+/// percent-encoded parts stay (RFC 3986, section 2.2).
 fn encoded(text: &str, keeps_reserved: bool) -> String {
     let mut out = String::with_capacity(text.len());
     let bytes = text.as_bytes();
@@ -248,7 +248,7 @@ fn encoded(text: &str, keeps_reserved: bool) -> String {
     out
 }
 
-/// A template in which each character outside ASCII is percent-encoded: the library refuses them.
+/// Percent-encodes each character outside ASCII in a template: the library refuses them.
 fn ascii(text: &str) -> String {
     let parts = text.chars().map(|c| match c.is_ascii() {
         true => c.to_string(),

@@ -8,8 +8,8 @@ use http::Uri;
 /// Maximum length of a URL, in bytes.
 const MAX_URL_BYTES: usize = 8 << 10;
 
-/// An absolute `http` or `https` URL without user information and fragment. `Debug` and `Display` show no query,
-/// which may contain a secret.
+/// An absolute `http` or `https` URL without user information and fragment. `Debug` and `Display` omit the query, since
+/// it may contain a secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HttpUrl {
     origin: Origin,
@@ -64,7 +64,7 @@ impl HttpUrl {
         if text.contains('#') {
             return Err(UrlError::Fragment);
         }
-        // Parsers differ about these characters; a URL that all parsers read alike has none of them.
+        // Parsers differ about these characters, so a URL with one of them is refused.
         let is_allowed = |c: char| c.is_ascii_graphic() && !"\\\"<>^`{|}".contains(c);
         if !text.chars().all(is_allowed) {
             return Err(UrlError::Syntax);
@@ -102,12 +102,12 @@ impl HttpUrl {
         &self.origin
     }
 
-    /// Its path, which begins with `/`.
+    /// Returns its path. It begins with `/`.
     pub fn path(&self) -> &str {
         &self.path
     }
 
-    /// The URL with another path, which begins with `/`.
+    /// Returns the URL with another path. The path begins with `/`.
     #[must_use]
     pub fn with_path(mut self, path: &str) -> Self {
         path.clone_into(&mut self.path);

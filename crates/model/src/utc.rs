@@ -46,7 +46,7 @@ impl UtcTime {
         Some(Self(days * DAY + hour * 3600 + minute * 60 + second))
     }
 
-    /// The time as that of the system clock.
+    /// Returns the time as a time of the system clock.
     pub fn to_system_time(self) -> SystemTime {
         SystemTime::UNIX_EPOCH + Duration::from_secs(self.0)
     }

@@ -82,7 +82,7 @@ fn extended(old: &str, decisions: &[Decision]) -> (String, String) {
     (text, added)
 }
 
-/// Whether the new file parses to the old entries and the new ones, and nothing else.
+/// Whether the new file parses to exactly the old entries and the new ones.
 fn holds(new: &Result<Audits, Vec<Diagnostic>>, old: &Audits, decisions: &[Decision]) -> bool {
     let Ok(new) = new else { return false };
     let (mut audits, mut hints) = (Vec::new(), Vec::new());

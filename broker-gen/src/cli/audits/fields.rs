@@ -1,4 +1,4 @@
-//! Deserializes fields of entries whose type alone does not say which values are valid.
+//! Deserializes fields of entries that have fewer valid values than their type.
 
 use serde::de::{Deserialize, Deserializer, Error};
 

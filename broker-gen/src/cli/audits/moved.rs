@@ -15,7 +15,7 @@ pub(in crate::cli) struct Move<'a> {
     pub(in crate::cli) new: &'a NodePath,
     /// The author of the move.
     pub(in crate::cli) who: &'a str,
-    /// The content to which an entry must match.
+    /// The content that an entry must match.
     pub(in crate::cli) locked: Option<&'a LockedSource>,
     /// The parts of the source that the lock leaves out.
     pub(in crate::cli) left_out: &'a [LeftOutPart<'a>],

@@ -1,5 +1,5 @@
-//! The people who sign audits. Two texts are the same person unless they clearly are not: an e-mail address decides where
-//! both have one, and the name where one has none.
+//! The people who sign audits. Two texts are the same person unless they clearly are not: an e-mail address decides if
+//! both have one, else the name.
 
 use std::collections::BTreeSet;
 
@@ -59,8 +59,8 @@ fn is_address(text: &str) -> bool {
     text.contains('@') && !text.contains(char::is_whitespace)
 }
 
-/// The form in which names and addresses are compared: NFC without case, without characters that a reader does not see, and
-/// with single blanks.
+/// Returns the form for comparing names and addresses: NFC without case, without characters that a reader does not see,
+/// and with single blanks.
 fn form(text: &str) -> String {
     let seen: String = nfc(text)
         .chars()
@@ -73,8 +73,8 @@ fn form(text: &str) -> String {
     nfc(&words.join(" ")).into_owned()
 }
 
-/// One text for each different person. A name without an address is another person only if no address has the same name,
-/// and a name of which nothing is seen is not one.
+/// Returns one text for each different person. A name without an address is another person only if no address has the
+/// same name, and a name without visible characters is not a person.
 pub(in crate::cli) fn different<'t>(texts: impl IntoIterator<Item = &'t str>) -> Vec<&'t str> {
     let all: Vec<_> = texts
         .into_iter()

@@ -142,7 +142,7 @@ impl Audits {
         audits.any(|audit| is_of(audit, subject) && audit.digest == subject.digest)
     }
 
-    /// One warning about all entries that match nothing in the lock.
+    /// Returns one warning about all entries without a match in the lock.
     pub(in crate::cli) fn stale(&self, lock: &Lock) -> Option<Diagnostic> {
         let audits = self.audits.iter().map(|FileEntry { line, entry }| {
             let fits = fits(lock, &entry.source, entry.tool.as_deref(), &entry.digest);

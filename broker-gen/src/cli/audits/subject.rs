@@ -12,7 +12,7 @@ pub(in crate::cli) struct Subject<'a> {
     pub(in crate::cli) source: &'a LockedSource,
     /// `None` for the source itself.
     pub(in crate::cli) tool: Option<&'a LockedTool>,
-    /// The digest to which an audit is bound.
+    /// The digest that an audit is bound to.
     pub(in crate::cli) digest: Digest,
 }
 
@@ -92,7 +92,7 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// The digest to which an audit of a source itself is bound: over its name and its instructions.
+/// Returns the digest that an audit of a source itself is bound to: over its name and its instructions.
 pub(in crate::cli) fn source_digest(source: &LockedSource) -> Digest {
     source.own_digest()
 }

@@ -25,7 +25,7 @@ pub(super) struct ClientServers<'t> {
 }
 
 impl<'t> ClientServers<'t> {
-    /// Finds the servers. `None` if the file has none; then there is a problem.
+    /// Finds the servers. `None` if the file has no servers; then a problem is added.
     pub(super) fn find(document: &'t Document<'_>, findings: &mut Findings<'_>) -> Option<Self> {
         let root = &document.content.root;
         if let Some(tree) = root.get("tree") {

@@ -1,4 +1,4 @@
-//! The report of an import: problems, which refuse the file, and notes on what was not taken.
+//! The report of an import: problems that refuse the file, and notes on what was not taken.
 
 use broker_model::json::position_of_offset;
 use broker_model::terminal::Text;
@@ -79,7 +79,7 @@ impl<'t> Findings<'t> {
         self.problems.into_iter().map(place).collect()
     }
 
-    /// The notes in the order in which they were added.
+    /// Returns the notes, the oldest first.
     pub(super) fn notes(&self) -> &[Text] {
         &self.notes
     }

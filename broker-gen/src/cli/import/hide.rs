@@ -13,7 +13,7 @@ use super::variables::{Reason, Variables, Wanted};
 /// Words before a credential that are not a part of it, in lower case.
 const SCHEMES: [&str; 6] = ["apikey", "basic", "bearer", "digest", "negotiate", "token"];
 
-/// The strings of one server, in which secrets are replaced.
+/// The strings of one server. Secrets in them are replaced.
 #[derive(Debug)]
 pub(super) struct Hider<'v> {
     pub(super) server: &'v str,
@@ -23,7 +23,7 @@ pub(super) struct Hider<'v> {
 /// A secret in a text and the name of its variable.
 struct Found {
     range: Range<usize>,
-    /// The name to which that of the server is added.
+    /// The name before the server's name is added.
     name: String,
 }
 

@@ -22,7 +22,7 @@ struct KnownSecret<'v> {
     value: &'v Secret,
     /// Its variable, if one replaces it.
     name: Option<&'v str>,
-    /// The only server in which it is searched for.
+    /// The only server that is searched for it.
     server: Option<&'v str>,
 }
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 pub(super) enum Out {
     /// A value as it is.
     Value(Value),
-    /// An image, a file or the like, in which only the whole may become a variable.
+    /// An image, a file or the like: only the whole text may become a variable.
     Word(String),
     /// A text with variables.
     Template(String),
@@ -82,7 +82,7 @@ impl Serialize for Out {
 }
 
 impl std::fmt::Debug for Out {
-    /// Without its content, which may contain secrets.
+    /// Omits its content, since it may contain secrets.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Out")
     }

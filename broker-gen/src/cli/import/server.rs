@@ -18,7 +18,7 @@ use super::hide::Hider;
 use super::out::Out;
 use super::variables::{Reason, Variables, Wanted};
 
-/// Keys without an equal in a config for which there is something else.
+/// Keys without an equal in a config, and their replacements.
 const REASONS: [(&[&str], &str); 2] = [
     (
         &["envFile", "env_file"],
@@ -98,7 +98,7 @@ impl<'a, 't> Reader<'a, 't> {
             return None;
         }
         let mut members = Members::new();
-        // Arguments and headers may name variables of the process, which are read first.
+        // Arguments and headers may name variables of the process, so these are read first.
         let read = self.read_transport(member, &mut members)?;
         let mut description = None;
         for one in entry.members() {
@@ -261,7 +261,7 @@ impl<'a, 't> Reader<'a, 't> {
         translate(text, &mut |part| self.part(key, part))
     }
 
-    /// A script as a template: its variables are those of the environment in every file.
+    /// Returns a script as a template: its variables come from the environment in every file.
     pub(super) fn script(&mut self, text: &'a str) -> Option<String> {
         translate(text, &mut |part| self.part("args", part))
     }

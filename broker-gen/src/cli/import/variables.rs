@@ -78,7 +78,7 @@ pub(super) enum Reason {
 pub(super) struct Wanted<'n> {
     pub(super) server: &'n str,
     pub(super) name: &'n str,
-    /// Whether the name is first tried without that of the server.
+    /// Whether the name is first tried without the server's name.
     pub(super) is_bare: bool,
 }
 
@@ -97,7 +97,7 @@ impl Wanted<'_> {
 }
 
 impl Variables {
-    /// Reserves the names that a server uses, except those of its variables whose values are replaced.
+    /// Reserves the names that a server uses, except the names of its variables whose values are replaced.
     pub(super) fn reserve(&mut self, entry: &Spanned) {
         let env = entry.get("env").map_or(&[][..], Spanned::members).iter();
         let replaced = env.filter(|one| {
@@ -177,7 +177,7 @@ impl Variables {
         self.dropped.push(Secret::new(value));
     }
 
-    /// The number of variables that replace something, and of secrets that none replaces.
+    /// Returns the number of variables that replace a text, plus the number of secrets without a variable.
     pub(super) fn len(&self) -> usize {
         self.list.len() + self.dropped.len()
     }

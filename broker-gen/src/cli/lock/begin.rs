@@ -8,8 +8,8 @@ use crate::cli::input::Input;
 use crate::cli::{LockArgs, partial};
 use crate::settings;
 
-/// The draft before a launch. With `--source` it has the other sources as they are locked, which must match the
-/// config; those that were never locked are left out.
+/// Returns the draft before a launch. With `--source` it has the other sources as they are locked: they must match the
+/// config. Sources that were never locked are left out.
 pub(super) fn begin(
     args: &LockArgs,
     input: &Input,
@@ -60,7 +60,7 @@ pub(super) fn begin(
     }
 }
 
-/// With `--tool`: the one locked source of which single tools are taken.
+/// With `--tool`: the one locked source that gets single tools from the launch.
 pub(super) fn one_source(
     args: &LockArgs,
     input: &Input,

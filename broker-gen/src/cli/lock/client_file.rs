@@ -1,5 +1,5 @@
-//! What a lock says about a config that is the file of a client: which client wrote it, and which variables its servers
-//! had from the client and do not have from the broker.
+//! The notes of `lock` about a config that is the file of a client: the client that wrote it, and the variables that
+//! its servers had from the client and do not have from the broker.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use broker_model::text;
 use crate::cli::input::Input;
 use crate::cli::output::say;
 
-/// Prints the notes; none for a config that has a tree.
+/// Prints the notes. A config with a tree has no notes.
 pub(super) fn report(input: &Input) {
     let notes = notes(&input.config, &input.specs);
     notes.into_iter().for_each(say);

@@ -11,7 +11,7 @@ use broker_model::{Diagnostic, LeftOutCode, NodePath};
 pub(in crate::cli) struct CheckResult {
     /// The parts that the lock leaves out.
     pub(in crate::cli) left_out: Vec<LeaveOut>,
-    /// Problems that change nothing.
+    /// Problems without an effect on the lock.
     pub(in crate::cli) warnings: Vec<Diagnostic>,
     /// Errors of the config file, of `access` or of the command line: there is no lock.
     pub(in crate::cli) refused: Vec<Diagnostic>,
@@ -50,7 +50,7 @@ pub(in crate::cli) enum Part {
 }
 
 impl LeaveOut {
-    /// Leaves out one tool or item, of which the draft has this digest.
+    /// Leaves out one tool or item with this digest in the draft.
     pub(in crate::cli) fn tool(
         source: &NodePath,
         key: &str,
@@ -115,7 +115,7 @@ pub(in crate::cli) struct Draft {
     pub(in crate::cli) left_out: Vec<LeftOutSource>,
     /// Every reason, as an error with its remedy.
     pub(in crate::cli) problems: Vec<(NodePath, LeftOutOf)>,
-    /// Errors for which there is no lock.
+    /// Errors that prevent a lock.
     pub(in crate::cli) refused: Vec<Diagnostic>,
 }
 
@@ -135,7 +135,8 @@ impl Draft {
         self.sources.sort_by(|a, b| a.path.cmp(&b.path));
     }
 
-    /// Takes the parts out that the check of this name found, and notes what it refuses. `config_digest` is that of a source.
+    /// Takes the parts out that the check of this name found, and notes what it refuses. `config_digest` returns the
+    /// config digest of a source.
     pub(in crate::cli) fn apply(
         &mut self,
         check: &'static str,
@@ -210,7 +211,7 @@ impl Draft {
         self.left_out.sort_by(|a, b| a.path.cmp(&b.path));
     }
 
-    /// Makes a new lock of the parts; the digests are those of its config.
+    /// Makes a new lock of the parts; the digests come from its config.
     pub(in crate::cli) fn into_lock(
         mut self,
         config_digest: Digest,

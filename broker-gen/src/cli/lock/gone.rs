@@ -61,7 +61,7 @@ fn remove(input: &Input, old: &Lock) -> Option<Corrected> {
     Some(Corrected { lock, gone })
 }
 
-/// Whether the checks leave nothing else out. Their warnings are printed.
+/// Whether the checks leave out no other part. Their warnings are printed.
 fn passes(args: &LockArgs, input: &Input, lock: &Lock) -> bool {
     let draft = Draft {
         sources: lock.sources.clone(),

@@ -110,7 +110,7 @@ pub(super) async fn take(
     (Some((locked, Listed { path, took })), check)
 }
 
-/// Says that a server speaks another protocol era than the one in which it was locked.
+/// Reports that a server speaks another protocol era than at the time of its lock.
 fn say_era(path: &NodePath, old: Option<&LockedSource>, revision: &str) {
     let Some(old) = old.map(|old| old.protocol_version.as_str()) else {
         return;
@@ -160,8 +160,8 @@ fn not_started(source: &Source, old: Option<&LockedSource>, problem: Diagnostic)
     }
 }
 
-/// The tools in which two launches differ, or the source if it differs elsewhere. Two runs may see other values at
-/// other places, so the records have neither.
+/// Returns the tools that differ between two launches, or the source if it differs elsewhere. Two runs may see other
+/// values at other places, so the records have neither.
 fn unstable(source: &Source, pointers: &[String]) -> Vec<LeaveOut> {
     if pointers.is_empty() {
         return Vec::new();
@@ -211,7 +211,7 @@ fn unstable(source: &Source, pointers: &[String]) -> Vec<LeaveOut> {
     keys.iter().map(of_key).collect()
 }
 
-/// The key of the tool into which a pointer leads.
+/// Returns the key of the tool that contains the place of a pointer.
 fn tool_of(pointer: &str) -> Option<String> {
     let key = pointer.strip_prefix("/tools/")?.split('/').next()?;
     Some(key.replace("~1", "/").replace("~0", "~"))
@@ -262,7 +262,7 @@ pub(super) fn report(input: &Input, draft: &Draft, listed: &[Listed], old: Optio
     }
 }
 
-/// The number of exposed tools, then that of each other kind that is exposed.
+/// Returns the number of exposed tools, then the number of each other exposed kind.
 fn counted_kinds(locked: &LockedSource) -> String {
     let count = |kind| {
         let of_kind = locked.exposed.iter().filter(|tool| tool.kind() == kind);
@@ -305,7 +305,7 @@ fn say_sensitive(source: &Source, locked: &LockedSource) {
     }
     let beside = match source.exposure.filter().has_positive() {
         true => "",
-        // A filter whose only pattern is a name exposes nothing else.
+        // A filter whose only pattern is a name exposes only that tool.
         false => ", beside `*` for the other tools",
     };
     say(text!(

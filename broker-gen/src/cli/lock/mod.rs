@@ -56,7 +56,7 @@ pub(super) fn merge_sides(args: &LockArgs) -> Exit {
     }
 }
 
-/// Locks the sources. `merged` is the lock of both sides of a merge, from which sources are taken that are not launched.
+/// Locks the sources. `merged` is the lock of both sides of a merge. Sources that are not launched are taken from it.
 pub(super) async fn run(args: &LockArgs, merged: Option<Lock>) -> Exit {
     let locked = async {
         let mut input = Input::read(&args.config)?;
@@ -147,7 +147,7 @@ async fn lock(
                 draft.add(partial::take(old, &new, &args.tools)?);
                 listed.push(line);
             }
-            // Nothing of what the command line names can be done.
+            // Without this source, no tool of `--tool` can be locked.
             (None, Some(_)) => {
                 let problems = check.left_out.into_iter();
                 return Err(problems.map(|one| one.problem).collect());
@@ -220,7 +220,7 @@ fn check_command_line(args: &LockArgs, input: &Input) -> Result<(), Vec<Diagnost
     Ok(())
 }
 
-/// The errors for which nothing is written: those of the config and of `access`; with `--all-or-nothing` every
+/// Returns the errors that prevent a lock: the errors of the config and of `access`; with `--all-or-nothing` every
 /// reason why a part is left out; and these reasons as well if no source is left.
 fn refuse(args: &LockArgs, draft: &mut Draft) -> Result<(), Vec<Diagnostic>> {
     let mut problems = std::mem::take(&mut draft.refused);
@@ -238,7 +238,7 @@ fn refuse(args: &LockArgs, draft: &mut Draft) -> Result<(), Vec<Diagnostic>> {
     }
 }
 
-/// One error for each source of which parts are left out that no check named: the listing has them.
+/// Returns one error for each source with left-out parts that no check named: the listing has them.
 fn listed_left_out(draft: &Draft, problems: &[Diagnostic]) -> Vec<Diagnostic> {
     if !problems.is_empty() {
         return Vec::new();

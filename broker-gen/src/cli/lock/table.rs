@@ -88,7 +88,7 @@ fn number<'p>(parts: impl IntoIterator<Item = &'p LeftOutPart<'p>>) -> usize {
     usize::try_from(counts.sum::<u64>()).unwrap_or(usize::MAX)
 }
 
-/// The number of parts, and that of each check.
+/// Returns the number of parts, and the number of each check.
 fn heading(parts: &[LeftOutPart<'_>], problems: &[(NodePath, LeftOutOf)], accepted: usize) -> Text {
     let kept = parts.iter().filter(|part| part.is_kept).count();
     let is_unvalidated = |part: &&LeftOutPart<'_>| part.code == LeftOutCode::Unvalidated;

@@ -34,7 +34,7 @@ pub(super) fn lock_of(draft: Draft, input: &Input, old: Option<&Lock>) -> Lock {
 /// The file as it was before the run.
 #[derive(Debug, Default)]
 pub(super) struct Before {
-    /// Its text; `None` if there was no file, or none that can be read as text.
+    /// Its text; `None` if the file was missing or not readable as text.
     text: Option<String>,
     /// The lock in it, if it could be read.
     pub(super) lock: Option<Lock>,
@@ -72,12 +72,12 @@ pub(super) struct Written {
     pub(super) lock: Lock,
     /// Whether the file has it.
     pub(super) is_in_file: bool,
-    /// The parts that it leaves out besides those of the draft.
+    /// The parts that it leaves out in addition to the parts of the draft.
     pub(super) left_out: Vec<(NodePath, LeftOutOf)>,
 }
 
-/// Writes the lock unless the file has it already. If another run wrote the file meanwhile, its sources are taken
-/// over: of two runs at once none undoes the other.
+/// Writes the lock unless the file has it already. If another run wrote the file meanwhile, its sources are taken over:
+/// of two runs at once, neither undoes the other.
 pub(super) fn write(
     lock: Lock,
     input: &Input,
@@ -94,7 +94,7 @@ pub(super) fn write(
         });
     }
     let _turn = turn(&input.lock_path);
-    // A file that could not be read before the run is replaced, as if there was none.
+    // A file that could not be read before the run is replaced like a missing file.
     let current = match (current_text(input), &before.text) {
         (Ok(None) | Err(_), None) => None,
         (Ok(Some(text)), _) => Some(text),
@@ -166,7 +166,7 @@ fn with_current(
     })
 }
 
-/// Writes the lock over that of the file; returns whether the file has it now.
+/// Writes the lock over the lock in the file; returns whether the file has it now.
 fn write_over(
     lock: &Lock,
     input: &Input,

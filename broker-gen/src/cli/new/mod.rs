@@ -1,5 +1,5 @@
-//! `new`: creates a crate around a config. It only writes new files: it runs no program except `git init`,
-//! opens no socket and overwrites nothing.
+//! `new`: creates a crate around a config. It only writes new files: it runs no program except `git init`, opens no
+//! socket and overwrites no file.
 
 use std::fs;
 use std::io::{self, Write as _};

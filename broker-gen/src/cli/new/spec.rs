@@ -17,15 +17,15 @@ pub(super) enum Spec {
     Path(String),
 }
 
-/// The repository and the revision from which this program was built, if it was built from a working copy with
-/// a remote `origin`.
+/// The repository and the revision of this program's source code, if it was built from a working copy with a remote
+/// `origin`.
 const BUILT_FROM: (Option<&str>, Option<&str>) = (
     option_env!("BROKER_GEN_ORIGIN"),
     option_env!("BROKER_GEN_REVISION"),
 );
 
 impl Spec {
-    /// The repository and the revision from which this program was built.
+    /// Returns the repository and the revision of this program's source code.
     pub(super) fn built_from() -> Result<Self, Box<Diagnostic>> {
         Self::at_revision(BUILT_FROM.0, BUILT_FROM.1)
     }

@@ -29,7 +29,7 @@ pub(super) struct Starting {
 }
 
 impl Starting {
-    /// The small config, whose only server needs nothing but Rust.
+    /// Returns the small config. Its only server needs only Rust.
     pub(super) fn small() -> Self {
         Self {
             text: SMALL.to_owned(),
@@ -72,7 +72,7 @@ impl Starting {
         let again = Config::parse("config.json", text.as_bytes())?.config;
         let mut warnings = parsed.warnings;
         if replaced.is_empty() {
-            // The text was converted, or there are none.
+            // The text was converted, or it has no secrets.
             warnings.extend(secrets);
         }
         warnings.extend(

@@ -1,5 +1,5 @@
-//! Finds the package that a source ran on disk, in the folders of its package manager. Starts and downloads
-//! nothing; a package that cannot be read is reported, never guessed.
+//! Finds the package that a source ran on disk, in the folders of its package manager. Starts no server and downloads
+//! no package. A package that cannot be read is reported, never guessed.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -100,7 +100,8 @@ pub(super) fn of_module(name: &str, process: &ProcessSpec) -> Option<Installed> 
     Some(dist.installed(dist.direct().or_else(|| dist.record())))
 }
 
-/// The environment of a script: the one that contains it, else that of its interpreter.
+/// Returns the environment of a script: the one that contains it, else its interpreter's
+/// environment.
 fn environment_of(path: &Path) -> Option<PathBuf> {
     let real = fs::canonicalize(path).ok()?;
     if let Some(environment) = above_bin(path).or_else(|| above_bin(&real)) {

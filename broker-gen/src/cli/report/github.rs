@@ -51,7 +51,7 @@ fn data(text: &str) -> String {
     shown(text).replace('%', "%25").replace('\n', "%0A")
 }
 
-/// A property, in which colons and commas are escaped as well.
+/// Escapes a property: also its colons and commas.
 fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
 }

@@ -31,8 +31,8 @@ struct CommentLimits {
     chars: usize,
 }
 
-/// A comment of GitHub has at most 65 536 characters. The remedies take at most 5 lines of 400 characters, each of
-/// which is escaped by at most 6.
+/// A comment of GitHub has at most 65 536 characters. The remedies take at most 5 lines of 400 characters, and the
+/// escape of a character has at most 6.
 const OF_A_COMMENT: CommentLimits = CommentLimits {
     access: 30,
     rows: 30,
@@ -212,7 +212,7 @@ impl<'a> Group<'a> {
         out
     }
 
-    /// The message of a finding, which names the tool only if it is the only one.
+    /// Returns the message of a finding. It names the tool only if it is the only one.
     fn message(&self, finding: &Finding) -> String {
         match self.titles.as_slice() {
             [_] => finding.message.clone(),

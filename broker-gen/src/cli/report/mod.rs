@@ -193,7 +193,7 @@ impl ReportArgs {
         Ok(())
     }
 
-    /// Reports that nothing was compared, in every format; returns the exit.
+    /// Reports that the comparison was not made, in every format; returns the exit.
     pub(super) fn deliver_problems(
         &self,
         problems: &[Diagnostic],
@@ -287,7 +287,7 @@ impl ReportView<'_> {
         files
     }
 
-    /// Whether there are problems and nothing else.
+    /// Whether the report has only problems.
     fn is_empty(&self) -> bool {
         !self.problems.findings().is_empty() && self.report.is_empty() && self.linted.is_empty()
     }
@@ -349,7 +349,7 @@ enum BlockKind {
     Drift,
     /// A text, changed or not.
     Lint,
-    /// A reason for which something was not compared.
+    /// A reason why a part was not compared.
     Problem,
 }
 

@@ -1,5 +1,5 @@
-//! The reasons for which a comparison, or a part of it, was not made. People read them on standard error; every other
-//! format has them as results, so that a job without its comparison is not taken for one without differences.
+//! The reasons why a comparison, or a part of it, was not made. People read them on standard error; every other format
+//! has them as results, so that a job without its comparison is not taken for one without differences.
 
 use broker_drift::{Class, Finding, FindingSeverity};
 use broker_model::Diagnostic;

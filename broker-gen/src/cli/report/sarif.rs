@@ -15,8 +15,8 @@ use crate::cli::rules;
 
 /// Maximum number of results: GitHub refuses a run with more.
 const MAX_RESULTS: usize = 25_000;
-/// Maximum bytes of all results, with the values of each. GitHub takes 10 MB after compression, which JSON of this kind
-/// has at less than half of its size.
+/// Maximum bytes of all results, with the values of each. GitHub takes 10 MB after compression. JSON of this kind is
+/// compressed to less than half of its size.
 const MAX_BYTES: usize = 20 << 20;
 
 /// The document.
@@ -179,8 +179,8 @@ fn fingerprint(block: &Block<'_>, finding: &Finding) -> String {
         .to_owned()
 }
 
-/// The fingerprint by which GitHub tells one alert from another. It covers the path of the lock, so that the locks of one
-/// repository have their own alerts.
+/// Returns the fingerprint of an alert: GitHub distinguishes alerts by it. It covers the path of the lock, so that the
+/// locks of one repository have their own alerts.
 fn line_hash(lock: &str, block: &Block<'_>, finding: &Finding) -> String {
     let about = json!([lock, finding.rule, block.title, finding.pointer]);
     Digest::of("mcp-broker:finding_line:1", &about)

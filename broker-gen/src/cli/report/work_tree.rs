@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// The folder in which a job of GitHub Actions has its files.
+/// The folder with the files of a job of GitHub Actions.
 const WORKSPACE_VARIABLE: &str = "GITHUB_WORKSPACE";
 
 /// The path relative to the top of its git work tree, else to the workspace of the job. A path outside of both stays as

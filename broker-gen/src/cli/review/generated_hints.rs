@@ -1,5 +1,5 @@
-//! The search hints that a model wrote: shows those of one tool after the other, and removes the mark of those that a
-//! person accepts. Each acceptance is written at once.
+//! The search hints that a model wrote: shows the hints of one tool after the other, and removes the mark of the hints
+//! that a person accepts. Each acceptance is written at once.
 
 use std::io::{self, BufRead};
 use std::path::Path;

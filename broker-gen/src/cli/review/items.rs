@@ -151,8 +151,8 @@ fn lint_of(linted: &[LintResult], subject: &Subject<'_>) -> Vec<Finding> {
     of_it.map(|one| one.findings.clone()).unwrap_or_default()
 }
 
-/// Items that need the most care have the highest rank. A new item has to be read in full, which ranks
-/// above a change that is proven safe.
+/// Items that need the most care have the highest rank. A new item has to be read in full, so it ranks above a change
+/// that is proven safe.
 fn rank(class: Option<Class>) -> u8 {
     match class {
         Some(Class::Security) => 8,

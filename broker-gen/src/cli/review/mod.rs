@@ -86,7 +86,7 @@ fn review(args: &ReviewArgs) -> Result<(), Vec<Diagnostic>> {
     let needed = needed(config);
     let mut items = items::items(&lock, baseline.as_ref(), &audits, today, needed, &linted);
     let open = items.len();
-    // With one person for each item none of them has an audit yet.
+    // If one person per item is enough, the open items have no audit yet.
     if needed > 1 && open > 0 {
         let who = who(args.who.as_deref(), config)?;
         items.retain(|item| !audits.is_accepted_by(&item.subject, &who, today));
@@ -190,7 +190,7 @@ fn needed(file: &Path) -> u8 {
     parsed.map_or(1, |parsed| parsed.config.audits_required)
 }
 
-/// Asks about the search hints that a model wrote. A config that cannot be read has none.
+/// Asks about the search hints that a model wrote. A config that cannot be read has no hints.
 fn review_hints(file: &Path, lock: &Lock) -> Result<HintTally, Vec<Diagnostic>> {
     let shown = file.to_string_lossy();
     let parsed = crate::build_script::parse_config(file, &shown);

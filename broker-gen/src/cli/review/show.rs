@@ -106,7 +106,7 @@ fn continuation(line: &str, other: &str) -> String {
     format!("{indent}{mark}")
 }
 
-/// The lines of the text that changed; if the text is the same, those of the JSON.
+/// Returns the lines of the text that changed; if the text is the same, the changed lines of the JSON.
 fn change(item: &Item<'_>, style: Style) -> Text {
     let Some(old) = &item.old else {
         return Text::new();

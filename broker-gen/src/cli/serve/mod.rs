@@ -39,8 +39,8 @@ pub(super) fn run(args: ServeArgs) -> ExitCode {
     })
 }
 
-/// The catalog of a config and its lock, which are refused for the same reasons as by a build, except that a client over
-/// stdio is served from a lock that is stale for some sources.
+/// Returns the catalog of a config and its lock. They are refused for the same reasons as by a build, except that a
+/// client over stdio is served from a lock that is stale for some sources.
 fn read(config: &Path, allowed: StaleSources) -> Result<ServedCatalog, Vec<Diagnostic>> {
     let shown = config.to_string_lossy();
     let allows_stale = match allowed {

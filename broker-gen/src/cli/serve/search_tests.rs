@@ -1,4 +1,5 @@
-//! A property of the search: the answer to a caller is that of a broker without the tools that the caller may not see.
+//! A property of the search: the answer to a caller is the answer of a broker without the tools that the caller may not
+//! see.
 
 use broker_core::{Core, Identity, SearchOptions};
 use broker_model::Snapshot;

@@ -1,8 +1,9 @@
 //! `verify --require-other-author`: a tool is audited by other people than the authors of the commits that brought it into
 //! the lock or changed its name there.
 //!
-//! A commit counts if its lock has the tool with the audited bytes at a path at which none of its parents has the same: a
-//! merge that takes it over from a parent does not count, and who brought it in at another path does. All commits that HEAD reaches are read, so the clone must not be shallow.
+//! A commit counts if its lock has the tool with the audited bytes at a path where all its parents lack them: a merge
+//! that takes the tool over from a parent does not count; a commit that adds it at another path counts. All commits
+//! that HEAD reaches are read, so the clone must not be shallow.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -23,8 +24,8 @@ use crate::lock_file;
 const MAX_VERSIONS: usize = 5_000;
 /// The begin of each record of the log.
 const MARK: &str = "commit";
-/// The log of the lock: one record for each commit and parent between which it differs. Fields end with NUL, which none of
-/// them can contain.
+/// The log of the lock: one record for each commit and parent with different locks. Fields end with NUL, since a field
+/// cannot contain it.
 const LOG: [&str; 23] = [
     "--no-replace-objects",
     "--literal-pathspecs",
@@ -57,7 +58,7 @@ struct Commit {
     id: String,
     parents: usize,
     authors: Vec<(Person, String)>,
-    /// The object of its lock, and those of the parents that have another one.
+    /// The object of its lock, and the objects of the parents that have another one.
     new: String,
     old: Vec<String>,
 }
@@ -157,7 +158,7 @@ fn problem(
     Diagnostic::error(DiagnosticCode::AuditByAuthor, message).help(help)
 }
 
-/// The authors of the commits whose lock has the subject at a path at which no parent has the same.
+/// Returns the authors of the commits whose lock has the subject at a path where no parent has the same.
 fn authors<'c>(
     subject: &Subject<'_>,
     commits: &'c [Commit],
@@ -192,7 +193,8 @@ fn key(subject: &Subject<'_>) -> Key {
     (tool, subject.digest.clone())
 }
 
-/// The audited content of a version of the lock. One that is not valid has none, so that the commit after it brought it in.
+/// Returns the audited content of a version of the lock. An invalid version has no content, so that the commit after it
+/// brought the content in.
 fn version(object: &str, wanted: &BTreeSet<Key>, config: &Path) -> Result<Version, String> {
     let mut version = Version::new();
     // Git writes zeros for a file that a commit does not have.

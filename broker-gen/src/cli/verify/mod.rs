@@ -58,7 +58,7 @@ enum Format {
 pub(super) fn run(args: &VerifyArgs) -> Exit {
     let outcome = verify(args);
     let exit = Exit::of_diagnostics(&outcome.problems);
-    // A check of nothing must not succeed.
+    // An empty check must not succeed.
     let nothing = if outcome.problems.is_empty() && outcome.sources == 0 {
         Exit::Unchecked
     } else {
@@ -134,7 +134,7 @@ fn documents(outcome: &mut Outcome, config: &Config, lock: &Lock, path: &Path) {
     }
     outcome.problems.extend(open);
     let refused = violations::check(&lock.sources, path, &path.to_string_lossy());
-    // Of an audits file that is not valid, every problem is reported once.
+    // Of an invalid audits file, every problem is reported once.
     let refused = refused
         .into_iter()
         .filter(|one| !outcome.problems.contains(one));
@@ -155,7 +155,7 @@ fn documents(outcome: &mut Outcome, config: &Config, lock: &Lock, path: &Path) {
             outcome.holds("tree", format!("{paths}, no duplicates"));
             let claims = hint_audits::claims(&plan).len();
             let mut unaudited = hint_audits::check(config, &plan, path, &path.to_string_lossy());
-            // Of an audits file that is not valid, every problem is reported once.
+            // Of an invalid audits file, every problem is reported once.
             unaudited.retain(|problem| !outcome.problems.contains(problem));
             if claims > 0 && unaudited.is_empty() {
                 let tools = counted(claims, "tool");
@@ -214,7 +214,7 @@ fn compiled_in(outcome: &mut Outcome, binary: &Path) {
     }
 }
 
-/// The catalog that a broker prints; `None` if it prints none.
+/// Returns the catalog that a broker prints; `None` without one.
 fn catalog_of(binary: &Path) -> std::io::Result<Option<String>> {
     // A path, never a name that is looked up in `PATH`.
     let file = binary.canonicalize()?;

@@ -3,8 +3,8 @@
 use broker_model::json::exact_number;
 use serde_json::{Value, json};
 
-/// The schema without such keywords; `None` if it has none. An integer that such a number bounds may be one,
-/// so it becomes a number.
+/// Returns the schema without such keywords; `None` if it does not have them. An integer that such a number bounds may
+/// be one, so it becomes a number.
 pub(in crate::types) fn without_exact_numbers(schema: &Value) -> Option<Value> {
     if !has_one(schema) {
         return None;

@@ -1,9 +1,9 @@
-//! Makes a copy of a schema from the few forms that types can represent without loss: keywords that no type
-//! expresses are left out, and a part that a type would lose or reject becomes any JSON value. The original
-//! schema, which validates values, is not changed.
+//! Makes a copy of a schema from the few forms that types can represent without loss: keywords that no type expresses
+//! are left out, and a part that a type would lose or reject becomes any JSON value. The original schema is not
+//! changed: it validates values.
 //!
-//! Every object with members, every union and every list of names gets its name here, so that typify
-//! generates none.
+//! Every object with members, every union and every list of names gets its name here, so that typify does not generate
+//! a name.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -119,7 +119,7 @@ impl<'a> Simplifier<'a> {
         self.outline
     }
 
-    /// Removes the types that the root does not refer to, such as those of an abandoned union.
+    /// Removes the types that the root does not refer to, such as the types of an abandoned union.
     fn drop_unreached(&mut self) {
         let mut reached = BTreeSet::new();
         let mut waiting = vec![self.of.type_name().to_owned()];
@@ -146,7 +146,7 @@ impl<'a> Simplifier<'a> {
             return shape.clone();
         }
         if let Some(name) = self.active.get(at).cloned() {
-            // It contains itself, which only a named type can.
+            // It contains itself: only a named type can do this.
             let null = self.takes_null(at);
             return Shape::named(&self.name(at, &name)).or_null(null);
         }
@@ -274,7 +274,8 @@ impl<'a> Simplifier<'a> {
         self.place(&target, &name)
     }
 
-    /// The name of a place. If several places have the same name, none gets it.
+    /// Returns the name of a place. If several places have the same name, only the root may get it; the others get a
+    /// digest in their names.
     fn name(&mut self, at: &str, wanted: &str) -> String {
         if let Some(name) = self.named.get(at) {
             return name.clone();

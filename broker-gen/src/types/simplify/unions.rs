@@ -1,5 +1,5 @@
-//! Alternatives. Each keeps its input unchanged, so it does not matter which of several matching ones is
-//! taken; one of them must match every valid value.
+//! Alternatives. Each keeps its input unchanged, so any of several matching ones can be taken; one of them must match
+//! every valid value.
 
 use serde_json::{Map, Value, json};
 
@@ -14,7 +14,7 @@ const MAX_LISTED: usize = 1000;
 const MAX_ALTERNATIVES: usize = 64;
 
 impl Simplifier<'_> {
-    /// `anyOf` and `oneOf`, which are equivalent for a type.
+    /// `anyOf` and `oneOf`: for a type they are equivalent.
     pub(super) fn alternatives(&mut self, places: &[String], at: &str, name: &str) -> Shape {
         let mut null = false;
         let mut shapes = Vec::new();
@@ -58,7 +58,7 @@ impl Simplifier<'_> {
             .iter()
             .map(|kind| match (*kind, others.len()) {
                 (_, 1) => self.typed(members, kind, at, name),
-                // The name of the place is that of the union; its object part has no name.
+                // The name of the place belongs to the union; its object part has no name.
                 ("object", _) if members.contains_key("properties") => {
                     self.any(at, "an object among other types")
                 }

@@ -1,4 +1,4 @@
-//! The config and the lock beside a broker: whether they are those of its build. Cargo compares times, so a build takes no
+//! The config and the lock beside a broker: whether its build used them. Cargo compares times, so a build takes no
 //! notice of files that were replaced by older ones.
 
 use std::path::{Path, PathBuf};
@@ -22,9 +22,9 @@ struct Head {
     _version: u64,
 }
 
-/// Compares the compiled-in config and lock with those in the files: those of the given config, or of one with the
-/// compiled-in name in the working folder, beside the program, or in the package of a build. A given config itself is compared
-/// when it is read. `None` without a difference and without such files.
+/// Compares the compiled-in config and lock with the files: with the given config and its lock, or with a config of the
+/// compiled-in name in the working folder, beside the program, or in the package of a build. A given config itself is
+/// compared when it is read. `None` without a difference and without such files.
 pub(super) fn mismatch(catalog: &Catalog, given: Option<&Path>) -> Option<Diagnostic> {
     let (config, head) = match given {
         Some(config) => (config.to_owned(), head_beside(config)?),
@@ -58,7 +58,7 @@ pub(super) fn mismatch(catalog: &Catalog, given: Option<&Path>) -> Option<Diagno
     Some(problem.in_file(config.display().to_string()))
 }
 
-/// The folders in which the config of the build may be.
+/// Returns the folders that may contain the config of the build.
 fn places() -> Vec<PathBuf> {
     let mut places = vec![PathBuf::new()];
     // Its own path is only a hint here.
@@ -76,7 +76,7 @@ fn head_beside(config: &Path) -> Option<Head> {
     serde_json::from_slice(&bytes).ok()
 }
 
-/// Whether a config is the compiled-in one. One that is not valid is another one.
+/// Whether a config is the compiled-in one. An invalid config is another one.
 fn is_compiled(catalog: &Catalog, file: &Path) -> bool {
     LoadedConfig::read(file).is_ok_and(|read| read.config.compiled_text() == catalog.config)
 }

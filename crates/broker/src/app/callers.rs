@@ -1,4 +1,4 @@
-//! The settings by which callers are recognised: the identities of a config, and the file of keys that it names.
+//! The settings for recognising callers: the identities of a config, and the file of keys that it names.
 
 use broker_identity::Settings;
 use broker_mcp::Environment;

@@ -1,4 +1,4 @@
-//! `mcp-broker connect`: prints or writes the entry for an MCP client. Starts nothing.
+//! `mcp-broker connect`: prints or writes the entry for an MCP client. Starts no server.
 
 use broker_model::exit::Exit;
 

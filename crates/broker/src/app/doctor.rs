@@ -77,7 +77,7 @@ pub(super) async fn run(
     })
 }
 
-/// Examines all sources; at a terminal it reports which are still running.
+/// Examines all sources; at a terminal it reports the examinations that are still running.
 async fn examine(
     catalog: &'static Catalog,
     exam: SourceExam,

@@ -78,9 +78,9 @@ impl Failure {
         }
     }
 
-    /// The error of every call of a client over stdio, which sees neither exit code nor log; `None` for a failure that
-    /// ends the broker at once: a wrong command line, which the client's user has just written, or a failure of the
-    /// broker.
+    /// Returns the error of every call of a client over stdio: the client sees neither exit code nor log. `None` for a
+    /// failure that ends the broker at once: a wrong command line that the client's user has just written, or a failure
+    /// of the broker.
     pub(super) fn for_client(&self) -> Option<CoreError> {
         let refused = |message: &str| {
             let message = shown_line(message, MAX_SHOWN_CHARS);

@@ -1,4 +1,4 @@
-//! The start of a broker with a listener, which also needs an address and a secret.
+//! The start of a broker with a listener. Such a start also needs an address and a secret.
 
 use std::cell::Cell;
 use std::path::Path;

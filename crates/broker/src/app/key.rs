@@ -1,4 +1,4 @@
-//! `mcp-broker key new`: prints a new API key and the entry of the config for it. Starts nothing.
+//! `mcp-broker key new`: prints a new API key and the entry of the config for it. Starts no server.
 
 use broker_model::exit::Exit;
 

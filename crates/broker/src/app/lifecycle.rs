@@ -73,9 +73,9 @@ impl<S: Surface> Running<S> {
         self.until_end(signals, no_reloads, None, output).await
     }
 
-    /// Serves, and reloads, until a signal, a refused start, or the end of the surface. A surface that
-    /// explains a refused start goes on until its client leaves; the exit is that of the refusal.
-    /// `served_config` is the config of `broker-gen serve`, for the remedies of a refused start.
+    /// Serves, and reloads, until a signal, a refused start, or the end of the surface. A surface that explains a
+    /// refused start goes on until its client leaves; then the exit code is the code of the refusal. `served_config` is
+    /// the config of `broker-gen serve`, for the remedies of a refused start.
     pub(super) async fn until_end(
         mut self,
         mut signals: Signals,
@@ -86,8 +86,8 @@ impl<S: Surface> Running<S> {
         let ended = self.surface.ended();
         let refused = Cell::new(self.failed);
         let outcome = tokio::select! {
-            // In this order, since a client that got a refusal may leave before this task runs again: the
-            // exit is that of the refusal as well if both are noticed at the same time.
+            // In this order, since a client that got a refusal may leave before this task runs again: the exit code is
+            // the code of the refusal even if both are noticed at the same time.
             biased;
             never = reloads => match never {},
             exit = refusal::<S>(&self.core, served_config, output, &refused) => Ok(exit),
@@ -253,7 +253,7 @@ pub(super) mod tests {
     use super::*;
     use crate::app::http::DRAIN_TIMEOUT;
 
-    /// The time of a shutdown in which drain, sources and threads use all of their time.
+    /// Returns the time of a shutdown if drain, sources and threads use all of their time.
     pub(in crate::app) fn longest_shutdown(drain_timeout: Duration) -> Duration {
         let after_drain = time_to_close(drain_timeout);
         drain_timeout

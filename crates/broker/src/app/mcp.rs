@@ -11,9 +11,9 @@ use super::failure::Failure;
 use crate::list_changed_exec::ListChangedExec;
 use crate::surface::{ClientView, McpSettings};
 
-/// `0` or `false`: no MCP clients over HTTP. The second name is that of a simple MCP adapter.
+/// `0` or `false`: no MCP clients over HTTP. A simple MCP adapter uses the second name.
 const ENABLE: [&str; 2] = ["MCP_BROKER_ENABLE_MCP", "ZYRA_ENABLE_MCP"];
-/// The maximum bytes of a message over HTTP. The second name is that of a simple MCP adapter.
+/// The maximum bytes of a message over HTTP. A simple MCP adapter uses the second name.
 const MAX_BODY_BYTES: [&str; 2] = ["MCP_BROKER_MCP_MAX_BODY_BYTES", "ZYRA_MCP_MAX_BODY_BYTES"];
 /// The name of a header for the secret, in addition to the usual ones.
 const KEY_HEADER: &str = "API_KEY_HEADER";

@@ -35,7 +35,7 @@ impl ViewVariables {
         })?;
         let modes = "`meta`, `direct` or `search`";
         let mode = value(&lookup, MODE, modes, McpMode::from_name)?;
-        // The other proxy has one mode, which it does not name.
+        // The other proxy has one mode, without a name.
         let has_other_routing = lookup(&format!("{}{ROUTING}", PREFIXES[1])).is_some();
         let implied = has_other_routing.then_some(McpMode::Search);
         let numbers = format!("an integer from {} to {}", TOP_K.start(), TOP_K.end());

@@ -13,8 +13,8 @@ use crate::catalog::{self, Catalog};
 use crate::core::{Core, StartMode, StartOutcome};
 use crate::typed::error::OpenError;
 
-/// The options of a broker inside a program. The defaults are those of the command line: the
-/// compiled-in config, this process's environment, a plain start.
+/// The options of a broker inside a program. The defaults are the same as on the command line: the compiled-in config,
+/// this process's environment, a plain start.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
     config: Option<PathBuf>,

@@ -11,7 +11,7 @@ use super::startup::CatalogOrigin;
 use crate::catalog::Catalog;
 use crate::surface::CallerSettings;
 
-/// What a start over HTTP knows about its address and its credentials, which no reload changes.
+/// The facts of a start over HTTP about its address and its credentials. A reload does not change them.
 #[derive(Debug)]
 pub(super) struct Openness {
     /// The address as it was given.

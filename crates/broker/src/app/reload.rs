@@ -1,6 +1,6 @@
-//! Reloads the config while the broker runs: on SIGHUP, and with `--reload` whenever the file changes. A broker that reads
-//! its lock takes a new one as well: on SIGHUP, and whenever config or lock is replaced.
-//! A config that cannot be applied is reported as at a start, and changes nothing.
+//! Reloads the config while the broker runs: on SIGHUP, and with `--reload` whenever the file changes. A broker that
+//! reads its lock takes a new one as well: on SIGHUP, and whenever config or lock is replaced. A config that cannot be
+//! applied is reported as at a start, and has no effect.
 
 use std::convert::Infallible;
 use std::sync::Arc;

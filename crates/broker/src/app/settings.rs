@@ -44,7 +44,7 @@ impl LoadedConfig {
             warnings,
         } = Self::read(file)?;
         catalog.use_word_lists(&mut config);
-        // Usually the file is the one that the build read; then there is nothing to compare.
+        // Usually the file is the one that the build read; then the comparison is skipped.
         if config.compiled_text() != catalog.config {
             fits(catalog, &compiled()?.config, &config)?;
         }
@@ -132,7 +132,7 @@ fn fits(catalog: &Catalog, compiled: &Config, given: &Config) -> Result<(), Fail
     }
 }
 
-/// The tools of a source in the lock; none if the catalog has no such source.
+/// Returns the tools of a source in the lock; empty if the catalog has no such source.
 fn known_tools(catalog: &Catalog, path: &NodePath) -> KnownTools {
     let locked = catalog
         .sources

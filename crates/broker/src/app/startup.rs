@@ -58,7 +58,7 @@ pub(super) struct Startup<'a> {
     pub(super) view: ViewVariables,
     /// Over HTTP, who may call without a credential.
     pub(super) openness: OnceCell<Openness>,
-    /// The command for changed lists, which only the first config of a start sets.
+    /// The command for changed lists. Only the first config of a start sets it.
     pub(super) list_changed_exec: OnceLock<Option<Arc<ListChangedExec>>>,
     pub(super) environment: Environment,
     pub(super) output: &'a LogOutput,

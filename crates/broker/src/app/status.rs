@@ -1,4 +1,4 @@
-//! `mcp-broker status`: requests the state of the sources of a running broker. Starts nothing.
+//! `mcp-broker status`: requests the state of the sources of a running broker. Starts no server.
 
 use broker_model::exit::Exit;
 use broker_model::redact::Redactor;

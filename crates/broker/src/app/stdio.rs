@@ -78,8 +78,8 @@ fn prepare(startup: &Startup<'_>) -> Result<(Core, StdioSurface), Failure> {
     Ok((core, surface))
 }
 
-/// Reports a failed start, and answers every call of the client with the reason until it leaves: a client shows its
-/// user nothing of a server that ends before the handshake. Returns the exit of the failure.
+/// Reports a failed start, and answers every call of the client with the reason until it leaves: if a server ends
+/// before the handshake, a client does not show its user the reason. Returns the exit of the failure.
 pub(super) async fn explain(
     failure: Failure,
     output: &LogOutput,

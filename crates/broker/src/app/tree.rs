@@ -1,4 +1,4 @@
-//! Prints the compiled-in tree and the version. Starts nothing.
+//! Prints the compiled-in tree and the version. Starts no server.
 
 use broker_model::exit::Exit;
 use serde_json::{Value, json};
@@ -111,7 +111,7 @@ fn leaf(path: &str) -> &str {
     }
 }
 
-/// An entry's pre-rendered beginning, which lacks its closing brace.
+/// Reads an entry's pre-rendered beginning. It lacks its closing brace.
 fn head(text: &str) -> Value {
     serde_json::from_str(&format!("{text}}}")).unwrap_or_default()
 }

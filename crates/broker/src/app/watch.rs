@@ -12,7 +12,7 @@ const WATCH_INTERVAL: Duration = Duration::from_millis(500);
 /// The files that are watched.
 #[derive(Debug)]
 pub(super) enum Watch {
-    /// None.
+    /// No file.
     Nothing,
     /// One file, by its content.
     Content(Content),
@@ -125,8 +125,8 @@ impl Stamps {
         }
     }
 
-    /// Checks the files once. Returns whether one has changed and none is being written. A file that is gone counts as
-    /// being replaced.
+    /// Checks the files once. Returns whether one has changed and all are completely written. A file that is gone
+    /// counts as being replaced.
     fn look(&mut self) -> bool {
         let stamps = self.files.iter().zip(&self.known);
         let now: Vec<_> = stamps

@@ -12,8 +12,8 @@ use tokio::time::Instant;
 
 /// The maximum bytes of log lines that wait to be written.
 const MAX_QUEUE_BYTES: usize = 1 << 20;
-/// Maximum time that the end of the process waits for lines of the log, unless standard error has
-/// accepted nothing for that long already.
+/// Maximum time that the end of the process waits for lines of the log, unless standard error has accepted no byte for
+/// that long already.
 const LOG_END_TIMEOUT: Duration = Duration::from_secs(1);
 /// The time limit at the end of the process if a report waits as well.
 const REPORT_END_TIMEOUT: Duration = Duration::from_secs(10);
@@ -22,7 +22,7 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 /// The maximum bytes of one write: a pipe accepts that many atomically, so that lines of other writers
 /// come between lines and not into them.
 const MAX_WRITE_BYTES: usize = 4 << 10;
-/// The maximum memory that is kept while there is nothing to write.
+/// The maximum memory that is kept while no line waits.
 const MAX_KEPT_BYTES: usize = 64 << 10;
 
 /// Creates the line that replaces a number of lost lines.
@@ -33,7 +33,7 @@ pub(super) struct Queue {
     state: Mutex<QueueState>,
     /// Wakes the thread.
     filled: Condvar,
-    /// Wakes [`Queue::finish`] once the thread has nothing to do.
+    /// Wakes [`Queue::finish`] once the thread is idle.
     emptied: Condvar,
     format: super::Format,
     notice: Notice,
@@ -136,7 +136,7 @@ impl Queue {
 
     fn push(&self, mut state: MutexGuard<'_, QueueState>, text: &str) {
         state.waiting.extend_from_slice(text.as_bytes());
-        // A busy thread checks the queue again by itself, which saves a system call for each line.
+        // A busy thread checks the queue again by itself. This saves a system call for each line.
         if state.thread == ThreadState::Idle {
             state.thread = ThreadState::Busy;
             state.progress = Instant::now();

@@ -106,8 +106,8 @@ fn line(out: &mut Text, cells: &[String; 8], widths: &[usize; 8]) {
     out.push(text!("{}\n", line.trim_end()));
 }
 
-/// Says why a source is down, which parts of it are not served, when it is tried again, and how many of its
-/// processes are up.
+/// Adds the reason why a source is down, its parts that are not served, the time of the next attempt, and the number of
+/// its processes that are up.
 fn below(out: &mut Text, source: &Value, now: SystemTime) {
     if let Some(code) = source["cause"].as_str() {
         let known = SourceCause::ALL.iter().find(|known| known.as_str() == code);

@@ -1,6 +1,6 @@
-//! The surfaces. A surface authenticates callers, checks requests, and translates core's answers into
-//! its protocol; it reaches servers only through `core`. What several offer is beside them: the meta-tools in
-//! `meta`, the methods of MCP in `mcp`, whose transport over HTTP the listener of `http` carries.
+//! The surfaces. A surface authenticates callers, checks requests, and translates core's answers into its protocol; it
+//! reaches servers only through `core`. The parts that several surfaces use are next to them: the meta-tools in `meta`,
+//! the methods of MCP in `mcp`, whose transport over HTTP the listener of `http` carries.
 
 use std::io;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ mod stream_state;
 /// The part of a config for surfaces; a reload may replace it.
 #[derive(Debug)]
 pub(crate) struct SurfaceSettings {
-    /// The allowed `Host` and `Origin` headers; without effect if requests have none.
+    /// The allowed `Host` and `Origin` headers; without effect on requests without these headers.
     pub(crate) hosts: http::HostPolicy,
     /// `limits.body_bytes`
     pub(crate) body_bytes: usize,
@@ -30,7 +30,7 @@ pub(crate) struct SurfaceSettings {
     pub(crate) callers: CallerSettings,
 }
 
-/// The part of a config by which callers are recognised.
+/// The part of a config for recognising callers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CallerSettings {
     /// Keys and issuers of tokens.
@@ -39,7 +39,7 @@ pub(crate) struct CallerSettings {
     pub(crate) has_identities: bool,
     /// Whether calls of a caller that loses its rights are cancelled.
     pub(crate) cancels_calls: bool,
-    /// The resource for which tokens are issued.
+    /// The resource that tokens are issued for.
     pub(crate) resource: Option<http::ProtectedResource>,
     /// The proxies whose `Forwarded` and `X-Forwarded-For` are believed.
     pub(crate) trusted_proxies: Vec<AddressRange>,
@@ -56,7 +56,7 @@ pub(crate) struct McpSettings {
     pub(crate) serves_v1: bool,
     /// Whether old clients are served at `/sse`.
     pub(crate) serves_sse: bool,
-    /// The path under which callers reach the routes; empty at the root of a host.
+    /// The path before the routes, as callers see it; empty at the root of a host.
     pub(crate) base_path: String,
     /// How long a session over HTTP may have neither a request nor a stream.
     pub(crate) session_idle: Duration,
@@ -68,13 +68,13 @@ pub(crate) struct McpSettings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ClientView {
     pub(crate) mode: McpMode,
-    /// Of the mode `search`.
+    /// The routing of search mode.
     pub(crate) routing: Routing,
-    /// The number of hits of the mode `search`, unless a caller names another.
+    /// The number of hits in search mode, unless a caller names another.
     pub(crate) top_k: usize,
     /// Whether calls go through three tools, by what a call may do.
     pub(crate) split_calls: bool,
-    /// The vendor of models whose limits lists of tools have.
+    /// The vendor of models whose limits apply to tool lists.
     pub(crate) vendor: Option<ModelVendor>,
 }
 
@@ -102,13 +102,13 @@ impl Default for ClientView {
     }
 }
 
-/// A surface, which the app starts, reloads and stops. It belongs to a core, whose drain says when to
-/// refuse calls and when to end.
+/// A surface. The app starts, reloads and stops it. It belongs to a core, whose drain decides when to refuse calls and
+/// when to end.
 pub(crate) trait Surface: Send + Sync + 'static {
     /// The name of the surface, for messages.
     const NAME: &'static str;
 
-    /// Whether the surface has one client, which gets the reason of a refused start until it leaves.
+    /// Whether the surface has one client. That client gets the reason of a refused start until it leaves.
     const EXPLAINS_REFUSAL: bool = false;
 
     /// The source of connections; `()` if it uses the pipes of the process.
@@ -126,8 +126,8 @@ pub(crate) trait Surface: Send + Sync + 'static {
         listener: Self::Listener,
     ) -> impl Future<Output = io::Result<()>> + Send;
 
-    /// Cancelled once the only client has left, which ends the broker. Never cancelled by a surface
-    /// with several clients.
+    /// Cancelled once the only client has left. This ends the broker. Never cancelled by a surface with several
+    /// clients.
     fn ended(&self) -> CancellationToken {
         CancellationToken::new()
     }

@@ -13,13 +13,14 @@ const BUSY: u64 = u64::MAX;
 #[derive(Debug)]
 pub(in crate::surface) struct StreamState {
     begun: Instant,
-    /// Milliseconds since `begun` at which the last request ended, or `BUSY`.
+    /// The end of the last request, in milliseconds since `begun`, or `BUSY`.
     idle_since: AtomicU64,
     ended: CancellationToken,
 }
 
 impl StreamState {
-    /// The state of an idle stream, which `ended` ends. Times of several streams compare if they have the same `begun`.
+    /// Returns the state of an idle stream. `ended` ends the stream. Times of several streams compare if they have the
+    /// same `begun`.
     pub(in crate::surface) fn new(begun: Instant, ended: CancellationToken) -> Self {
         Self {
             begun,
@@ -41,7 +42,7 @@ impl StreamState {
         }
     }
 
-    /// The milliseconds since `begun` at which its last request ended; `None` if it has an open one.
+    /// Returns the end of its last request, in milliseconds since `begun`; `None` if it has an open one.
     pub(in crate::surface) fn idle_since(&self) -> Option<u64> {
         Some(self.idle_since.load(Ordering::Relaxed)).filter(|since| *since != BUSY)
     }

@@ -59,7 +59,7 @@ pub enum OpenError {
 }
 
 impl CallError {
-    /// The code, if the call failed with one; a failure that the tool reports and a mismatch have none.
+    /// Returns the code, if the call failed with one; a failure that the tool reports and a mismatch have no code.
     pub fn code(&self) -> Option<CallCode> {
         match self {
             Self::Failed(error) => Some(error.code),

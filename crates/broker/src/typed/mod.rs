@@ -20,9 +20,9 @@
 //! }
 //! ```
 //!
-//! [`include_catalog!`](crate::include_catalog) includes the modules, generated from the reviewed lock:
-//! a lock that no longer has a tool, or has it with other arguments, breaks the build of its callers.
-//! Calls go through [`core`](crate::core) like those of every surface.
+//! [`include_catalog!`](crate::include_catalog) includes the modules, generated from the reviewed lock: a lock that no
+//! longer has a tool, or has it with other arguments, breaks the build of its callers. Calls go through
+//! [`core`](crate::core) like the calls of every surface.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -85,7 +85,7 @@ impl Broker {
     /// Starts every source of `catalog` and, with [`StartMode::Plain`], waits until each required one was
     /// compared with the lock; that can take as long as the slowest source's `startup_timeout`.
     ///
-    /// Must be called within a tokio runtime with IO and time enabled, which must outlive the broker.
+    /// Must be called within a tokio runtime with IO and time enabled. The runtime must outlive the broker.
     ///
     /// # Errors
     ///
@@ -145,8 +145,8 @@ impl Broker {
             let at = 0..body.len();
             Args::Unread { body, at }
         } else {
-            // An undeclared member may have the name of a declared one. Readers differ in which of the
-            // two they use, and the validated value must be the value that the server reads.
+            // An undeclared member may have the name of a declared one. Some readers use the first of the two, some the
+            // last, and the validated value must be the value that the server reads.
             let NoDuplicates(value) = serde_json::from_slice(&body).map_err(unusable)?;
             Args::Read { text: body, value }
         };
@@ -170,7 +170,7 @@ impl Broker {
 ///
 /// # Errors
 ///
-/// Those of reading the member's type.
+/// The errors of reading the member's type.
 pub fn present<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,

@@ -6,7 +6,7 @@ use serde::de::{Deserialize, Deserializer, Visitor};
 use serde::ser::{Serialize, Serializer};
 
 /// A JSON number. Converts from every number type of Rust; a float that is not finite is written as
-/// null, which no schema of a number accepts.
+/// null, so the schema of a number refuses it.
 ///
 /// ```
 /// use mcp_broker::typed::Number;

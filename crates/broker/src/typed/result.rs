@@ -51,7 +51,7 @@ impl RawResult {
         self.members().is_ok_and(|members| members.is_error)
     }
 
-    /// The text blocks of `content`, joined by newlines; empty if there are none.
+    /// Returns the text blocks of `content`, joined by newlines; empty without text blocks.
     pub fn text(&self) -> String {
         #[derive(Deserialize)]
         struct Block {
@@ -71,7 +71,7 @@ impl RawResult {
         texts.join("\n")
     }
 
-    /// `structuredContent` as a type; without an output schema in the lock nothing is read.
+    /// `structuredContent` as a type; without an output schema in the lock it is not read.
     pub(super) fn output<O: DeserializeOwned>(&self, typed: bool) -> Result<O, String> {
         if !typed {
             return read("null");

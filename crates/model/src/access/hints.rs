@@ -7,7 +7,7 @@ use crate::null_members::remove_nulls;
 /// A boolean annotation of a tool (MCP, `ToolAnnotations`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Hint {
-    /// `readOnlyHint`: the tool changes nothing.
+    /// `readOnlyHint`: the tool only reads.
     ReadOnly,
     /// `destructiveHint`: the tool may delete or overwrite.
     Destructive,
@@ -41,7 +41,7 @@ impl Hint {
         Self::ALL.into_iter().find(|hint| hint.key() == key)
     }
 
-    /// The value that claims less safety, which counts where the hint is absent.
+    /// The value that claims less safety. An absent hint has this value.
     pub const fn unsafe_value(self) -> bool {
         matches!(self, Self::Destructive | Self::OpenWorld)
     }
@@ -67,8 +67,8 @@ impl Hints {
         self.0[hint as usize]
     }
 
-    /// The hints that claim more safety here than in those of the server. For a read-only tool, `destructiveHint` and
-    /// `idempotentHint` have no meaning.
+    /// Returns the hints that claim more safety here than in the server's hints. For a read-only tool,
+    /// `destructiveHint` and `idempotentHint` have no meaning.
     pub fn safer_than(self, server: Self) -> Vec<Hint> {
         let is_read_only = self.get(Hint::ReadOnly);
         let counts =
@@ -84,7 +84,7 @@ impl Hints {
 /// The effects that a call of a tool may have, by the hints of the tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallSafety {
-    /// It changes nothing: `readOnlyHint` is true.
+    /// It only reads: `readOnlyHint` is true.
     Read,
     /// It changes something, and neither deletes nor overwrites: `destructiveHint` is false.
     Write,
@@ -93,7 +93,7 @@ pub enum CallSafety {
 }
 
 impl CallSafety {
-    /// That of a tool with these hints.
+    /// Returns the kind of a tool with these hints.
     pub const fn of(hints: Hints) -> Self {
         match (hints.get(Hint::ReadOnly), hints.get(Hint::Destructive)) {
             (true, _) => Self::Read,
@@ -103,7 +103,7 @@ impl CallSafety {
     }
 }
 
-/// The annotations that are in force: those of the server, in which hints of the config replace the same ones.
+/// Returns the annotations in force: the server's annotations, with the hints of the config in place of the same ones.
 pub fn reviewed_annotations(
     server: Option<&Value>,
     config: Option<&Map<String, Value>>,

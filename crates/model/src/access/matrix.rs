@@ -18,7 +18,7 @@ pub struct ToolFacts<'t> {
     pub hints: Hints,
 }
 
-/// Groups to which a tool is denied.
+/// Groups that may not use a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DenyMask {
     /// The tool is denied to callers in one of these groups, one bit each,
@@ -36,14 +36,14 @@ pub struct NarrowMask {
     pub narrowing: u32,
 }
 
-/// The callers for which a tool exists.
+/// The callers that may see a tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Row {
     /// The groups that may call it, one bit each.
     pub allow: u64,
     /// The groups that may call it with some arguments.
     pub narrowed: Vec<NarrowMask>,
-    /// The groups to which it is denied, whatever the others say.
+    /// The groups that may not use it. They take precedence over the other fields.
     pub deny: Vec<DenyMask>,
 }
 
@@ -54,7 +54,7 @@ pub struct RowRef<'r> {
     pub allow: u64,
     /// The groups that may call it with some arguments.
     pub narrowed: &'r [NarrowMask],
-    /// The groups to which it is denied.
+    /// The groups that may not use it.
     pub deny: &'r [DenyMask],
 }
 
@@ -63,7 +63,7 @@ pub struct RowRef<'r> {
 pub struct Narrowing {
     /// The index of the rule.
     pub rule: usize,
-    /// The schema, in which `$claim` stands for values of the caller's token.
+    /// The schema. A `$claim` in it refers to values of the caller's token.
     pub schema: Value,
 }
 

@@ -1,7 +1,7 @@
-//! Access: which groups of callers see and call which tools.
+//! Access: the tools that each group of callers sees and calls.
 //!
-//! A config has groups and rules ([`Access`]). Together with the tools of a lock they give a [`Matrix`]: one [`Row`] for
-//! each tool, which says for every set of groups whether the tool exists for a caller in them.
+//! A config has groups and rules ([`Access`]). Together with the tools of a lock they give a [`Matrix`]: one [`Row`]
+//! for each tool. A row says for every set of groups whether the tool exists for a caller in them.
 
 mod claims;
 mod hints;
@@ -68,7 +68,7 @@ impl GroupSet {
         Self(self.0 | other.0)
     }
 
-    /// Its groups without those of `other`.
+    /// Returns its groups without the groups of `other`.
     pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
@@ -77,7 +77,7 @@ impl GroupSet {
 /// The answer to a caller that names an entry it may not use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Denied {
-    /// The answer for a path at which there is no entry.
+    /// The answer for a path without an entry.
     #[default]
     Hidden,
     /// `forbidden`: a tool at this path exists, and the caller may not use it.
@@ -89,7 +89,7 @@ pub enum Denied {
 pub struct Access {
     /// The names of all groups.
     pub groups: Vec<String>,
-    /// The rules, in the order of the file, which has no meaning.
+    /// The rules, in the order of the file. The order has no meaning.
     pub rules: Vec<Rule>,
     /// The groups of the program that starts or contains the broker.
     pub local: GroupSet,
@@ -110,7 +110,7 @@ impl Access {
         Some(GroupSet::one(at))
     }
 
-    /// The groups with these names. A name that is not one of [`Access::groups`] gives none.
+    /// Returns the groups with these names. A name that is not one of [`Access::groups`] is ignored.
     pub fn set_of<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> GroupSet {
         let groups = names.into_iter().filter_map(|name| self.group(name));
         groups.fold(GroupSet::NONE, GroupSet::union)

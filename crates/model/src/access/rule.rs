@@ -1,4 +1,4 @@
-//! One rule of access.
+//! One access rule.
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use serde_json::Value;
@@ -26,7 +26,7 @@ pub struct Rule {
     pub paths: PathPatterns,
     /// The rule applies to callers in one of these groups,
     pub to: GroupSet,
-    /// unless they are in one of these, which only a deny rule has.
+    /// unless they are in one of these. Only a deny rule has them.
     pub except: GroupSet,
     /// The values of reviewed hints that the tool must have.
     pub hints: Vec<(Hint, bool)>,

@@ -27,8 +27,7 @@ pub fn text_of<'b>(file: &str, bytes: &'b [u8]) -> Result<&'b str, Vec<Diagnosti
     reader::text_of(bytes).map_err(|refusal| vec![refusal.in_file(file)])
 }
 
-/// Reads JSON in which comments and trailing commas are accepted. Errors contain no text of the file except names
-/// of keys.
+/// Reads JSON; accepts comments and trailing commas. Errors contain no text of the file except names of keys.
 pub fn parse_json(file: &str, text: &str) -> Result<Spanned, Vec<Diagnostic>> {
     let mut findings = Findings::new(file, text);
     let bare = vscode::blank(text);
@@ -58,7 +57,7 @@ pub fn source_keys() -> &'static [&'static str] {
     Level::Source.keys()
 }
 
-/// Whether `auth` of a server is that of a config: other clients use this key for other settings.
+/// Whether `auth` of a server is the key of a config: other clients use this key for other settings.
 pub fn is_own_auth(auth: &Spanned) -> bool {
     super::http_endpoint::is_own_auth(&Cursor::root(auth))
 }

@@ -286,7 +286,7 @@ pub(super) fn variable(text: &str) -> Option<(Part, usize)> {
     Some((template.parts().first()?.clone(), length))
 }
 
-/// `NAME=…` before the program, which only a shell supports.
+/// Whether the text has `NAME=…` before the program: only a shell supports it.
 fn begins_with_assignment(text: &str) -> bool {
     text.trim_start_matches([' ', '\t'])
         .split_once('=')

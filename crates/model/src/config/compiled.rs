@@ -47,8 +47,7 @@ impl Config {
         (document, warnings)
     }
 
-    /// The text of the compiled-in document of a client file, for people, if the text of the file is not that
-    /// of a config.
+    /// Returns the text of the compiled-in document of a client file, for people, if the file is not a config itself.
     pub fn converted_text(&self) -> Option<String> {
         if !self.document.is_converted {
             return None;
@@ -78,8 +77,8 @@ impl Config {
         format!("{{\n{entries}\n  }}")
     }
 
-    /// The text of the compiled-in document. `mcpServers` keeps the order of the file, which is the order
-    /// of the tree; the members of all other objects are sorted by name.
+    /// Returns the text of the compiled-in document. `mcpServers` keeps the order of the file, since the tree has this
+    /// order; the members of all other objects are sorted by name.
     pub fn compiled_text(&self) -> String {
         let (document, _) = self.compiled();
         let Value::Object(members) = document else {
@@ -173,7 +172,7 @@ fn source(value: &mut Value, pointer: &str, warnings: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Leaves out an `auth` and a `trust` of another client, which have another meaning.
+/// Leaves out an `auth` and a `trust` of another client: they have another meaning.
 fn convert(entry: &mut Value) {
     let Value::Object(members) = entry else {
         return;
@@ -223,7 +222,7 @@ fn asked_header(name: &str, text: &str) -> Option<String> {
     }
     let asked = asked(name, text, true);
     let left = asked.as_deref().unwrap_or(text);
-    // A secret beside a variable.
+    // A secret next to a variable.
     match secrets_in_text(name, left).is_empty() {
         true => asked,
         false => Some(format!("${{{}}}", variable_for(name, true))),

@@ -137,7 +137,7 @@ impl<'a> Words<'a> {
 }
 
 impl Config {
-    /// Literal secrets of `env`, by their names, and of `headers`, which a command may repeat.
+    /// Literal secrets of `env`, by their names, and of `headers`. A command may repeat them.
     pub(crate) fn literal_secrets(&self) -> Vec<&str> {
         let endpoints = || self.sources().map(|source| &source.endpoint);
         let env = endpoints()

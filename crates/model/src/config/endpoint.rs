@@ -30,7 +30,7 @@ pub struct ProcessEndpoint {
     pub cwd: Option<Template>,
 }
 
-/// A server over HTTP. `Debug` shows no value of a header and nothing of `auth`.
+/// A server over HTTP. `Debug` omits the values of headers, and `auth`.
 #[derive(Clone)]
 pub struct HttpEndpoint {
     /// The URL as written.
@@ -39,13 +39,14 @@ pub struct HttpEndpoint {
     pub headers: BTreeMap<String, Template>,
     /// The origin of the access token, if there is one.
     pub auth: Option<Auth>,
-    /// A file with certificates that are trusted besides those of the system, relative to the config file's folder.
+    /// A file with certificates that are trusted in addition to the certificates of the system, relative to the config
+    /// file's folder.
     pub ca_file: Option<Template>,
     /// Whether a secret may be sent over `http` to another machine.
     pub allow_plain_http: bool,
 }
 
-/// The origin of an access token, which is sent as `Authorization: Bearer`.
+/// The origin of an access token. The token is sent as `Authorization: Bearer`.
 #[derive(Clone, Debug)]
 pub enum Auth {
     /// The content of a file, relative to the config file's folder.
@@ -56,7 +57,7 @@ pub enum Auth {
     ClientCredentials(ClientCredentials),
 }
 
-/// The parameters of the grant `client_credentials`. `Debug` shows none of them.
+/// The parameters of the grant `client_credentials`. `Debug` does not show them.
 #[derive(Clone)]
 pub struct ClientCredentials {
     /// The URL of the token endpoint.
@@ -67,7 +68,7 @@ pub struct ClientCredentials {
     pub client_secret: Template,
     /// The scopes that it asks for, separated by blanks.
     pub scope: Option<Template>,
-    /// The resource for which it asks (RFC 8707).
+    /// The requested resource (RFC 8707).
     pub resource: Option<Template>,
 }
 

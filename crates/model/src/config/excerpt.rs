@@ -13,7 +13,7 @@ pub(super) fn syntax_error(text: &str, error: &serde_json::Error) -> Diagnostic 
     let line_number = error.line().max(1);
     let line = text.split('\n').nth(line_number - 1).unwrap_or("");
     let line = line.strip_suffix('\r').unwrap_or(line);
-    // serde_json counts bytes, and its column is that of the refused byte.
+    // serde_json counts bytes, and its column names the refused byte.
     let mut bytes = error.column().saturating_sub(1).min(line.len());
     while !line.is_char_boundary(bytes) {
         bytes -= 1;

@@ -1,5 +1,5 @@
-//! Readers of single values below a cursor. An error names the expected and the actual type; it never
-//! quotes the value, which may be a secret.
+//! Readers of single values below a cursor. An error names the expected and the actual type; it never quotes the value,
+//! since the value may be a secret.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -170,7 +170,7 @@ pub(super) fn unescaped(
     }
 }
 
-/// A value of which no string and no name of a member is expanded, as JSON.
+/// Returns a value as JSON, without expanding its strings and member names.
 pub(super) fn unexpanded_value(
     findings: &mut Findings<'_>,
     cursor: &Cursor<'_>,
@@ -203,7 +203,7 @@ pub(super) fn unexpanded_value(
     }
 }
 
-/// The error for a text with a `${`, which `rest` begins with. Of a variable only the name is shown, since its
+/// Returns the error for a text with a `${`; `rest` begins with it. Of a variable only the name is shown, since its
 /// default may be a secret.
 pub(super) fn unexpanded(rest: &str, kind: &str) -> Diagnostic {
     let name = rest
@@ -260,7 +260,7 @@ pub(super) fn template_of(
     }
 }
 
-/// An object of templates. `is_name` decides which names are valid, `kind` is the word for them in messages.
+/// An object of templates. `is_name` decides whether a name is valid, `kind` is the word for them in messages.
 pub(super) fn templates(
     findings: &mut Findings<'_>,
     cursor: &Cursor<'_>,

@@ -72,7 +72,7 @@ impl<'t> Findings<'t> {
         self.keep(at, None, diagnostic, |d| d.at(cursor.pointer()));
     }
 
-    /// Adds a problem with a second place, which the message names.
+    /// Adds a problem with a second place. The message names that place.
     pub(super) fn add_also(&mut self, cursor: &Cursor<'_>, diagnostic: Diagnostic, also: usize) {
         self.keep(cursor.value.at, Some(also), diagnostic, |d| {
             d.at(cursor.pointer())
@@ -137,7 +137,8 @@ impl<'t> Findings<'t> {
         self.finish_renamed(&[])
     }
 
-    /// The same; `renamed` has pointers of the converted file of a client, and those of the file.
+    /// Returns the same; `renamed` has pointers in the converted file of a client, and the pointers
+    /// of the same values in the file itself.
     pub(super) fn finish_renamed(mut self, renamed: &[(String, String)]) -> Vec<Diagnostic> {
         if self.kept.len() > MAX_REPORTED {
             self.kept.sort_by_key(|f| (!f.diagnostic.is_error(), f.at));

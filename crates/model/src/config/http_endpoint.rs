@@ -38,8 +38,8 @@ const PROTOCOL_PREFIX: &str = "mcp-";
 /// The key of a URL, and keys that need one.
 pub(super) const KEYS: [&str; 5] = ["url", "headers", "auth", "ca_file", "allow_plain_http"];
 
-/// Reads the endpoint of a source with a URL at `url`. `process` has the variables and the folder of the
-/// source, which a command for the token gets.
+/// Reads the endpoint of a source with a URL at `url`. `process` has the variables and the folder of the source; a
+/// command for the token gets them.
 pub(super) fn read(
     findings: &mut Findings<'_>,
     source: &Cursor<'_>,
@@ -91,7 +91,7 @@ pub(super) fn read(
     Some(endpoint)
 }
 
-/// Refuses keys of a process in a source that starts none.
+/// Refuses keys of a process in a source without a process.
 fn check_process_keys(
     findings: &mut Findings<'_>,
     cursor: &Cursor<'_>,
@@ -190,8 +190,8 @@ pub fn invalid_url(error: UrlError) -> Diagnostic {
     }
 }
 
-/// The URL if its text decides it: each variable is read as a digit, which is valid in a host, a port and a path.
-/// `None` if the text begins with a variable.
+/// Returns the URL if its text decides it: each variable is read as a digit, since a digit is valid in a host, a port
+/// and a path. `None` if the text begins with a variable.
 fn checked_url(template: &Template) -> Option<Result<HttpUrl, UrlError>> {
     if !matches!(template.parts().first(), Some(Part::Literal(_))) {
         return None;

@@ -27,15 +27,15 @@ pub use issuers::{Issuer, KeySetPlace, SignatureAlgorithm};
 pub struct Identities {
     /// The keys of the config.
     pub keys: Vec<ApiKey>,
-    /// A file with further keys; none if it is empty after its variables are expanded.
+    /// A file with further keys; ignored if it is empty after its variables are expanded.
     pub keys_file: Option<Template>,
     /// The issuers whose tokens are accepted.
     pub issuers: Vec<Issuer>,
-    /// Whether calls that were sent are cancelled when the right of their caller ends.
+    /// Whether calls that were sent are cancelled after the revocation of their caller's rights.
     pub on_revoke: OnRevoke,
 }
 
-/// The reaction to the end of a caller's right while its calls run.
+/// The reaction to the revocation of a caller's rights while its calls run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnRevoke {
     /// The calls run to their end, and their results are discarded.
@@ -75,7 +75,7 @@ impl Identities {
     }
 }
 
-/// Every group of these keys; `parent` is the pointer of the object that has them, which is empty for a file of
+/// Returns every group of these keys; `parent` is the pointer of the object that has them. It is empty for a file of
 /// keys.
 pub fn groups_of_keys<'a>(
     keys: &'a [ApiKey],
@@ -98,7 +98,7 @@ fn numbered(groups: &[String], list: String) -> impl Iterator<Item = GroupUse<'_
 
 pub(super) fn read(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Identities {
     let mut out = Identities::default();
-    // No other message may show a part of a key, so nothing else is read beside one.
+    // No other message may show a part of a key, so the rest of the section is not read after such a message.
     if raw_keys::report(findings, cursor) {
         return out;
     }

@@ -122,7 +122,7 @@ const CREDENTIALS: [&str; 9] = [
 ];
 
 impl Level {
-    /// The keys of this level, including those of later versions.
+    /// Returns the keys of this level, including the keys of later versions.
     pub(super) fn keys(self) -> &'static [&'static str] {
         match self {
             Self::Top => &[
@@ -330,7 +330,7 @@ pub(super) fn has_elsewhere(key: &str, level: Level) -> bool {
     elsewhere(key, level).next().is_some()
 }
 
-/// The error for an unknown key of this level, with the place at which it is known, or the nearest key.
+/// Returns the error for an unknown key of this level, with the place where it is known, or the nearest key.
 pub(super) fn unknown_key(key: &str, level: Level) -> Diagnostic {
     let shown = shown_line(key, 80);
     let message = format!("unknown key `{shown}` in {}", level.name());

@@ -21,7 +21,7 @@ const SESSION_IDLE: RangeInclusive<f64> = 1.0..=86_400.0;
 pub struct Mcp {
     /// The tools that `tools/list` has.
     pub mode: McpMode,
-    /// How clients of the mode `search` call the tools that they found.
+    /// The way for clients in search mode to call the tools that they found.
     pub routing: Routing,
     /// Whether calls go through three tools, one for each [`crate::access::CallSafety`].
     pub split_calls: bool,
@@ -29,14 +29,14 @@ pub struct Mcp {
     pub list_changed_exec: Option<Box<ProcessEndpoint>>,
     /// The maximum length of a flat name, in characters. Decides the names, so it is compiled in.
     pub max_name: usize,
-    /// The time after which a session over HTTP without a request ends.
+    /// The maximum time of a session over HTTP without a request.
     pub session_idle: Duration,
 }
 
 /// The tools that MCP clients see.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum McpMode {
-    /// The meta-tools, by which a client finds and calls the others.
+    /// The meta-tools: a client finds and calls the other tools with them.
     #[default]
     Meta,
     /// Every tool under its flat name.
@@ -45,10 +45,10 @@ pub enum McpMode {
     Search,
 }
 
-/// How clients of the mode `search` call the tools that they found.
+/// The way for clients in search mode to call the tools that they found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Routing {
-    /// By a second tool, which takes the name of the tool to call.
+    /// With a second tool: it takes the name of the tool to call.
     #[default]
     CallTool,
     /// By their flat names: the list of a session has the tools that the session found.
@@ -143,7 +143,8 @@ fn named<T>(
     value
 }
 
-/// A command, with the rules of `command` of a source. Unlike that of a source it may contain no literal secret.
+/// Returns a command, with the rules of `command` of a source. Unlike the command of a source, it may contain no
+/// literal secret.
 fn exec(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Option<Box<ProcessEndpoint>> {
     let line = command::read(findings, cursor, None, false)?;
     let below = |place: String| place.replacen("/command", "", 1);

@@ -85,8 +85,8 @@ pub struct Config {
     pub limits: Limits,
     /// Whether Rust types are generated, unless a source says otherwise.
     pub types: bool,
-    /// The number of people who must have accepted a tool, or `verify` refuses its lock; 0 for none. Changes no catalog and
-    /// no digest.
+    /// The number of people who must have accepted a tool, or `verify` refuses its lock; 0 requires no audit. The
+    /// catalog and all digests stay the same.
     pub audits_required: u8,
     /// Whether arguments that do not match the schema of their tool are converted, unless a source or a tool says
     /// otherwise. Changes no lock.
@@ -108,7 +108,7 @@ pub struct Config {
     pub search: Search,
     /// The ways in that are turned on.
     pub surfaces: Surfaces,
-    /// Which callers see and call which tools; without it, all callers see all tools.
+    /// The access rules for callers and tools; without them, all callers see all tools.
     pub access: Option<Access>,
     /// Host names that `Host` may carry besides loopback names and addresses.
     pub allowed_hosts: Vec<Template>,
@@ -116,7 +116,7 @@ pub struct Config {
     pub allowed_origins: Vec<Template>,
     /// Who calls: keys and issuers of tokens. Changes no catalog and no digest.
     pub identities: Identities,
-    /// The URL under which callers reach the broker.
+    /// The URL of the broker for callers.
     pub public_url: Option<PublicUrl>,
     /// The addresses whose `Forwarded` and `X-Forwarded-For` are believed.
     pub trusted_proxies: Vec<AddressRange>,
@@ -140,13 +140,13 @@ struct Document {
     text: String,
     /// The client that wrote the file, if it is known.
     client: Option<client_file::Client>,
-    /// Whether the servers in the text are not those of a config.
+    /// Whether the servers in the text were converted to servers of a config.
     is_converted: bool,
-    /// JSON pointers of the document, and those of the same values in the file.
+    /// JSON pointers of the document, and the pointers of the same values in the file.
     renamed: Vec<(String, String)>,
     /// The key of the entries of a client file.
     servers_key: &'static str,
-    /// The names of its entries in file order, which is the order of the tree.
+    /// The names of its entries in file order. The tree has the same order.
     servers: Vec<String>,
 }
 
@@ -170,13 +170,13 @@ pub struct Node {
 /// A server mounted on a node. `Debug` shows no secret.
 #[derive(Clone)]
 pub struct Source {
-    /// The node's path, which is also the name of the source.
+    /// The node's path. It is also the name of the source.
     pub path: NodePath,
     /// How the broker reaches the server.
     pub endpoint: Endpoint,
-    /// Which of its tools are exposed: its filter and its trust level.
+    /// The exposure of its tools: its filter and its trust level.
     pub exposure: Exposure,
-    /// The trust level that the config gives to it; the level in force is that of `exposure`.
+    /// The trust level that the config gives to it; `exposure` has the level in force.
     pub trust: Option<TrustLevel>,
     /// Leaf names, by upstream tool name.
     pub aliases: BTreeMap<String, String>,
@@ -286,7 +286,7 @@ pub struct ToolOverride {
     pub description: Option<String>,
     /// Replaces single hints of the tool's annotations.
     pub annotations: Option<Map<String, Value>>,
-    /// Phrases by which a search finds the tool besides its texts. They are never shown to callers.
+    /// Phrases for the search, in addition to the texts of the tool. They are never shown to callers.
     pub search_hints: Vec<SearchHint>,
     /// Example arguments.
     pub example_args: Option<Map<String, Value>>,
@@ -342,7 +342,7 @@ pub enum StartDrift {
     Withdraw,
 }
 
-/// The settings of a start if the config sets none: they depend on the kind of the start.
+/// The settings of a start if the config does not set them: they depend on the kind of the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StartDefaults {
     /// The default of `on_drift`.
@@ -354,7 +354,7 @@ pub struct StartDefaults {
 }
 
 impl Default for StartDefaults {
-    /// Those of a deployed broker over HTTP.
+    /// Returns the defaults of a deployed broker over HTTP.
     fn default() -> Self {
         Self {
             drift: StartDrift::Refuse,
@@ -375,7 +375,7 @@ pub enum StartRule {
     Reach,
     /// The start waits a limited time for it. Its drift only withdraws tools.
     Withdraw,
-    /// None: the start does not wait for it, and its drift only withdraws tools.
+    /// The start does not wait for it, and its drift only withdraws tools.
     Optional,
 }
 
@@ -425,7 +425,7 @@ pub struct Limits {
     pub memory_bytes: usize,
     /// Bytes of a whole tool list, all pages. Default 32 MiB.
     pub listing_bytes: usize,
-    /// Characters of a result for a model, if the config sets none for its tool. Default 100 000.
+    /// Characters of a result for a model, if the config does not set a limit for its tool. Default 100 000.
     pub result_chars: usize,
 }
 
@@ -438,7 +438,8 @@ impl Config {
     }
 
     /// Reads a config, or the file of a client, that a person named. Unlike [`Config::parse`], the name of the file
-    /// says which client wrote it, and a `command` that `exists` does not know as a program or file is a command line.
+    /// identifies the client that wrote it, and a `command` that `exists` does not know as a program or file is a
+    /// command line.
     pub fn parse_file(
         file: &str,
         bytes: &[u8],

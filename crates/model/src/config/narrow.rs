@@ -10,7 +10,7 @@ use crate::path::NodePath;
 use crate::text::shown_line;
 use crate::trust::HiddenBy;
 
-/// Members of the digest that decide only which tools are exposed. The tools themselves are compared.
+/// Members of the digest that affect only the exposure of tools. The tools themselves are compared.
 const OF_EXPOSURE: [&str; 3] = ["tool_filter", "trust", "sensitive"];
 /// The member of the digest that names the tools that are served unvalidated. Others are a widening.
 const UNVALIDATED: &str = "schema";

@@ -66,7 +66,7 @@ pub(super) fn aliases(
     out
 }
 
-/// The name that stands for every tool of a source.
+/// The name that means every tool of a source.
 pub(super) const EVERY_TOOL: &str = "*";
 /// The keys that it may have: the others replace texts of one tool, or are keys of the source.
 const KEYS_OF_EVERY_TOOL: [&str; 2] = ["max_output_chars", "coerce"];

@@ -20,7 +20,7 @@ const GENERATOR: &str = "broker-gen";
 const CONFIG_VARIABLE: &str = "MCP_BROKER_CONFIG";
 /// The names of a config in a folder, the preferred one first.
 const CONFIG_NAMES: [&str; 2] = ["config.json", "smoke_config.json"];
-/// The first words of `mcp-broker` with which it is not a server.
+/// The subcommands of `mcp-broker` that do not run a server.
 const VERBS: [&str; 5] = ["connect", "doctor", "help", "key", "status"];
 /// The options of both programs that take no value as the next word. Tests of both command lines compare them.
 pub const FLAGS: [&str; 9] = [
@@ -307,8 +307,8 @@ mod tests {
     use super::*;
     use crate::config::Config;
 
-    /// The paths of the sources that are left out of a config at `/home/c.json`, in which `/bin/link` is a link to
-    /// `mcp-broker` and `/home/link.json` one to the config.
+    /// Returns the paths of the sources that are left out of a config at `/home/c.json`. `/bin/link` is a link to
+    /// `mcp-broker`, and `/home/link.json` is a link to the config.
     fn left_out(sources: &str) -> Vec<String> {
         let text = format!(r#"{{"mcpServers":{{{sources}}}}}"#);
         let parsed = Config::parse("c.json", text.as_bytes()).expect("valid");

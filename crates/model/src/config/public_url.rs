@@ -1,4 +1,4 @@
-//! `public_url`: the URL under which callers reach the broker, and the resource identifier of RFC 9728.
+//! `public_url`: the URL of the broker for callers, and the resource identifier of RFC 9728.
 
 use super::fields;
 use super::findings::{Cursor, Findings};
@@ -20,8 +20,8 @@ impl PublicUrl {
         &self.text
     }
 
-    /// Returns the path under which the routes of the broker begin: the path of the URL without `/mcp` and a slash at
-    /// its end. Empty at the root of a host.
+    /// Returns the path before the routes of the broker: the path of the URL without `/mcp` and a slash at its end.
+    /// Empty at the root of a host.
     pub fn base_path(&self) -> &str {
         let path = self.url.path();
         let path = path.trim_end_matches('/');

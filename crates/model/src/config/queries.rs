@@ -23,8 +23,8 @@ use crate::path::NodePath;
 use crate::trust::WordList;
 
 impl Config {
-    /// The folder to which relative paths of this config refer, if it was read from `file`: the folder of
-    /// the file, and for a file of VS Code in `.vscode` the folder that contains `.vscode`.
+    /// Returns the base folder for relative paths of this config, if it was read from `file`: the folder of the file,
+    /// and for a file of VS Code in `.vscode` the folder that contains `.vscode`.
     pub fn base(&self, file: &Path) -> PathBuf {
         let folder = file.parent().unwrap_or(Path::new(""));
         if self.document.servers_key != vscode::SERVERS {
@@ -82,7 +82,7 @@ impl Config {
         }
     }
 
-    /// Compares the names of tools with the versions of the list of sensitive words with which they were locked.
+    /// From now on, compares the names of a source's tools with the version of the sensitive-word list in its lock.
     pub fn use_word_lists_of(&mut self, lock: &Lock) {
         self.use_word_lists(&|path| lock.source(path.as_str())?.word_list());
     }

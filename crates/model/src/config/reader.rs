@@ -58,8 +58,8 @@ pub(super) fn text_of(bytes: &[u8]) -> Result<&str, Refusal> {
     }
 }
 
-/// Parses `text`. Duplicate keys go to `findings`. `written` is the text of the file, in which every byte of
-/// JSON has the same offset; errors show its lines.
+/// Parses `text`. Duplicate keys go to `findings`. `written` is the text of the file, with every byte of JSON at the
+/// same offset; errors show its lines.
 pub(super) fn read(
     text: &str,
     written: &str,

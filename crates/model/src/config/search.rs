@@ -1,4 +1,4 @@
-//! The section `search`, and the hints of a tool: phrases by which a search finds it.
+//! The section `search`, and the hints of a tool: phrases for finding it.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -40,7 +40,7 @@ pub const OPENAI_KEY_VARIABLE: &str = "OPENAI_API_KEY";
 pub struct Search {
     /// Whether the vectors of words are compiled in.
     pub table: bool,
-    /// The number of hits of the mode `search`, unless a caller names another.
+    /// The number of hits in search mode, unless a caller names another.
     pub top_k: usize,
     /// The source of the vectors of tools and queries.
     pub embedder: Embedder,
@@ -89,14 +89,14 @@ impl Embedder {
     }
 }
 
-/// A phrase by which a search finds a tool.
+/// A phrase for finding a tool in a search.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SearchHint {
     /// The phrase.
     pub text: String,
     /// Whether a model wrote it and no person has accepted it. It is not compiled.
     pub generated: bool,
-    /// The digest of the tool for which it was written; for another digest it is left out.
+    /// The digest of the tool when the hint was written; for another digest the hint is left out.
     pub made_for: Option<String>,
 }
 

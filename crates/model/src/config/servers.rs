@@ -119,7 +119,7 @@ fn short_segment(name: &str) -> String {
     chars.map(|c| if allowed(c) { c } else { '-' }).collect()
 }
 
-/// The warning about two names of servers that have one short segment, of which the second one has `path`.
+/// Returns the warning about two names of servers with the same short segment. `path` is the path of the second one.
 fn name_clash(first: &str, second: &str, short: &str, path: &NodePath) -> Diagnostic {
     let message = format!(
         "`{}` and `{}` would both have the path `/{}`; the second one has `{path}`",

@@ -111,7 +111,7 @@ pub(super) fn read(
     source.exposure = Exposure::new(
         filter.unwrap_or_default(),
         source.trust.unwrap_or(default),
-        // The top level sets those of all sources.
+        // The top level sets the sensitive names of all sources.
         Default::default(),
     )
     .with_items(items::exposure(findings, cursor));
@@ -119,8 +119,8 @@ pub(super) fn read(
 }
 
 impl Source {
-    /// The maximum characters of a reply of a tool, if the config sets one: the nearest of the tool's, that of `"*"` and
-    /// the source's.
+    /// Returns the maximum characters of a reply of a tool, if the config sets one: the tool's limit, else the limit of
+    /// `"*"`, else the source's limit.
     pub fn output_limit(&self, tool: &str) -> Option<usize> {
         let own = self
             .overrides
@@ -227,7 +227,7 @@ fn key(
         }
         // The reader of the endpoint checks them.
         key if http_endpoint::KEYS.contains(&key) => {}
-        // `items` reads the modes and filters, which belong together.
+        // `items` reads the modes and filters together, since they depend on each other.
         "resources" | "resource_filter" | "prompt_filter" => {}
         "prompt_aliases" => items::aliases(findings, value, &[ItemKind::Prompt], source),
         "resource_aliases" => {
@@ -371,7 +371,7 @@ pub(super) fn start_wait(findings: &mut Findings<'_>, value: &Cursor<'_>) -> Opt
     fields::seconds(findings, value, START_WAIT)
 }
 
-/// Each `max_timeout` must be at least the timeout beside which it applies.
+/// Each `max_timeout` must be at least the timeout that applies with it.
 fn check_max_timeouts(findings: &mut Findings<'_>, cursor: &Cursor<'_>, source: &Source) {
     let mut check = |at: Option<Cursor<'_>>, max: Option<Duration>, timeout: Duration| {
         if let (Some(at), Some(max)) = (at, max)
@@ -403,8 +403,8 @@ fn check_max_timeouts(findings: &mut Findings<'_>, cursor: &Cursor<'_>, source: 
 }
 
 impl Source {
-    /// The maximum time in all of a call of a tool with these settings: its own, else that of the source, else
-    /// ten times its timeout.
+    /// Returns the maximum time in all of a call of a tool with these settings: the limit of these settings, else the
+    /// source's limit, else ten times the timeout.
     pub fn max_timeout_of(&self, own: Option<&ToolOverride>) -> Duration {
         let timeout = own.and_then(|own| own.timeout).unwrap_or(self.timeout);
         let set = own.and_then(|own| own.max_timeout).or(self.max_timeout);
@@ -450,7 +450,7 @@ pub(super) fn is_header_name(name: &str) -> bool {
             .all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
 }
 
-/// The name of the variable that replaces a literal value of this name, in capitals if it is that of a `header`.
+/// Returns the name of the variable that replaces a literal value of this name, in capitals if the name is a `header`.
 pub fn variable_for(name: &str, header: bool) -> String {
     let mut variable: String = name
         .chars()

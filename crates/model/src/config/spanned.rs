@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::json::{number_value, string_value};
 
-/// A JSON value and the byte offset at which it begins.
+/// A JSON value and the byte offset of its start.
 #[derive(Clone, Debug)]
 pub struct Spanned {
     /// The byte offset.
@@ -56,7 +56,7 @@ impl Spanned {
         Some(&found.value)
     }
 
-    /// Its members; none if it is not an object.
+    /// Returns its members; an empty slice if it is not an object.
     pub fn members(&self) -> &[Member] {
         match &self.data {
             Data::Object(members) => members,

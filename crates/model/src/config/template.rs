@@ -41,7 +41,7 @@ pub enum TemplateError {
 
 /// The prefix of the broker's own variables, such as the one with the callers' secret.
 const OWN_PREFIX: &str = "MCP_BROKER_";
-/// The variable with the callers' secret in set-ups of a simple MCP adapter, which the broker reads as well.
+/// The variable with the callers' secret in set-ups of a simple MCP adapter. The broker reads it as well.
 pub const ADAPTER_SECRET_VARIABLE: &str = "ZYRA_API_KEY";
 
 /// Whether a variable belongs to the broker itself. No source may read its value, whatever pattern or
@@ -175,7 +175,7 @@ impl Template {
     }
 }
 
-/// A text in which `${` is written as `$${`. An error is the byte offset of a `${`.
+/// Reads a text with `$${` for `${`. An error is the byte offset of a `${`.
 pub(super) fn unescape(text: &str) -> Result<String, usize> {
     let mut out = String::with_capacity(text.len());
     let mut at = 0;

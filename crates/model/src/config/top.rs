@@ -24,7 +24,7 @@ const AUDITORS: RangeInclusive<u64> = 1..=10;
 const LIMIT_BYTES: RangeInclusive<u64> = 1024..=1 << 30;
 /// A quarter of the smallest budget covers the largest request under the default limits.
 const MEMORY_BYTES: RangeInclusive<u64> = 16 << 20..=1 << 40;
-/// Which command reads which file.
+/// The commands and the files that they read.
 const READERS: &str = "`--config` reads a config, and JSON files of MCP clients with `mcpServers`, `servers`, `context_servers` or `mcp`; `broker-gen import` converts these, and TOML and YAML files";
 const EXPECTED: &str = "expected an object with `tree` or `mcpServers`";
 

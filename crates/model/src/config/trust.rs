@@ -9,8 +9,7 @@ use crate::codes::DiagnosticCode as Code;
 use crate::diagnostic::Diagnostic;
 use crate::trust::{SensitiveNames, TrustLevel};
 
-/// The level of a source. Other clients have a key of this name with a boolean, which says whether they ask
-/// before a call.
+/// Returns the level of a source. Other clients have a key of this name with a boolean: whether they ask before a call.
 pub(super) fn level(
     findings: &mut Findings<'_>,
     cursor: &Cursor<'_>,

@@ -1,6 +1,6 @@
-//! A client file of VS Code (`.vscode/mcp.json`): an object with `servers`. Comments and trailing commas are
-//! read in these files and those of other clients that accept them. Its variables, which other editors have in `mcpServers` as well, are rewritten to
-//! those of a config.
+//! A client file of VS Code (`.vscode/mcp.json`): an object with `servers`. Comments and trailing commas are read in
+//! these files and in files of other clients that accept them. Its variables are rewritten to variables of a config;
+//! other editors have them in `mcpServers` as well.
 
 use super::clients::{self, EQUAL, KINDS};
 use super::findings::{Cursor, Findings};
@@ -12,9 +12,9 @@ use crate::text::shown_line;
 
 /// The key of the servers.
 pub(super) const SERVERS: &str = "servers";
-/// The variable for the folder to which paths of the config are relative.
+/// The variable for the base folder of relative paths in the config.
 pub const WORKSPACE_FOLDER: &str = "workspaceFolder";
-/// The folder in which VS Code looks for its files.
+/// The folder where VS Code looks for its files.
 pub(super) const FOLDER: &str = ".vscode";
 
 /// The keys of an entry whose strings have variables.

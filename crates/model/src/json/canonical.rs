@@ -87,7 +87,7 @@ fn write_value(value: &Value, out: &mut Output) {
 
 fn write_object(members: &Map<String, Value>, out: &mut Output) {
     let mut sorted: Vec<_> = members.iter().collect();
-    // JCS sorts by UTF-16 code units, which differs from byte order above U+FFFF.
+    // JCS sorts by UTF-16 code units. This order differs from byte order above U+FFFF.
     sorted.sort_by(|(a, _), (b, _)| a.encode_utf16().cmp(b.encode_utf16()));
     out.push(b'{');
     for (index, (key, value)) in sorted.into_iter().enumerate() {

@@ -11,7 +11,7 @@ pub const MAX_NUMBER_EXPONENT: i32 = 10_000;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Decimal {
     negative: bool,
-    /// ASCII digits without a zero at either end; none for zero.
+    /// ASCII digits without a zero at either end; empty for zero.
     digits: Vec<u8>,
     point: i32,
 }
@@ -97,7 +97,7 @@ impl Decimal {
         &self.digits
     }
 
-    /// The power of ten by which the integer of [`Self::digits`] is multiplied.
+    /// Returns the power of ten that multiplies the integer of [`Self::digits`].
     pub fn exponent(&self) -> i32 {
         self.point - i32::try_from(self.digits.len()).unwrap_or(i32::MAX)
     }

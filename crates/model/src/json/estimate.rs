@@ -1,8 +1,8 @@
 //! Estimates the memory of parsed JSON from its text.
 //!
-//! A [`Value`](serde_json::Value) can take a hundred times the bytes of its text: `{"":0}` has six
-//! bytes and allocates a tree node for eleven members. The estimate reads the text once, allocates
-//! nothing, and is never below what parsing allocates with glibc's allocator.
+//! A [`Value`](serde_json::Value) can take a hundred times the bytes of its text: `{"":0}` has six bytes and allocates
+//! a tree node for eleven members. The estimate reads the text once without an allocation, and is never below what
+//! parsing allocates with glibc's allocator.
 
 use std::mem::size_of;
 
@@ -37,16 +37,15 @@ pub struct Estimate {
     pub bytes: u64,
 }
 
-/// Estimates the cost of parsing `text`, which may be invalid JSON: allocations before the parser refuses
-/// it are counted.
+/// Estimates the cost of parsing `text`. It may be invalid JSON: allocations before the parser refuses it are counted.
 pub fn estimate(text: &[u8]) -> Estimate {
     let mut scan = Scan {
         bytes: size_of::<Value>() as u64,
         ..Scan::default()
     };
     scan.run(text);
-    // A growing list has its old and new buffer at the same time, one list at a time. A string with escapes
-    // is decoded into a buffer, which is kept and doubles.
+    // A growing list has its old and new buffer at the same time, one list at a time. A string with escapes is decoded
+    // into a buffer; the buffer is kept and doubles.
     let growing = scan.longest_list * size_of::<Value>() as u64 + 3 * scan.longest_escaped;
     Estimate {
         values: scan.values,

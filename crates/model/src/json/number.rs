@@ -161,8 +161,8 @@ pub(super) fn is_in_first_range(value: &Decimal, text: &str) -> bool {
 }
 
 impl Decimal {
-    /// The double by which numbers of this value are hashed: every ordinary number of this value has it.
-    /// `None` if there is no such number.
+    /// Returns the double for hashing numbers of this value: every ordinary number of this value has it. `None` without
+    /// such a number.
     pub fn double_of_ordinary(&self) -> Option<f64> {
         let mut text = Vec::new();
         self.write(&mut text);
@@ -173,8 +173,8 @@ impl Decimal {
     }
 }
 
-/// Whether a number has at most 15 digits and an exponent within those of doubles: such a decimal is the
-/// shortest form of its double.
+/// Whether a number has at most 15 digits and an exponent within the range of doubles: such a decimal is the shortest
+/// form of its double.
 fn is_short(text: &str) -> bool {
     let mut digits = 0usize;
     let mut bytes = text.bytes();

@@ -1,4 +1,4 @@
-//! JSON pointers (RFC 6901), and pointer patterns in which `*` matches any one token.
+//! JSON pointers (RFC 6901), and pointer patterns, where `*` matches any one token.
 
 use serde_json::Value;
 

@@ -113,7 +113,7 @@ fn scan(text: &str, max_depth: usize) -> Result<Vec<ExactNumber>, StrictError> {
     Ok(exact)
 }
 
-/// The index of the closing quote of the string whose content begins at `at`; the length if there is none.
+/// Returns the index of the closing quote of the string whose content begins at `at`; the length without one.
 fn end_of_string(bytes: &[u8], mut at: usize) -> usize {
     while at < bytes.len() {
         match bytes[at] {

@@ -1,4 +1,4 @@
-//! Writes JSON in which number strings are numbers again (see [`number`](super::number)).
+//! Writes JSON; number strings become numbers again (see [`number`](super::number)).
 
 use std::io;
 
@@ -64,9 +64,9 @@ pub struct ExactNumbers<F> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Outside,
-    /// In the name of a member, which is never a number.
+    /// In the name of a member: it is never a number.
     Name,
-    /// After the quote of a string, which is not written yet.
+    /// After the quote of a string. The quote is not written yet.
     Begun,
     /// In a string whose first fragment is held.
     Held,

@@ -50,8 +50,8 @@ pub fn lock() -> Value {
     generate::<crate::lock::wire::LockWire>(Contract::Deserialize)
 }
 
-/// The schema of a type that is read or written, draft 7 (which editors understand), as the schemas of this
-/// project are written.
+/// Returns the schema of a type that is read or written, in the form of this project's schemas: draft 7, since editors
+/// understand it.
 pub fn generate<T: JsonSchema>(contract: Contract) -> Value {
     let mut settings = SchemaSettings::draft07();
     settings.contract = contract;
@@ -61,7 +61,7 @@ pub fn generate<T: JsonSchema>(contract: Contract) -> Value {
     value
 }
 
-/// Removes the names of Rust's number types, which readers of the schema do not know, the descriptions of
+/// Removes the names of Rust's number types, since readers of the schema do not know them, the descriptions of
 /// variants, and the `null` of members that are absent instead.
 fn tidy(value: &mut Value) {
     if let Value::Object(members) = value {
@@ -93,7 +93,7 @@ fn tidy(value: &mut Value) {
     }
 }
 
-/// Removes `null`, which an `Option` adds.
+/// Removes the `null` that an `Option` adds.
 fn remove_null(property: &mut Value) {
     let Some(members) = property.as_object_mut() else {
         return;

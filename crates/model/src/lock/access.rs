@@ -1,8 +1,8 @@
-//! What a lock says of the rules of access of its config, and the format version that follows from its members.
+//! The record of a lock about the access rules of its config, and the format version that follows from its members.
 //!
 //! `config_digest` covers the sources and the section `access` together: if a source has changed, it cannot tell
-//! whether the rules are those that were reviewed. Version 3 therefore has `access_digest` beside it whenever the
-//! config has the section. A lock of an older version stays as it is while nothing that it holds has changed.
+//! whether these are the reviewed rules. Version 3 therefore has `access_digest` beside it whenever the config has the
+//! section. A lock of an older version stays unchanged while its contents are unchanged.
 
 use super::{LOCK_VERSION, Lock, PARTIAL_LOCK_VERSION};
 use crate::digest::Digest;
@@ -10,7 +10,7 @@ use crate::digest::Digest;
 /// What a lock records of the section `access` of its config.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LockedAccess<'a> {
-    /// Nothing: its version is older than this record.
+    /// The lock has no record: its version is older.
     NotRecorded,
     /// The config had no such section.
     Absent,
@@ -19,7 +19,7 @@ pub enum LockedAccess<'a> {
 }
 
 impl Lock {
-    /// What the lock records of the rules of access.
+    /// Returns the record of the lock about the access rules.
     pub fn access(&self) -> LockedAccess<'_> {
         match &self.access_digest {
             Some(digest) => LockedAccess::Rules(digest),
@@ -38,8 +38,8 @@ impl Lock {
         }
     }
 
-    /// Gives a new lock its format version: the older one of a lock in `known` if both are the same in it, else that of
-    /// a new lock.
+    /// Gives a new lock its format version: the older version of a lock in `known` if both are the same in it, else the
+    /// version of a new lock.
     ///
     /// A source that is the same apart from a newer list of sensitive words keeps the version of the older list.
     pub fn settle_version<'a, I>(&mut self, known: I)
@@ -76,7 +76,7 @@ mod tests {
     use crate::config::Config;
     use crate::snapshot::Snapshot;
 
-    /// A new lock of a config with rules of access, and one without.
+    /// Returns a new lock of a config with access rules, and one without.
     fn locks() -> [Lock; 2] {
         let rules = r#", "access": {"groups": ["g"], "rules": [{"allow": ["/a/*"], "to": ["g"]}]}"#;
         [rules, ""].map(|access| {

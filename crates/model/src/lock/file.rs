@@ -120,7 +120,7 @@ fn is_index(token: &str) -> bool {
     !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The place at which the document has not the form of a lock.
+/// Returns the place where the document deviates from the form of a lock.
 fn malformed(error: &serde_path_to_error::Error<serde_json::Error>) -> Diagnostic {
     let mut pointer = String::new();
     for segment in error.path() {

@@ -1,9 +1,9 @@
 //! Format version 2 of the lock: its members, and the refusal of unknown members.
 //!
-//! `broker-gen lock` writes version 2. It leaves a lock of version 1 as it is while nothing that version 1 holds
-//! has changed. Both versions are read. A lock of version 2 with a member that the reader does not know is
-//! refused: the reviewer approved that member, and a reader without it would serve something else. A lock of
-//! version 1 with a member of version 2 is damaged.
+//! `broker-gen lock` writes version 2. It leaves a lock of version 1 as it is while all members of version 1 are
+//! unchanged. Both versions are read. A lock of version 2 with a member that the reader does not know is refused: the
+//! reviewer approved that member, and a reader without it would serve something else. A lock of version 1 with a member
+//! of version 2 is damaged.
 //!
 //! # Members
 //!
@@ -11,7 +11,7 @@
 //! `generator`, as before. Readers accept members in any order. Writers of version 2 use the order of
 //! the lists below instead of sorting; objects from a server stay sorted.
 //!
-//! The members marked with † are reserved: nothing writes them yet, and the reader refuses them.
+//! The members marked with † are reserved: they are not written yet, and the reader refuses them.
 //!
 //! Top level, in addition to version 1:
 //!
@@ -34,17 +34,16 @@
 //!
 //! The package and its version are in `package`, as in version 1.
 //!
-//! A text that may be secret is replaced by the object `{"digest": …}`, the digest of the text before
-//! variables are expanded, in the domain `mcp-broker:config_text:1`. This covers a word of `command` with a
-//! literal secret (`--token=x`, `API_KEY=x`, `Authorization: x`, a literal value of the config's `env`), the word
-//! after an option with a secret-looking name, and an absolute path; in a URL of a
-//! command, the user part and values of the query with a secret-looking name. The member `url` has nothing in
-//! place of such values, so that another value leaves the lock as it is. If only a part of a word is replaced, the word
-//! is the list of its parts: `["https://", {"digest": …}, "@host/x"]`. A `${NAME}` is not a secret and stays as
-//! written; a literal default of one may be a secret. Only the text of the config decides, so that the bytes do
-//! not depend on the machine.
+//! A text that may be secret is replaced by the object `{"digest": …}`, the digest of the text before variables are
+//! expanded, in the domain `mcp-broker:config_text:1`. This covers a word of `command` with a literal secret
+//! (`--token=x`, `API_KEY=x`, `Authorization: x`, a literal value of the config's `env`), the word after an option with
+//! a secret-looking name, and an absolute path; in a URL of a command, the user part and values of the query with a
+//! secret-looking name. The member `url` omits such values, so that another value leaves the lock as it is. If only a
+//! part of a word is replaced, the word is the list of its parts: `["https://", {"digest": …}, "@host/x"]`. A `${NAME}`
+//! is not a secret and stays as written; a literal default of one may be a secret. Only the text of the config decides,
+//! so that the bytes do not depend on the machine.
 //!
-//! An item, which is an element of `exposed`:
+//! An item, an element of `exposed`:
 //!
 //! | member | value | used when |
 //! |---|---|---|

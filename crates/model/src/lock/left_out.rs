@@ -29,17 +29,17 @@ use crate::path::NodePath;
 /// A source of the config that the lock leaves out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftOutSource {
-    /// The node on which it would be mounted.
+    /// The path of the node where it would be mounted.
     pub path: NodePath,
     /// The kind of the reason.
     pub code: LeftOutCode,
     /// The JSON pointer of the place within the listing; empty for the whole source.
     pub place: String,
-    /// The reason, in one line, which is the same in every run.
+    /// The reason, in one line. It is the same in every run.
     pub reason: String,
     /// The digest of this source's part of the config.
     pub config_digest: Digest,
-    /// The digest of what was seen; `None` if nothing was listed.
+    /// The digest of the listed contents; `None` without a listing.
     pub digest: Option<Digest>,
 }
 
@@ -67,13 +67,13 @@ pub struct LeftOutPart<'a> {
     pub is_kept: bool,
     /// Whether it is a whole source.
     pub is_source: bool,
-    /// The number of parts that it stands for; more than one only for those that are counted.
+    /// The number of parts that it represents; more than one only for parts without a record.
     pub count: u64,
     /// The JSON pointer of the place.
     pub place: &'a str,
     /// The reason, in one line.
     pub reason: &'a str,
-    /// The digest of what was seen, or of the config of a source of which nothing was seen.
+    /// The digest of the listed contents, or of the config of a source without a listing.
     pub digest: Digest,
 }
 

@@ -5,13 +5,12 @@
 //!
 //! # The file
 //!
-//! JSON, two spaces, LF; no time, host or path. The top level has `config_digest`, `generator` (outside the
-//! root digest), `hash_model`, `lock_version`, `root_digest` and `sources`; `wire.rs` has all members. Each tool
-//! is stored whole, with two changes: `description` is a list of lines, and members that `volatile` names are
-//! left out. Keys of version 1 are sorted. Version 2 adds members and has another order, which `format2.rs`
-//! describes. Version 3 adds what was left out, which `left_out.rs` describes, the digest of the rules of access, which
-//! `access.rs` describes, and the version of the list of sensitive words, which `word_list.rs` describes; it is written
-//! only if the lock has one of them.
+//! JSON, two spaces, LF; no time, host or path. The top level has `config_digest`, `generator` (outside the root
+//! digest), `hash_model`, `lock_version`, `root_digest` and `sources`; `wire.rs` has all members. Each tool is stored
+//! whole, with two changes: `description` is a list of lines, and members that `volatile` names are left out. Keys of
+//! version 1 are sorted. Version 2 adds members and has another order: see `format2.rs`. Version 3 adds the parts that
+//! were left out (`left_out.rs`), the digest of the access rules (`access.rs`), and the version of the list of
+//! sensitive words (`word_list.rs`). It is written only if the lock has one of them.
 
 use std::collections::BTreeSet;
 
@@ -51,8 +50,8 @@ pub const MAX_BYTES: usize = 256 << 20;
 
 /// The format version of a new lock without members of a later one.
 pub const LOCK_VERSION: u64 = 2;
-/// The format version of a lock with rules of access, sensitive words, parts that are left out or kept, or a source that
-/// answers at another path than that of its URL; the newest one.
+/// The format version of a lock with access rules, sensitive words, parts that are left out or kept, or a source that
+/// answers at another path than its URL names; the newest one.
 pub const PARTIAL_LOCK_VERSION: u64 = 3;
 /// The oldest format version that is read, besides all newer ones up to [`PARTIAL_LOCK_VERSION`].
 pub const MIN_LOCK_VERSION: u64 = 1;
@@ -60,8 +59,8 @@ pub const MIN_LOCK_VERSION: u64 = 1;
 /// A lock whose digests match.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lock {
-    /// Its format version: [`Lock::new_version`] for a new lock, else that of the file, which the root digest
-    /// covers. Version 1 is written without the members of version 2.
+    /// Its format version: [`Lock::new_version`] for a new lock, else the version in the file. The root digest covers
+    /// it. Version 1 is written without the members of version 2.
     pub version: u64,
     /// The digest of its config.
     pub config_digest: Digest,
@@ -70,16 +69,16 @@ pub struct Lock {
     pub access_digest: Option<Digest>,
     /// The program that wrote it, `broker-gen 0.1.0`.
     pub generator: String,
-    /// Sorted by path, which is unique.
+    /// Sorted by path. Each path is unique.
     pub sources: Vec<LockedSource>,
-    /// Sources of the config that are left out as a whole, sorted by path; none of them is in `sources`.
+    /// Sources of the config that are left out as a whole, sorted by path. They are not in `sources`.
     pub left_out: Vec<LeftOutSource>,
 }
 
 /// The reviewed content of one source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LockedSource {
-    /// The node on which it is mounted.
+    /// The path of the node where it is mounted.
     pub path: NodePath,
     /// The transport.
     pub backend: Backend,
@@ -97,10 +96,10 @@ pub struct LockedSource {
     pub package: Option<Package>,
     /// The config fields that version 2 repeats in plain text.
     pub settings: Option<SourceSettings>,
-    /// The version of the list of sensitive words with which tools were hidden; `None` for [`WordList::First`], and at
-    /// levels that do not ask for one. See [`LockedSource::word_list`].
+    /// The version of the list of sensitive words that hid tools; `None` for [`WordList::First`], and at levels that do
+    /// not ask for one. See [`LockedSource::word_list`].
     pub sensitive_words: Option<WordList>,
-    /// The path at which the server answered, if that is not the one of its URL as written; only in version 3.
+    /// The path where the server answered, if that is not the one of its URL as written; only in version 3.
     pub url_path: Option<String>,
     /// Pointer patterns of members that digests and comparisons leave out.
     pub volatile: BTreeSet<String>,
@@ -111,7 +110,7 @@ pub struct LockedSource {
     /// What the server listed and the lock leaves out, in the order of [`LockedSource::leave_out`]; at most
     /// [`MAX_RECORDS`](crate::left_out::MAX_RECORDS).
     pub left_out: Vec<LeftOut>,
-    /// The parts that are left out besides `left_out`, which are only counted.
+    /// The number of parts that are left out besides `left_out`.
     pub more_left_out: Option<MoreLeftOut>,
     /// Why this is the last locked state of the source and not the current one, if so.
     pub kept: Option<LeftOutCode>,
@@ -126,7 +125,7 @@ pub struct LockedTool {
     pub summary: Option<String>,
     /// Its last path segment: the alias, else the upstream name.
     pub exposed_name: String,
-    /// The phrases of the config by which a search finds it; only in version 2.
+    /// The search hints of the config; only in version 2.
     pub search_hints: Vec<String>,
     /// The tool as the server sent it, without volatile members.
     pub raw: Map<String, Value>,

@@ -90,7 +90,7 @@ impl LockedSource {
         }
     }
 
-    /// The trust level with which it was locked. A lock of version 1 has only sources of the default level.
+    /// Returns the trust level at the time of the lock. A lock of version 1 has only sources of the default level.
     pub fn trust_level(&self) -> TrustLevel {
         let settings = self.settings.as_ref();
         settings.map_or(
@@ -111,8 +111,8 @@ impl LockedSource {
         Digest::of_member("source", &Value::Object(said))
     }
 
-    /// Its element of the lock's `sources` for a catalog: without the members of version 2, which no broker reads.
-    /// What is left out is in it, so that a broker does not report it as new.
+    /// Returns its element of the lock's `sources` for a catalog: without the members of version 2, since a broker does
+    /// not read them. It includes the parts that are left out, so that a broker does not report them as new.
     pub fn to_json(&self) -> Value {
         json!(SourceWire::new(self, MIN_LOCK_VERSION).with_left_out(self))
     }

@@ -1,6 +1,6 @@
 //! The wire form of the lock: the members of the file and their types. [`Lock`] is its checked form.
 //!
-//! The order of the fields is that of version 2. Version 1 is written with sorted keys.
+//! The fields have the order of version 2. Version 1 is written with sorted keys.
 //!
 //! The published JSON Schema is made from the same types.
 
@@ -233,7 +233,7 @@ impl TryFrom<LockWire> for Lock {
 }
 
 impl LockWire {
-    /// The JSON pointer of the first command or URL with a word in another form than that in which it is written.
+    /// Returns the JSON pointer of the first command or URL with a word in another form than the lock writes.
     pub(super) fn place_of_other_words(&self) -> Option<String> {
         let is_normal = |words: &[Word]| words.iter().all(Word::is_normal);
         let mut sources = self.sources.iter().enumerate();
@@ -384,7 +384,8 @@ impl SourceWire {
         }
     }
 
-    /// The problem of a list of sensitive words that this program does not have, or of the first one, which is not written.
+    /// Returns the problem of a list of sensitive words that this program does not have, or of the first list, since a
+    /// lock does not name that one.
     fn other_words(&self, at: &str) -> Option<Diagnostic> {
         let number = self.sensitive_words?;
         let newest = WordList::NEWEST.number();

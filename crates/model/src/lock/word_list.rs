@@ -1,4 +1,4 @@
-//! What a lock says of the list of sensitive words, by which an `untrusted` source hides tools.
+//! The record of a lock about the list of sensitive words. With this list an `untrusted` source hides tools.
 //!
 //! A source of version 3 names the version of the list (`sensitive_words`) if it is not the first one. Build, start and
 //! check compare names with that version, so that a newer program neither hides a reviewed tool nor finds the lock
@@ -9,7 +9,7 @@ use crate::config::Source;
 use crate::trust::{TrustLevel, WordList};
 
 impl LockedSource {
-    /// The version of the list with which it was locked; `None` at a level at which no name is sensitive.
+    /// Returns the version of the list at the time of the lock; `None` at a level without sensitive names.
     pub fn word_list(&self) -> Option<WordList> {
         let is_compared = self.trust_level() == TrustLevel::Untrusted;
         is_compared.then(|| self.sensitive_words.unwrap_or(WordList::First))

@@ -8,7 +8,7 @@ use crate::filter::ToolFilter;
 use crate::item::{ItemKind, LIVE};
 use crate::uri_filter::UriFilter;
 
-/// The settings that decide which tools of a source are exposed: its filter, its trust level and the sensitive names.
+/// The settings for the exposure of a source's tools: its filter, its trust level and the sensitive names.
 #[derive(Clone, Debug)]
 pub struct Exposure {
     filter: ToolFilter,
@@ -17,10 +17,11 @@ pub struct Exposure {
     items: ItemExposure,
 }
 
-/// Which prompts, templates and resources of a source are exposed. Without a positive pattern there are none.
+/// The settings for the exposure of a source's prompts, templates and resources. Without a positive pattern all are
+/// hidden.
 #[derive(Clone, Debug, Default)]
 pub struct ItemExposure {
-    /// Which of its resources are exposed besides those of its templates.
+    /// The resources that are exposed in addition to the resources of its templates.
     pub resources: ResourceMode,
     /// Matches URIs of resources and templates.
     pub resource_filter: UriFilter,
@@ -28,10 +29,10 @@ pub struct ItemExposure {
     pub prompt_filter: ToolFilter,
 }
 
-/// The resources of a source that are exposed besides those of its templates.
+/// The resources of a source that are exposed in addition to the resources of its templates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ResourceMode {
-    /// None.
+    /// No resource.
     #[default]
     None,
     /// Those that were listed when the lock was made.
@@ -72,7 +73,7 @@ impl ItemExposure {
         self.resource_filter.has_positive()
     }
 
-    /// The mode, which is `none` without a positive pattern.
+    /// Returns the mode: `none` without a positive pattern.
     pub fn resource_mode(&self) -> ResourceMode {
         match self.resource_filter.has_positive() {
             true => self.resources,
@@ -148,7 +149,7 @@ impl Exposure {
         self.sensitive = sensitive;
     }
 
-    /// Replaces the sensitive names by those of another version of the list.
+    /// Replaces the sensitive names by the names of another version of the list.
     pub fn use_word_list(&mut self, version: WordList) {
         if self.sensitive.version() != version {
             self.sensitive = Arc::new(self.sensitive.in_version(version));

@@ -1,4 +1,4 @@
-//! Trust levels: which tools of a source are exposed without a name in its filter.
+//! Trust levels: the exposure of a source's tools that its filter does not name.
 //!
 //! [`Exposure`] is the only code that decides whether a tool is exposed. Lock, build, start, drift check and
 //! [`TrustPolicy`] call it, so that they agree.
@@ -54,8 +54,8 @@ impl TrustLevel {
         Self::ALL.into_iter().find(|level| level.as_str() == name)
     }
 
-    /// The level of a source that sets none: the operator installs and updates a command; the program behind a
-    /// URL is changed by others.
+    /// Returns the level of a source without a setting: the operator installs and updates a command; the program behind
+    /// a URL is changed by others.
     pub const fn default_of(backend: Backend) -> Self {
         match backend {
             Backend::Stdio => Self::Trusted,

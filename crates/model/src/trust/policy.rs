@@ -9,14 +9,14 @@ use crate::filter::{FilterError, ToolFilter};
 use crate::snapshot::{ListedTool, tool_name};
 use crate::url::{HttpUrl, UrlError};
 
-/// The trust levels of servers over HTTP, and their curated lists of tools. It decides by the function by which
-/// `broker-gen lock` decides which tools of a source are exposed. Unlike the `tool_filter` of a source, which applies at
-/// every level, a curated list belongs to the level `verified`: at the other levels it is kept and has no effect.
+/// The trust levels of servers over HTTP, and their curated tool lists. It decides with the same function as
+/// `broker-gen lock` whether a tool is exposed. The `tool_filter` of a source applies at every level; a curated list
+/// belongs to the level `verified`: at the other levels it is kept and has no effect.
 ///
-/// Two URLs name the same server if they are equal in scheme, host, port and path, after the host is in lower
-/// case, the default port is written out and slashes at the end are removed. There is no match by prefix. Query
-/// and percent-encoding are left alone: the query does not count, and `%61` is another path than `a`. A URL with
-/// user information is refused.
+/// Two URLs name the same server if they are equal in scheme, host, port and path, after the host is in lower case, the
+/// default port is written out and slashes at the end are removed. A prefix does not match. Query and percent-encoding
+/// are left alone: the query does not count, and `%61` is another path than `a`. A URL with user information is
+/// refused.
 ///
 /// ```
 /// use broker_model::trust::{TrustLevel, TrustPolicy};
@@ -56,7 +56,7 @@ struct Server {
 /// Why a trust policy refuses its arguments.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TrustError {
-    /// The URL is not that of a server.
+    /// The URL does not name a server.
     #[error("the URL of the server is refused: {0}")]
     Url(#[from] UrlError),
     /// A pattern of a curated list is not a glob.
@@ -73,12 +73,12 @@ fn first(errors: &[FilterError]) -> String {
 
 /// A tool with a name that a [`TrustPolicy`] can filter.
 pub trait NamedTool {
-    /// The server's name of the tool; empty if it has none.
+    /// Returns the server's name of the tool; empty without a name.
     fn tool_name(&self) -> &str;
 }
 
 impl TrustPolicy {
-    /// A policy in which every server is untrusted, with the default list of sensitive names.
+    /// Returns a policy with the default list of sensitive names. Every server is untrusted.
     pub fn new() -> Self {
         Self::default()
     }
@@ -97,9 +97,9 @@ impl TrustPolicy {
         Ok(())
     }
 
-    /// Sets the curated list of the server at `url`: patterns as in `tool_filter`, by which a server of level `verified`
-    /// exposes its tools. Without a positive one it exposes no tool. At the other levels they have no effect, whether they
-    /// are set before the level or after it.
+    /// Sets the curated list of the server at `url`: patterns as in `tool_filter`, for the exposure of tools at the
+    /// level `verified`. Without a positive pattern no tool is exposed. At the other levels they have no effect,
+    /// whether they are set before the level or after it.
     pub fn set_curated<S: AsRef<str>>(
         &mut self,
         url: &str,
@@ -111,7 +111,7 @@ impl TrustPolicy {
         Ok(())
     }
 
-    /// The level of the server at `url`: `untrusted` if none was set.
+    /// Returns the level of the server at `url`: `untrusted` unless a level was set.
     pub fn get_trust(&self, url: &str) -> Result<TrustLevel, TrustError> {
         Ok(self.exposure(&HttpUrl::parse(url)?).level())
     }
@@ -143,7 +143,7 @@ impl TrustPolicy {
         Exposure::new(filter, level, self.sensitive.clone())
     }
 
-    /// The server at `url`, which is added as an untrusted one if it is not known.
+    /// Returns the server at `url`. An unknown server is added as an untrusted one.
     fn server(&mut self, url: HttpUrl) -> &mut Server {
         let known = self.servers.iter();
         let known = known

@@ -1,4 +1,4 @@
-//! Sensitive names of tools: the words of a name, and the list with which they are compared.
+//! Sensitive names of tools: the words of a name, and their comparison with the list.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use super::word_list::normal;
 use crate::look::{nfkc, skeleton};
 use crate::text::shown_line;
 
-/// The words that make the name of a tool sensitive: those of a version of the list, or those of a config.
+/// The words that make the name of a tool sensitive: the words of a version of the list, or the words of a config.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SensitiveNames {
     words: BTreeSet<String>,
@@ -24,7 +24,7 @@ pub struct SensitiveNames {
 pub struct WordError {
     /// The entry, safe to show.
     shown: String,
-    /// The form in which it would match.
+    /// The form that would match.
     normal: Option<String>,
     /// Its index in the list.
     pub index: usize,
@@ -102,7 +102,7 @@ impl SensitiveNames {
         self.version
     }
 
-    /// Whether its words are those of the list of its version, also if a config has them.
+    /// Whether its words are the same as the list of its version, even if a config sets them.
     pub fn is_of_version(&self) -> bool {
         !self.is_own
             || self
@@ -165,7 +165,7 @@ fn of_parts(entry: &str) -> String {
     parts.join("_")
 }
 
-/// The first of `words`, or pair of adjacent ones, for which `known` has an entry.
+/// Returns the first of `words`, or pair of adjacent ones, that `known` has an entry for.
 fn find_words<'l>(words: &[String], known: impl Fn(&str) -> Option<&'l str>) -> Option<&'l str> {
     (0..words.len()).find_map(|at| {
         known(&words[at]).or_else(|| known(&format!("{}_{}", words[at], words.get(at + 1)?)))

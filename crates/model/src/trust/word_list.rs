@@ -1,7 +1,7 @@
-//! The versions of the list of sensitive words: their words, and the form in which names and words are compared.
+//! The versions of the list of sensitive words: their words, and the form for comparing names and words.
 //!
-//! A lock names the version with which its tools were hidden, so that a newer program hides no tool that was reviewed.
-//! A version never changes: other words, or another form, are another version.
+//! A lock names the version that hid its tools, so that a newer program hides no tool that was reviewed. A version
+//! never changes: other words, or another form, are another version.
 
 /// The words of version 1; two words with `_` between them are a pair of adjacent words.
 const FIRST: [&str; 36] = [
@@ -42,7 +42,7 @@ const FIRST: [&str; 36] = [
     "transfer",
     "impersonate",
 ];
-/// The words that version 2 has besides those of version 1.
+/// The words that version 2 adds to version 1.
 const SECOND: [&str; 4] = ["erase", "evaluate", "remove", "rm"];
 
 /// A version of the list of sensitive words.
@@ -56,7 +56,7 @@ pub enum WordList {
 }
 
 impl WordList {
-    /// The newest version, by which a new lock is made.
+    /// The newest version. A new lock uses it.
     pub const NEWEST: Self = Self::Second;
 
     /// The number in a lock.

@@ -4,7 +4,7 @@ use super::{CheckResult, Context, Draft};
 use crate::cli::{access_args, schemas, type_notes};
 use crate::{hint_audits, plan};
 
-/// Filters, aliases, overrides and rules of access.
+/// Checks filters, aliases, overrides and access rules.
 pub(super) fn check(context: &Context<'_>, draft: &Draft) -> CheckResult {
     let mut result = CheckResult::default();
     match plan::plan(&context.input.config, &draft.sources) {
@@ -34,7 +34,7 @@ pub(super) fn check_examples(context: &Context<'_>, draft: &Draft) -> CheckResul
     }
 }
 
-/// The `args` of rules of access.
+/// Checks the `args` of access rules.
 pub(super) fn check_access(context: &Context<'_>, draft: &Draft) -> CheckResult {
     CheckResult {
         refused: access_args::check(&context.input.config, &draft.sources),
@@ -42,7 +42,7 @@ pub(super) fn check_access(context: &Context<'_>, draft: &Draft) -> CheckResult 
     }
 }
 
-/// Hints of the config that claim more safety than those of the server.
+/// Checks for hints of the config that claim more safety than the server's hints.
 pub(super) fn check_hints(context: &Context<'_>, draft: &Draft) -> CheckResult {
     let config = &context.input.config;
     let shown = context.config_file.to_string_lossy();

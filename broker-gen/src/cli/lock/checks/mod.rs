@@ -1,5 +1,5 @@
 //! The checks of a draft, in their order. Each has a name and gives one result: parts that the lock leaves out,
-//! warnings, and errors of the config file, of `access` or of the command line, for which there is no lock.
+//! warnings, and errors of the config file, of `access` or of the command line. With such errors, no lock is written.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ pub(super) mod violations;
 
 /// A check of a draft.
 pub(in crate::cli) struct Check {
-    /// Its name, which the table of left-out parts counts.
+    /// Its name in the counts of the table of left-out parts.
     pub(in crate::cli) name: &'static str,
     /// Whether it reads only the listing, so that `check` applies it to live sources too.
     pub(in crate::cli) is_of_listing: bool,
@@ -64,8 +64,8 @@ impl Check {
     }
 }
 
-/// Every check, in the order in which they run: each sees the draft without the parts that the ones before left out.
-/// Reasons and findings show texts of tools, so tools with secrets are left out first.
+/// Every check, in the order of execution: each sees the draft without the parts that the ones before left out. Reasons
+/// and findings show texts of tools, so tools with secrets are left out first.
 pub(in crate::cli) const CHECKS: &[Check] = &[
     Check::of_listing("violations", violations::check),
     Check::of_files("package", package::check),

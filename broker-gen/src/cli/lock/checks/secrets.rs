@@ -1,5 +1,5 @@
-//! Leaves out tools in which a server put a secret, and a source with one in its instructions. Warns about values of
-//! this machine.
+//! Leaves out tools that contain a secret, and a source with one in its instructions. Warns about values of this
+//! machine.
 
 use std::path::Path;
 

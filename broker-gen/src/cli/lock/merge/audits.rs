@@ -161,8 +161,8 @@ impl<'t> Merge<'_, 't> {
         added
     }
 
-    /// The new entries of theirs by the index of the merged entry before which they stand: after the entry that is
-    /// before them in theirs, and after entries that only ours has.
+    /// Returns the new entries of theirs by the index of the merged entry that they precede. They come after the entry
+    /// that is before them in theirs, and after entries that only ours has.
     fn new_of_theirs(&self, merged: &[(&Block<'t>, &str)]) -> BTreeMap<usize, Vec<&Block<'t>>> {
         let places = merged.iter().enumerate();
         let places: BTreeMap<&Key, usize> =
@@ -201,7 +201,7 @@ fn three_way<'t>(base: &'t str, ours: &'t str, theirs: &'t str) -> Option<&'t st
     }
 }
 
-/// Whether both are the same except for empty lines at the end, which depend on what follows.
+/// Whether both are the same except for empty lines at the end. These depend on the text that follows.
 fn is_same(one: &str, other: &str) -> bool {
     one.trim_end() == other.trim_end()
 }
@@ -211,7 +211,7 @@ fn line_of(whole: &str, text: &str) -> usize {
     whole[..at].lines().count() + 1
 }
 
-/// The texts, with an empty line between two that had none.
+/// Returns the texts, with an empty line inserted where two texts had no empty line between them.
 fn joined(head: &str, texts: &[&str], line_end: &str) -> String {
     let mut whole = head.to_owned();
     for text in texts {
@@ -313,7 +313,7 @@ mod tests {
             found,
             ["theirs removed an entry that ours changed: source = \"/a\""]
         );
-        // The same change on both sides is none.
+        // The same change on both sides is not a conflict.
         let both = file(&[audit("x", "B"), audit("y", "A"), audit("z", "A")]);
         assert_eq!(merge(Some(&base), &ours, &both).unwrap(), both);
     }

@@ -33,7 +33,7 @@ pub(super) struct Block<'t> {
     pub(super) key: Key,
     /// What it is about.
     pub(super) subject: String,
-    /// Its lines, those of the comment directly above it, and what follows it.
+    /// Its lines, the lines of the comment directly above it, and the text that follows it.
     pub(super) text: &'t str,
 }
 
@@ -73,7 +73,7 @@ pub(super) fn split(text: &str) -> Option<Blocks<'_>> {
     })
 }
 
-/// The offsets at which blocks start.
+/// Returns the start offsets of the blocks.
 fn starts(text: &str) -> Vec<usize> {
     let (mut starts, mut at) = (Vec::new(), 0);
     // The start of the comment lines directly above.

@@ -1,7 +1,7 @@
 //! The config of a merge that git is making. Git runs a merge driver before it writes the merged config, so that the
-//! config in the work tree is still that of one side. The configs of both sides and of their base are in git; each lock
-//! names the digest of its config, by which the search finds it. The search has bounds on versions, bytes and time: a
-//! repository may have any number of versions of any size.
+//! config in the work tree is still the config of one side. The configs of both sides and of their base are in git;
+//! each lock names the digest of its config, and the search finds the config by it. The search has bounds on versions,
+//! bytes and time: a repository may have any number of versions of any size.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -28,7 +28,7 @@ const SEARCH_TIMEOUT: Duration = Duration::from_secs(30);
 const MAX_LIST_BYTES: u64 = 4 << 20;
 /// Maximum time of a merge of texts.
 const MERGE_TIMEOUT: Duration = Duration::from_secs(60);
-/// The exit code of `git merge-file` from which on it is an error and not the number of conflicts.
+/// The minimum exit code of `git merge-file` for an error; a lower one is the number of conflicts.
 const MIN_ERROR_CODE: i32 = 128;
 
 /// The config of a merge.

@@ -94,7 +94,7 @@ fn linked(file: &Path) -> Vec<Diagnostic> {
     ))
 }
 
-/// Reads one of the files that git passes. Refuses a link, since git passes none.
+/// Reads one of the files that git passes. Refuses a link, since git does not pass links.
 fn read(file: &Path, path: Option<&Path>) -> Result<String, Vec<Diagnostic>> {
     if fs::symlink_metadata(file).is_ok_and(|data| data.is_symlink()) {
         return Err(linked(file));

@@ -1,7 +1,7 @@
-//! The merge of two locks, or of two audits files. It launches nothing.
+//! The merge of two locks, or of two audits files. It starts no server.
 //!
-//! `lock --merge` takes the sides from files or from git's index, and the config beside the lock, which must be settled.
-//! `lock --merge-driver` is a merge driver of git; `driver` has its rules.
+//! `lock --merge` takes the sides from files or from git's index, and the config beside the lock. The config must be
+//! settled. `lock --merge-driver` is a merge driver of git; `driver` has its rules.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ struct Locks {
 
 impl Locks {
     /// Reads the locks and verifies their digests. A base that cannot be read, since it is itself the conflict of an
-    /// older merge, counts as none.
+    /// older merge, counts as missing.
     fn read(texts: &Texts) -> Result<Self, Vec<Diagnostic>> {
         let parse = |side, text: &str| Lock::parse(&texts.name_of(side), text);
         let ours = parse(Side::Ours, &texts.ours);
@@ -97,7 +97,7 @@ pub(super) fn run(args: &LockArgs) -> Exit {
     exit
 }
 
-/// `lock --merge` with `--source`: the lock of both sides, in which the named sources may conflict, since they are
+/// `lock --merge` with `--source`: the lock of both sides. The named sources may conflict in it, since they are
 /// launched.
 pub(super) fn before_launch(args: &LockArgs) -> Result<Lock, Vec<Diagnostic>> {
     let all = texts(args)?;
@@ -170,7 +170,7 @@ fn texts(args: &LockArgs) -> Result<Vec<(Kind, Texts)>, Vec<Diagnostic>> {
 }
 
 fn of_index(config: &Path) -> Result<Vec<(Kind, Texts)>, Vec<Diagnostic>> {
-    // The audits first: they say which parts that the lock leaves out are accepted.
+    // The audits first: they accept parts that the lock leaves out.
     let files = [
         (Kind::Audits, audits_file(config)),
         (Kind::Lock, lock_file(config)),
@@ -223,7 +223,7 @@ fn check_chosen(
     }
 }
 
-/// The sources for which the command line names a side.
+/// Returns the sources that the command line names a side for.
 fn chosen(args: &LockArgs) -> Result<BTreeMap<NodePath, Side>, Vec<Diagnostic>> {
     let mut chosen = BTreeMap::new();
     for (side, paths) in [
@@ -250,7 +250,7 @@ fn chosen(args: &LockArgs) -> Result<BTreeMap<NodePath, Side>, Vec<Diagnostic>> 
     Ok(chosen)
 }
 
-/// Merges the locks for the config, which must be settled, and writes the lock beside it.
+/// Merges the locks for the config and writes the lock beside it. The config must be settled.
 fn write_lock(args: &LockArgs, texts: &Texts) -> Result<Exit, Vec<Diagnostic>> {
     let file = &args.config.file.config;
     let config = parse_config(file, &file.to_string_lossy())?.config;
@@ -279,7 +279,7 @@ fn write_audits(args: &LockArgs, texts: &Texts) -> Result<Exit, Vec<Diagnostic>>
     Ok(Exit::Ok)
 }
 
-/// The merged text of the audits, which are valid.
+/// Returns the merged text of the audits, after a check that they are valid.
 fn merge_audits(texts: &Texts) -> Result<String, Vec<Diagnostic>> {
     for (side, text) in [(Side::Ours, &texts.ours), (Side::Theirs, &texts.theirs)] {
         Audits::parse(&texts.name_of(side), text)?;

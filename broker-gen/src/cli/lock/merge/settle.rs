@@ -32,7 +32,7 @@ pub(in crate::cli) struct Settled {
 ///
 /// # Errors
 ///
-/// Conflicts; sources whose config is that of neither side; errors of the config with these sources; parts that the
+/// Conflicts; sources whose config differs from both sides; errors of the config with these sources; parts that the
 /// audits beside the config refuse.
 pub(in crate::cli) fn settle(
     config: &Config,
@@ -73,12 +73,12 @@ pub(in crate::cli) fn settle(
     })
 }
 
-/// Makes the lock of merged sources if the config of the merge is not known, but is that of the side `of_config`.
+/// Makes the lock of merged sources if the config of the merge is not known, but is the config of the side `of_config`.
 ///
 /// # Errors
 ///
-/// Conflicts; sources of a lock of version 1, which only the config can describe; rules of access that no side records;
-/// parts that the audits beside `file` refuse, if the name of the config is known.
+/// Conflicts; sources of a lock of version 1, since only the config can describe them; access rules that no side
+/// records; parts that the audits beside `file` refuse, if the name of the config is known.
 pub(in crate::cli) fn settle_by_digest(
     of_config: &Lock,
     file: Option<&Path>,
@@ -127,8 +127,8 @@ pub(in crate::cli) fn settle_by_digest(
     Ok(lock)
 }
 
-/// Refuses what the violations of the audits beside the config refuse. A merge removes nothing from what the sides
-/// locked, so it names the part and the command that leaves it out.
+/// Refuses what the violations of the audits beside the config refuse. A merge keeps everything that the sides locked,
+/// so it names the part and the command that leaves it out.
 fn refuse_violations(lock: &Lock, file: &Path) -> Result<(), Vec<Diagnostic>> {
     let shown = file.to_string_lossy();
     let refused = violations::check(&lock.sources, file, &shown);
@@ -168,7 +168,7 @@ pub(super) fn remove_gone(config: &Config, merged: &mut MergedSources) -> Vec<No
     gone.into_iter().collect()
 }
 
-/// The problem of a source whose config is not that with which the merged state was locked.
+/// Returns the problem of a source whose config differs from the config of the merged state.
 fn not_of_config(config: &Config, source: &Source, merged: &MergedSources) -> Option<Diagnostic> {
     let path = &source.path;
     let locked = merged.sources.iter().find(|one| one.path == *path);
@@ -226,7 +226,7 @@ fn check(
     }
 }
 
-/// What a lock for the same config as `of_config` records of its rules of access.
+/// Returns the record of a lock for the same config as `of_config` about its access rules.
 fn recorded_access<'a>(of_config: &'a Lock, sides: &Sides<'a>) -> LockedAccess<'a> {
     let others = [Some(sides.ours), Some(sides.theirs), sides.base];
     let others = others.into_iter().flatten();

@@ -1,4 +1,4 @@
-//! The merge of two locks, source by source. It is pure: it reads no file and starts nothing.
+//! The merge of two locks, source by source. It is pure: it reads no file and starts no program.
 //!
 //! The state of a source is its locked content or its record as a source that is left out; a side may have neither.
 //! The rules, in their order:
@@ -148,7 +148,8 @@ fn merge_states<'a>(
         });
     }
     if let Some(base) = base {
-        // The mark of a kept state is a change where the other side has none; a new content of the other side settles it.
+        // The mark of a kept state counts as a change if the other side has no change; a new content of the other side
+        // settles it.
         if are_same(base, theirs) {
             return Ok(ours);
         }
@@ -185,7 +186,7 @@ fn is_not_locked(state: Option<State<'_>>) -> bool {
     }
 }
 
-/// Whether the state is that of the base with the mark that the source did not start or runs another package.
+/// Whether the state is the state of the base with the mark that the source did not start or runs another package.
 fn only_keeps(state: Option<State<'_>>, base: Option<State<'_>>) -> bool {
     let (Some(State::Locked(state)), Some(State::Locked(base))) = (state, base) else {
         return false;

@@ -1,5 +1,5 @@
-//! Authenticates callers: by the secret, which is compared in a time that does not depend on it, by API keys and by
-//! tokens. Refuses credentials in the query, which proxies and logs store.
+//! Authenticates callers: by the secret (compared in a time that does not depend on it), by API keys and by tokens.
+//! Refuses credentials in the query, since proxies and logs store the query.
 
 use std::iter::repeat;
 use std::net::IpAddr;
@@ -49,7 +49,7 @@ struct FailedAttempts {
 enum Credential<'h> {
     Missing,
     Given(&'h [u8]),
-    /// A header that has none of the known forms.
+    /// A header in an unknown form.
     Unreadable,
     /// Two that differ.
     Several,
@@ -115,8 +115,8 @@ impl Auth {
         }
     }
 
-    /// The identity of the caller at `address`, which a trusted proxy may have named. A credential that is not valid is refused, also where callers without one have
-    /// rights.
+    /// Returns the identity of the caller at `address`; a trusted proxy may have named the address. An invalid
+    /// credential is refused, even where callers without one have rights.
     pub(super) async fn identify(
         &self,
         headers: &HeaderMap,
@@ -228,7 +228,7 @@ impl Auth {
     }
 }
 
-/// The pool of the core, on which signatures are verified.
+/// The core's pool, for the verification of signatures.
 struct ValidationPool(Core);
 
 impl Offload for ValidationPool {
@@ -372,7 +372,7 @@ mod tests {
             let equal: bool = equals(candidate.as_bytes(), b"s3cret").into();
             assert_eq!(equal, expected, "{candidate}");
         }
-        // Secrets around the size of a word, and zeros, which stand for missing bytes.
+        // Secrets around the size of a word, and zeros: the comparison uses them for missing bytes.
         let is_equal = |candidate: &[u8], secret: &[u8]| bool::from(equals(candidate, secret));
         let long: Vec<u8> = (1..=25).collect();
         for length in 0..=long.len() {

@@ -87,7 +87,7 @@ pub(super) async fn read(
 
 async fn collect(body: &mut Body, limit: usize, account: &Account) -> Result<Bytes, Refusal> {
     let mut charge = Charge::default();
-    // Nearly every body is one frame, which is returned without a copy.
+    // Nearly every body is one frame. It is returned without a copy.
     let (mut first, mut joined) = (Bytes::new(), BytesMut::new());
     while let Some(chunk) = next_chunk(body).await {
         let chunk = chunk?;

@@ -10,10 +10,10 @@ use broker_model::address::caller_network;
 use super::Caller;
 use crate::core::{Account, Identity, MemoryBudget, Subject};
 
-/// The number of accounts at which those without a request are removed.
+/// The minimum number of accounts for a removal of the accounts without a request.
 const MIN_SWEEP: usize = 1024;
 
-/// The accounts of identities that are not those of a connection or of a peer.
+/// The accounts of identities, apart from the accounts of connections and of peers.
 #[derive(Debug)]
 pub(super) struct CallerAccounts {
     memory: MemoryBudget,
@@ -48,7 +48,7 @@ impl CallerAccounts {
         }
     }
 
-    /// The account of a caller at `address`, which a trusted proxy may have named.
+    /// Returns the account of a caller at `address`; a trusted proxy may have named the address.
     pub(super) fn of(&self, identity: &Identity, caller: &Caller, address: IpAddr) -> Account {
         let is_own_address = address == caller.address.to_canonical();
         match identity.subject() {

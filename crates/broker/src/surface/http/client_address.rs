@@ -9,9 +9,9 @@ const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 /// The maximum number of addresses that are read, from the nearest on.
 const MAX_HOPS: usize = 32;
 
-/// The address of the caller: that of the peer, or, if the peer is a trusted proxy, the nearest address in its header
-/// that is not one of a trusted proxy. An address that cannot be read ends the search at the proxy that wrote it. If both
-/// headers are present and differ, a client wrote one of them, and neither is believed.
+/// Returns the address of the caller: the peer's address, or, if the peer is a trusted proxy, the nearest address in
+/// its header that is not one of a trusted proxy. An address that cannot be read ends the search at the proxy that
+/// wrote it. If both headers are present and differ, a client wrote one of them, and neither is believed.
 pub(super) fn client_address(
     peer: IpAddr,
     headers: &HeaderMap,

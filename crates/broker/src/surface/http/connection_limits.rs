@@ -1,5 +1,5 @@
-//! The limits on connections: their number, and which connection that waits for a request head is
-//! closed when a new one needs its slot.
+//! The limits on connections: their number, and the choice of the waiting connection that is closed when a new one
+//! needs its slot. A waiting connection has not sent a request head yet.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -19,7 +19,7 @@ use crate::surface::stream_state::StreamState;
 pub(super) const MAX_CONNECTIONS: usize = 16_384;
 /// The memory that one connection may need.
 const CONNECTION_BYTES: usize = 64 << 10;
-/// The limit of open files with which there are this many connections.
+/// The limit of open files that permits `MAX_CONNECTIONS`.
 pub(crate) const WANTED_FILES: usize =
     (MAX_CONNECTIONS + MAX_CONNECTIONS / REJECT_SLOT_RATIO) * 4 / 3 + 1;
 /// Files that are reserved for sources and the log: at least this many, and this part of the limit.
@@ -73,7 +73,7 @@ pub(super) struct ConnectionSlot {
 #[derive(Debug)]
 pub(super) struct Phase {
     now: AtomicU8,
-    /// Milliseconds since `begun` at which it began to wait for a head.
+    /// The start of its wait for a head, in milliseconds since `begun`.
     since: AtomicU64,
     begun: Instant,
     over_limit: bool,
@@ -278,7 +278,8 @@ impl Phase {
         *known = owner;
     }
 
-    /// The time since which the connection is a stream without a request, if it is one.
+    /// Returns the end of the stream's last request, in milliseconds since `begun`, if the connection is an idle
+    /// stream.
     pub(super) fn idle_stream_since(&self) -> Option<u64> {
         let is_stream = self.now.load(Ordering::Acquire) == STREAM;
         is_stream.then(|| self.stream.idle_since()).flatten()

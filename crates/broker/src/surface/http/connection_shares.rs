@@ -11,7 +11,7 @@ use crate::core::Owner;
 
 /// This part of the places is for callers with fewer than `FEW` connections.
 const RESERVED_PART: usize = 8;
-/// The number of connections from which on a caller gets none of these places.
+/// The number of connections of a caller that excludes it from these places.
 const FEW: usize = 8;
 /// The part of the places that idle streams of a caller keep when another caller needs a place.
 const KEPT_PART: usize = 4;
@@ -111,8 +111,9 @@ impl Callers {
         self.of(owner) <= FEW && !are_too_many
     }
 
-    /// Closes the streams that were idle longest, until their callers keep their part of the places: those of callers
-    /// without a credential, who share half a part, else those of the caller with the most connections.
+    /// Closes the streams that were idle longest, until their callers keep their part of the places. These are the
+    /// streams of callers without a credential, who share half a part, else the streams of the caller with the most
+    /// connections.
     fn close_idle_streams(&self, asking: Option<Owner>, places: usize) -> usize {
         let kept = (places / KEPT_PART).max(1);
         let asks_with_credential = asking.is_none_or(|owner| !owner.is_anonymous());

@@ -37,8 +37,7 @@ const MAX_HEAD_BYTES: usize = 32 << 10;
 const MAX_READ_BYTES: usize = 32 << 10;
 /// Maximum time that a reply waits until its caller accepts the next byte.
 const WRITE_STALL_TIMEOUT: Duration = Duration::from_secs(30);
-/// The minimum rate at which a caller must read its reply, in bytes per second, on average over
-/// `RATE_INTERVAL`.
+/// The minimum read rate of a caller for its reply, in bytes per second, on average over `RATE_INTERVAL`.
 const MIN_REPLY_RATE: usize = 16 << 10;
 const RATE_INTERVAL: Duration = Duration::from_secs(30);
 /// The delay after the system failed to accept a connection.
@@ -118,7 +117,8 @@ async fn connection(
                 std::future::pending::<()>().await;
             }
             let answer = answer.await;
-            // The phase ends with the body of a stream, which may be silent for long, and with an upgraded connection.
+            // The phase ends with the body of a stream, since a stream may be silent for long, and with an upgraded
+            // connection.
             if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
                 phase.begin_stream();
                 return Ok::<_, Infallible>(answer);

@@ -23,8 +23,8 @@ use crate::surface::mcp::http::{
     McpRequest, ModeRoute, ReplyBody, SseRoute, cors, discovery, not_allowed,
 };
 
-/// Handles one request of an MCP client. Dropped when the client disconnects, which cancels what belongs to
-/// the request alone.
+/// Handles one request of an MCP client. Dropped when the client disconnects. This cancels what belongs to the request
+/// alone.
 pub(super) async fn handle(
     surface: &Arc<HttpSurface>,
     route: Route,
@@ -194,8 +194,8 @@ async fn sse(
     }
 }
 
-/// A refusal of the listener as a JSON-RPC error. Its `data` is the error object of the meta API; that of a
-/// body over the limit is `{"limit": BYTES}`.
+/// Returns a refusal of the listener as a JSON-RPC error. Its `data` is the error object of the meta API; for a body
+/// over the limit it is `{"limit": BYTES}`.
 fn rpc_error(refusal: &Refusal, request_id: &str, body_limit: usize) -> RpcError {
     let error = refusal.error();
     let code = match respond::status_of(error.code) {

@@ -380,7 +380,7 @@ struct Admitted {
     identity: Identity,
     /// The account of the identity.
     account: Account,
-    /// The address of the client, which a trusted proxy may have named.
+    /// The address of the client; a trusted proxy may have named it.
     address: IpAddr,
 }
 

@@ -13,7 +13,7 @@ use crate::core::{Account, MemoryBudget};
 /// The maximum number of connections of one address that have not sent a complete head. Does not apply
 /// to loopback addresses, since all callers of a proxy come from there.
 pub(super) const MAX_HALF_OPEN: usize = 64;
-/// The number of addresses at which those without a connection are removed.
+/// The minimum number of addresses for a removal of the addresses without a connection.
 const MIN_SWEEP: usize = 1024;
 
 /// One address, or one connection on loopback.
@@ -72,8 +72,8 @@ impl Peers {
         }
     }
 
-    /// The peer of a new connection, which holds it while it is open; `None` if too many connections of
-    /// the address have not sent a head.
+    /// Returns the peer of a new connection. The connection holds it while it is open. `None` if too many connections
+    /// of the address have not sent a head.
     pub(super) fn connect(&mut self, address: IpAddr) -> Option<(Arc<Peer>, HalfOpen)> {
         let peer = if address.to_canonical().is_loopback() {
             Peer::new(

@@ -1,14 +1,14 @@
-//! The document by which clients find the issuers of tokens (RFC 9728), and the challenge that names it.
+//! The document that names the issuers of tokens for clients (RFC 9728), and the challenge that names it.
 
 use axum::http::HeaderValue;
 use broker_model::config::{Config, PublicUrl};
 use serde_json::json;
 
-/// The paths of the document: that of a resource at the root of its host, and that of the resource `/mcp`.
+/// The paths of the document: for a resource at the root of its host, and for the resource `/mcp`.
 pub(super) const PATHS: [&str; 2] = [WELL_KNOWN, "/.well-known/oauth-protected-resource/mcp"];
 const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 
-/// The resource that the broker is for issuers of tokens. Nothing of it comes from a request.
+/// The resource that the broker is for issuers of tokens. It does not depend on a request.
 #[derive(Clone, Debug)]
 pub(crate) struct ProtectedResource {
     document: String,
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     impl ProtectedResource {
-        /// A resource of which one scope gives a group.
+        /// Returns a resource with one scope that gives a group.
         pub(in crate::surface::http) fn of_scope(scope: &str) -> Self {
             resource("https://b.example", scope)
         }

@@ -232,7 +232,7 @@ pub(super) struct CommonHeaders<'a> {
     pub(super) digest: HeaderValue,
     /// The headers that identify callers, if replies depend on the caller.
     pub(super) vary: Option<&'a HeaderValue>,
-    /// The resource for which tokens are issued.
+    /// The resource that tokens are issued for.
     pub(super) resource: Option<&'a ProtectedResource>,
 }
 
@@ -253,7 +253,7 @@ impl CommonHeaders<'_> {
     }
 }
 
-/// Adds the headers of an error. `resource` is that for which tokens are issued.
+/// Adds the headers of an error. `resource` is the resource that tokens are issued for.
 fn add_error_headers(
     headers: &mut HeaderMap,
     refusal: &Refusal,

@@ -1,4 +1,4 @@
-//! The closed list of routes. None of them takes a command, a file or an address.
+//! The closed list of routes. No route takes a command, a file or an address.
 
 use std::sync::OnceLock;
 
@@ -69,9 +69,9 @@ pub(super) enum MetaTool {
 pub(super) enum Route {
     /// A meta-tool.
     Meta(MetaTool),
-    /// The broker's health, which needs no secret.
+    /// The broker's health. It needs no secret.
     Health(HealthRoute),
-    /// The document for clients that need a token, which needs no credential.
+    /// The document for clients that need a token. It needs no credential.
     ResourceMetadata,
     /// The endpoint of MCP clients, with any method.
     Mcp(ModeRoute),
@@ -98,7 +98,7 @@ pub(super) struct Routes {
 }
 
 impl Routes {
-    /// The routes; those of MCP clients only with `mcp`.
+    /// Returns the routes; the routes of MCP clients only with `mcp`.
     pub(super) fn new(mcp: bool) -> Self {
         let meta = |tool| post(Route::Meta(tool)).fallback(Route::WrongMethod("POST"));
         let report = |report| get(Route::Health(report)).fallback(Route::WrongMethod("GET, HEAD"));
@@ -137,8 +137,8 @@ impl Routes {
         }
     }
 
-    /// The route of a request, by its method and its path, which is compared byte for byte. One slash at its end is
-    /// ignored: servers of several frameworks redirect from one form to the other, so that clients have both.
+    /// Returns the route of a request, by its method and its path. The path is compared byte for byte. One slash at its
+    /// end is ignored: servers of several frameworks redirect from one form to the other, so that clients have both.
     pub(super) async fn find(&self, parts: &Parts) -> Route {
         let path = parts.uri.path();
         let path = path.strip_suffix('/').unwrap_or(path);

@@ -28,7 +28,7 @@ const KEY_SUBPROTOCOL: &str = "key.";
 /// The only version of WebSocket.
 const VERSION: &[u8] = b"13";
 
-/// The credentials of a request that are in none of the usual headers.
+/// The credentials of a request outside the usual headers.
 #[derive(Debug, Default)]
 pub(super) struct OtherCredentials {
     query: Option<Result<HeaderValue, &'static str>>,
@@ -63,7 +63,7 @@ pub(super) fn take_key(parts: &mut Parts) -> OtherCredentials {
     OtherCredentials { query: Some(found) }
 }
 
-/// The URI with another path and query; the root if the parts do not fit, which has no key either.
+/// Returns the URI with another path and query; the root if the parts do not fit. The root has no key either.
 fn with_target(uri: &Uri, target: &str) -> Uri {
     let mut parts = uri.clone().into_parts();
     parts.path_and_query = PathAndQuery::try_from(target).ok();
@@ -154,7 +154,7 @@ fn offered_protocols(headers: &HeaderMap) -> Vec<String> {
 }
 
 /// Adds the key of the subprotocols, else of the query, as a header, unless the request has a credential. Returns
-/// whether it is that of the query.
+/// whether the header has the key of the query.
 fn add_credential(
     parts: &mut Parts,
     offered: &[String],

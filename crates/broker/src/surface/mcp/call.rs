@@ -51,7 +51,7 @@ pub(super) struct ToolCall {
     arguments: Bytes,
     pub(super) era: Era,
     pub(super) meta: RequestMeta,
-    /// The form of its result, if it is not that of the specification.
+    /// The form of its result, if it differs from the specification.
     form: Option<Box<ResultForm>>,
 }
 
@@ -73,7 +73,7 @@ enum Tool {
 #[derive(Debug)]
 pub(super) struct CallParts<'a> {
     pub(super) request_id: RequestId,
-    /// The account to which the call and its result are charged.
+    /// The account that is charged for the call and its result.
     pub(super) account: &'a Account,
     /// Receives the events that the caller wants.
     pub(super) events: Option<CallEvents>,
@@ -83,7 +83,7 @@ pub(super) struct CallParts<'a> {
 
 /// Why a call has no result of a server.
 enum CallError {
-    /// The broker refused it, which is a tool result.
+    /// The broker refused it: the refusal is a tool result.
     Refused(Box<CoreError>),
     /// The server answered with this error.
     Server(RpcError),
@@ -356,7 +356,7 @@ impl ToolCall {
     /// Calls the tool; once more if the sources had to be compared with the lock first.
     async fn call(&self, client: &Client, asker: &MetaCaller<'_>) -> Result<Outcome, CallError> {
         let outcome = match self.call_once(client, asker).await {
-            // Nothing was sent, so the call may be repeated.
+            // The call was not sent, so it may be repeated.
             Err(error) if error.code == CallCode::Starting && !error.has_waited => {
                 started(client).await;
                 self.call_once(client, asker).await

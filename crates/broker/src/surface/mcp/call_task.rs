@@ -30,12 +30,12 @@ pub(super) struct CallTask {
     pub(super) request_id: RequestId,
     /// The least severe log message that its caller gets.
     pub(super) level: Option<LogLevel>,
-    /// The memory of the call while it waits beside others of its connection or session.
+    /// The memory of the call while it waits with other calls of its connection or session.
     pub(super) waiting: Charge,
 }
 
-/// Charges the memory of a call that waits beside others of its connection or session. The first call of each is within
-/// what a connection may hold, and large arguments are charged as they are read.
+/// Charges the memory of a call that waits with other calls of its connection or session. The first call of each is
+/// within what a connection may hold, and large arguments are charged as they are read.
 pub(super) fn charge_waiting(
     account: &Account,
     call: &ToolCall,

@@ -31,7 +31,7 @@ const MAX_WAITING_MESSAGES: usize = 256;
 #[derive(Debug)]
 pub(super) struct Connection {
     client: Arc<Client>,
-    /// The account of the client, to which its requests and their answers are charged.
+    /// The account of the client. It is charged for the client's requests and their answers.
     account: Account,
     /// The revision that `initialize` negotiated.
     revision: Option<&'static str>,
@@ -55,8 +55,8 @@ enum Dispatch {
 }
 
 impl Connection {
-    /// A connection with at most `max_in_flight` open requests, and the notifications to send to its client. Those of
-    /// a request have to be sent before its answer.
+    /// Returns a connection with at most `max_in_flight` open requests, and the notifications to send to its client.
+    /// The notifications of a request have to be sent before its answer.
     pub(super) fn new(
         client: Arc<Client>,
         account: Account,
@@ -89,7 +89,7 @@ impl Connection {
         self.revision.is_some()
     }
 
-    /// Answers open subscriptions, which would otherwise stay open as long as the broker runs.
+    /// Answers open subscriptions. They would otherwise stay open as long as the broker runs.
     pub(super) fn end_subscriptions(&self) {
         self.subscriptions.cancel();
     }
@@ -111,14 +111,14 @@ impl Connection {
         std::mem::take(&mut self.outgoing)
     }
 
-    /// Refuses a line of more than `limit` bytes, which was not kept.
+    /// Refuses a line of more than `limit` bytes. The line was not kept.
     pub(super) fn line_too_long(&mut self, limit: usize) -> Vec<Outgoing> {
         let message = format!("the line is longer than {limit} bytes");
         self.refuse(None, RpcError::new(PARSE_ERROR, message));
         std::mem::take(&mut self.outgoing)
     }
 
-    /// Refuses a line for which there was no memory.
+    /// Refuses a line because of missing memory.
     pub(super) fn memory_error_for_line(
         &mut self,
         id: Option<&Id>,

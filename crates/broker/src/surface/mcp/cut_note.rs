@@ -50,7 +50,7 @@ impl Place {
         at
     }
 
-    /// The longest note on `cut` that has at most `room` characters, as it is inserted here. Empty if none
+    /// Returns the longest note on `cut` that has at most `room` characters, as it is inserted here. Empty if no note
     /// fits.
     pub(super) fn note(self, cut: &Cut, room: usize) -> String {
         let (before, after) = match self {

@@ -129,7 +129,7 @@ fn place(error: &Value) -> Value {
     }
 }
 
-/// The details without digests, which only an operator compares.
+/// Returns the details without digests, since only an operator compares digests.
 fn without_digests(details: &Value) -> Value {
     let mut details = details.clone();
     if let Some(members) = details.as_object_mut() {

@@ -1,4 +1,4 @@
-//! The introduction of the broker and the list of tools, for the mode of a client.
+//! The introduction of the broker and the tool list, for the mode of a client.
 
 use broker_model::config::McpMode;
 use broker_wire::era::SUPPORTED;
@@ -97,8 +97,8 @@ pub(super) fn list(
     Ok(Text::charged(result, charge))
 }
 
-/// The list of the mode `search`. The modern era forbids a list that changes with other requests, so there it is always
-/// the same.
+/// Returns the tool list of search mode. The modern era forbids a list that changes with other requests, so there it is
+/// always the same.
 fn search_list(client: &Client, era: Era) -> Vec<u8> {
     let session = client.session_tools.as_ref();
     let session = session.filter(|_| era == Era::Legacy);

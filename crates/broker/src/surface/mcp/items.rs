@@ -204,8 +204,8 @@ fn list(
     Ok(Text::charged(result, charge))
 }
 
-/// The cursor of the items after this one: its path, and its URI after a space, which no path has. It stays valid if the
-/// item is withdrawn.
+/// Returns the cursor of the items after this one: its path, and its URI after a space. A path has no space. The cursor
+/// stays valid if the item is withdrawn.
 fn cursor_after(item: &ListedItem) -> String {
     match item.place() {
         (path, None) => path.to_owned(),

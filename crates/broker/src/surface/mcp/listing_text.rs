@@ -1,5 +1,4 @@
-//! The texts of listings and descriptions, which models read. They say the same as the JSON of the meta API with fewer
-//! tokens.
+//! The texts of listings and descriptions for models. They say the same as the JSON of the meta API with fewer tokens.
 
 use std::borrow::Cow;
 

@@ -88,8 +88,8 @@ impl Client {
         Self { dialect, ..self }
     }
 
-    /// The same client with a list of tools that its searches change, if its view has one. `session` names the session
-    /// for the command that runs after changes.
+    /// Returns the same client with a tool list that its searches change, if its view has one. `session` names the
+    /// session for the command that runs after changes.
     fn with_session_tools(
         mut self,
         exec: Option<&Arc<ListChangedExec>>,
@@ -130,7 +130,7 @@ impl Client {
         }
     }
 
-    /// Whether a name is that of one of the broker's own tools.
+    /// Whether a name belongs to one of the broker's own tools.
     fn has_own_tool(&self, name: &str) -> bool {
         tools::own_tool(self.view, name).is_some()
     }

@@ -11,16 +11,16 @@ use crate::core::{CallEvent, Identity, LogMessage, Progress};
 
 const PROGRESS: &str = "notifications/progress";
 const MESSAGE: &str = "notifications/message";
-/// The announcement that the list of tools has changed.
+/// The announcement that the tool list has changed.
 pub(super) const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
 
 /// The maximum number of events of one call that wait to become messages: as many as a call gets in a second.
 pub(super) const MAX_WAITING_EVENTS: usize = 50;
 
-/// Runs a call, and sends its events to `messages` before it returns. An event for which `messages` has no room
+/// Runs a call, and sends its events to `messages` before it returns. If `messages` has no room for an event, the event
 /// is dropped, so that a caller that does not read delays no call. A caller that loses the right to call gets no
-/// further one. The call stays where it is pinned, since an
-/// `async fn` would hold it twice: as its argument and as its variable.
+/// further one. The call stays where it is pinned, since an `async fn` would hold it twice: as its argument and as its
+/// variable.
 pub(super) async fn run_with_events(
     mut call: Pin<&mut impl Future<Output = Answer>>,
     mut events: mpsc::Receiver<CallEvent>,

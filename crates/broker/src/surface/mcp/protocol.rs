@@ -19,15 +19,15 @@ const MAX_MEMBERS: usize = 64;
 /// The maximum bytes of `_meta`, with the members that only the broker reads.
 const MAX_META_BYTES: usize = 64 << 10;
 
-/// The params of an `initialize` that has none. The revision is [`SIMPLE_REVISION`].
+/// The params for an `initialize` without params. The revision is [`SIMPLE_REVISION`].
 const SIMPLEST_INITIALIZE: &[u8] = br#"{"protocolVersion":"2025-06-18"}"#;
 
 /// The action that a request with checked params asks for.
 #[derive(Debug)]
 pub(super) enum Action {
-    /// Nothing but this answer.
+    /// Only this answer.
     Answer(Answer),
-    /// `initialize`, which negotiated `revision`.
+    /// `initialize`. It negotiated `revision`.
     Initialize {
         revision: &'static str,
         answer: Answer,
@@ -50,7 +50,7 @@ pub(super) struct Params<'a> {
 }
 
 impl<'a> Params<'a> {
-    /// Reads the params of a message, which was read as JSON: an object in which no name occurs twice.
+    /// Reads the params of a message that was read as JSON: an object without duplicate names.
     pub(super) fn read(raw: &'a Bytes) -> Result<Self, RpcError> {
         let wrong = |message: &str| RpcError::new(INVALID_PARAMS, message);
         let text = std::str::from_utf8(raw).ok();
@@ -77,13 +77,13 @@ impl<'a> Params<'a> {
         Ok(Self { raw, members, meta })
     }
 
-    /// The params of a request that has none.
+    /// Returns the params for a request without params.
     pub(super) const fn none() -> Bytes {
         Bytes::from_static(b"{}")
     }
 }
 
-/// The params of a request; for an `initialize` without any, those of the simplest clients.
+/// Returns the params of a request; for an `initialize` without any, the params of the simplest clients.
 pub(super) fn given_params(method: &str, raw: Bytes) -> Bytes {
     match method == "initialize" && is_empty_object(&raw) {
         true => Bytes::from_static(SIMPLEST_INITIALIZE),

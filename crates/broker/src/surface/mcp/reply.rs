@@ -19,7 +19,8 @@ pub(super) fn answer(id: &Id, answer: Answer) -> Outgoing {
     }
 }
 
-/// The error of a request in which the broker panicked. The panic hook has logged its message.
+/// Returns the error of a request that made the broker panic. The panic hook has logged its
+/// message.
 pub(super) fn failed() -> RpcError {
     RpcError::new(INTERNAL_ERROR, "the broker failed; its log says more")
 }

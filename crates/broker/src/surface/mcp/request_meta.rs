@@ -1,5 +1,4 @@
-//! `_meta` of a request: where its progress goes, which log messages it wants, and the members that the
-//! server gets.
+//! `_meta` of a request: the token of its progress, the requested log messages, and the members that the server gets.
 
 use broker_wire::era::Meta;
 use broker_wire::protocol::INVALID_PARAMS;
@@ -46,7 +45,7 @@ impl RequestMeta {
         })
     }
 
-    /// The events that the caller wants, with log messages of at least `level`; `None` if it wants none.
+    /// Returns the events that the caller wants, with log messages of at least `level`; `None` if it wants no events.
     pub(super) fn wanted(&self, level: Option<LogLevel>) -> Option<WantedEvents> {
         let wanted = WantedEvents {
             progress: self.progress_token.is_some(),

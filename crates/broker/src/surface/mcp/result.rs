@@ -18,7 +18,7 @@ use crate::core::{CoreError, ItemKind, Outcome};
 /// The `_meta` keys of the broker, for cuts and warnings.
 const META_TRUNCATED: &str = "dev.mcp-broker/truncated";
 const META_WARNINGS: &str = "dev.mcp-broker/warnings";
-/// The `_meta` key of the id by which the log names a refused request.
+/// The `_meta` key of a refused request's id in the log.
 const META_REQUEST_ID: &str = "dev.mcp-broker/request_id";
 /// The value of `content` in a result without blocks.
 const NO_CONTENT: &str = "[]";
@@ -33,8 +33,8 @@ const MAX_OWN_BYTES: usize = 256;
 /// Members of results that the legacy era does not have.
 const MODERN_ONLY: [&str; 3] = ["resultType", "ttlMs", "cacheScope"];
 
-/// A result of a meta-tool: a text for the model. There is no second copy as structured content, which some clients show
-/// in place of the text.
+/// Returns a result of a meta-tool: a text for the model. It has no second copy as structured content, since some
+/// clients show it in place of the text.
 pub(super) fn own(body: &[u8], text: impl FnOnce(&str) -> String, era: Era) -> Json {
     let body = String::from_utf8_lossy(body);
     object(
@@ -47,7 +47,7 @@ pub(super) fn own(body: &[u8], text: impl FnOnce(&str) -> String, era: Era) -> J
     )
 }
 
-/// Turns an error of the broker into a tool result: its text is the error object in short, which says how to
+/// Turns an error of the broker into a tool result: its text is a short form of the error object that explains how to
 /// correct the call. The id of the request is in `_meta`.
 pub(super) fn error(error: &CoreError, request_id: &str, era: Era) -> Json {
     let text = error_text(&hinted(error), request_id);
@@ -64,7 +64,7 @@ pub(super) fn error(error: &CoreError, request_id: &str, era: Era) -> Json {
 /// The error object, for an error that is not a tool result.
 pub(super) fn error_object(error: &CoreError, request_id: &str) -> Value {
     let text = json(&hinted(error).members(Some(request_id)));
-    // The error of a server may have members twice, which the strict reader refuses.
+    // The error of a server may have members twice; the strict reader refuses them.
     let strict = broker_model::json::parse(&text).ok();
     strict.unwrap_or_else(|| serde_json::from_str(&text).unwrap_or_default())
 }
@@ -78,7 +78,8 @@ fn hinted(error: &CoreError) -> CoreError {
     error
 }
 
-/// The hints of these codes mention headers and routes, which this caller does not have.
+/// Returns a hint in place of the code's hint. The hints of these codes mention headers and routes that this caller
+/// does not have.
 fn waiting_hint(error: &CoreError) -> Option<String> {
     let own = error.hint.as_deref() != Some(error.code.hint());
     let what = match error.code == CallCode::SourceUnavailable {
@@ -97,15 +98,16 @@ fn waiting_hint(error: &CoreError) -> Option<String> {
     Some(format!("{what}Wait {wait} s, then call again."))
 }
 
-/// The result that a client gets of that of a server.
+/// The result that a client gets for a server's result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ServerResult {
     /// The same result.
     Same,
-    /// The same result of a tool whose listed schema promises structured content. One that was cut has none, so it is an
-    /// error: a client refuses every other result without structured content, and its user loses it.
+    /// The same result of a tool whose listed schema promises structured content. A result that was cut has no
+    /// structured content, so it is an error: a client refuses every other result without structured content, and its
+    /// user loses it.
     Promised,
-    /// The same result, which clients of the modern era may cache: it gets the members for this if it lacks them.
+    /// The same result. Clients of the modern era may cache it: it gets the members for this if it lacks them.
     Cacheable {
         /// Whether only the caller may use it, since other callers may not see the entry.
         is_private: bool,
@@ -229,7 +231,7 @@ fn as_tool_result(result: &str, said: &[(&'static str, &str)], era: Era) -> Json
     )
 }
 
-/// The place of a note in `out`, which ends with `content`.
+/// Returns the place of a note in `out`. `out` ends with `content`.
 fn place(out: &ObjectWriter, content: &str) -> Option<(usize, Place)> {
     let place = Place::in_content(content)?;
     Some((out.len() - content.len() + place.offset(), place))
@@ -248,8 +250,7 @@ fn is_legacy(name: &str, value: &str) -> bool {
     !odd && !MODERN_ONLY.contains(&name)
 }
 
-/// `_meta` with the notes of the broker and, for a legacy client, without `serverInfo`; `None` if nothing is
-/// left of it.
+/// `_meta` with the notes of the broker and, for a legacy client, without `serverInfo`; `None` if it would be empty.
 fn meta<'v>(value: &'v str, said: &[(&str, &str)], era: Era) -> Option<Cow<'v, str>> {
     if said.is_empty() && era == Era::Modern {
         return (value.starts_with('{') && value != "{}").then_some(Cow::Borrowed(value));

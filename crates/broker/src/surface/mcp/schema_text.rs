@@ -3,7 +3,7 @@
 use broker_model::json::to_text;
 use serde_json::{Map, Value};
 
-/// The length up to which a schema is shown as it is, in bytes.
+/// The maximum length of a schema that is shown as it is, in bytes.
 const MAX_WHOLE_BYTES: usize = 400;
 /// Keywords that no value is checked against. `meta_desc` and `tools/list` show them.
 const TEXTS: [&str; 5] = ["$comment", "$schema", "description", "examples", "title"];

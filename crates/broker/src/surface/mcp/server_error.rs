@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use crate::core::CoreError;
 
-/// The key of `data` under which the error of a server is that its client must not see.
+/// The key of `data` for the error of a server that the client must not see directly.
 const ORIGINAL: &str = "dev.mcp-broker/original";
-/// Codes of legacy implementations, which a modern client must not see.
+/// Codes of legacy implementations. A modern client must not see them.
 const IMPLEMENTATION_DEFINED: RangeInclusive<i64> = -32019..=-32000;
 /// Legacy: a URL has to be visited first.
 const URL_ELICITATION_REQUIRED: i64 = -32042;
@@ -41,7 +41,7 @@ pub(super) fn of_call(error: &CoreError, era: Era) -> Option<RpcError> {
 fn is_visible(code: i64, era: Era) -> bool {
     match era {
         Era::Modern => !IMPLEMENTATION_DEFINED.contains(&code) && code != URL_ELICITATION_REQUIRED,
-        // A legacy client knows none of the errors of modern requests.
+        // A legacy client does not know the errors of modern requests.
         Era::Legacy => code == URL_ELICITATION_REQUIRED || !MODERN_ONLY.contains(&code),
     }
 }

@@ -1,5 +1,5 @@
-//! The tools that a session of the mode `search` has found, which are in its list under `DYNAMIC` routing. No other
-//! session sees them.
+//! The tools that a session in search mode has found. They are in its list under `DYNAMIC` routing. No other session
+//! sees them.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use crate::core::{Core, Identity, ToolListChanges};
 use crate::list_changed_exec::{Announcer, Changed};
 
-/// The maximum number of tools in the list of a session besides those of the broker.
+/// The maximum number of tools in the list of a session in addition to the tools of the broker.
 pub(super) const MAX_REGISTERED: usize = 64;
 
 /// The registered tools of one session.
@@ -24,7 +24,7 @@ pub(super) struct SessionTools {
 
 #[derive(Debug, Default)]
 struct State {
-    /// In the order of their registration, which is that of the list.
+    /// In the order of their registration. The list has the same order.
     tools: Vec<Registered>,
     /// Counts registrations and calls.
     clock: u64,
@@ -68,7 +68,7 @@ impl Registration {
 }
 
 impl SessionTools {
-    /// The tools of a new session: none. The announcer runs a command after announcements.
+    /// Returns the empty tools of a new session. The announcer runs a command after announcements.
     pub(super) fn new(announcer: Option<Announcer>) -> Self {
         Self {
             state: Mutex::default(),
@@ -77,8 +77,8 @@ impl SessionTools {
         }
     }
 
-    /// Adds the hits of a search to the list, the best first, by flat name and path. The least recently used tools leave
-    /// a full list; of those of one search, the worst hit first.
+    /// Adds the hits of a search to the list, the best first, by flat name and path. The least recently used tools
+    /// leave a full list; among the tools of one search, the worst hit first.
     pub(super) fn register(&self, found: &[(&'static str, &'static str)]) -> Registration {
         let mut state = self.lock();
         let mut result = Registration::default();

@@ -1,4 +1,4 @@
-//! `subscriptions/listen` of the modern era: one open request that reports changes of the list of tools.
+//! `subscriptions/listen` of the modern era: one open request that reports changes of the tool list.
 
 use broker_model::config::McpMode;
 use broker_wire::protocol::{INVALID_PARAMS, META_SUBSCRIPTION_ID};
@@ -23,7 +23,7 @@ pub(super) struct Subscription {
 }
 
 impl Subscription {
-    /// Reads the params of the request `id`. Only the list of the mode `direct` changes.
+    /// Reads the params of the request `id`. Only the tool list of direct mode changes.
     pub(super) fn read(id: &Id, params: &JsonMembers<'_>, mode: McpMode) -> Result<Self, RpcError> {
         let asked = params
             .get("notifications")
@@ -70,8 +70,8 @@ impl Subscription {
     }
 }
 
-/// Sends `notifications/tools/list_changed` after each change, until there can be none or its receiver is
-/// gone. Changes during a send are reported once. `announced` is called after each notification.
+/// Sends `notifications/tools/list_changed` after each change, until no change is possible or its receiver is gone.
+/// Changes during a send are reported once. `announced` is called after each notification.
 pub(super) async fn report_changes(
     mut changes: ToolListChanges,
     messages: &mpsc::Sender<Outgoing>,

@@ -12,7 +12,7 @@ use crate::surface::meta::SplitCall;
 
 /// The names of the three meta-tools.
 pub(super) const NAMES: [&str; 3] = ["meta_tree", "meta_desc", "meta_call"];
-/// The name of the tool that searches in the mode `search`.
+/// The name of the search tool in search mode.
 pub(super) const RETRIEVE: &str = "retrieve_tools";
 /// The name of the tool that calls what was found.
 const CALL_TOOL: &str = "call_tool";
@@ -162,7 +162,8 @@ fn use_of(client: &Client) -> String {
     }
 }
 
-/// The tools that the list leaves out because of the limits of the client's vendor; empty if there are none.
+/// Returns the tools that the list leaves out because of the limits of the client's vendor; empty if all tools are
+/// listed.
 fn left_out_for_vendor(client: &Client) -> String {
     let Some(vendor) = client.view.vendor else {
         return String::new();
@@ -290,7 +291,7 @@ fn limit_schema(default: usize) -> Value {
     json!({ "type": "integer", "minimum": 1, "maximum": 50, "default": default })
 }
 
-/// The entries of the broker's tools in the mode `search`; `is_dynamic` if the found tools are in the list as well.
+/// Returns the entries of the broker's tools in search mode; `is_dynamic` if the found tools are in the list as well.
 pub(super) fn search_tools(client: &Client, is_dynamic: bool) -> Vec<Value> {
     let areas = areas(&client.core, &client.identity);
     let call = match is_dynamic {
@@ -309,7 +310,7 @@ pub(super) fn search_tools(client: &Client, is_dynamic: bool) -> Vec<Value> {
             },
             "required": ["query"],
         },
-        // A search changes the list of the session, and nothing else.
+        // A search changes only the list of the session.
         "annotations": { "readOnlyHint": true, "openWorldHint": false },
     })];
     if !is_dynamic {

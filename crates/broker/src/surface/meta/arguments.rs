@@ -21,7 +21,7 @@ pub(super) enum ArgsJson<'a> {
 }
 
 impl<'a> ArgsJson<'a> {
-    /// Looks at the first byte of the member `name`, whose value is `json`. Returns `None` for null, which stands for no
+    /// Looks at the first byte of the member `name`, whose value is `json`. Returns `None` for null: it means no
     /// arguments.
     ///
     /// # Errors
@@ -78,7 +78,8 @@ pub(super) fn unquote_long(
     Ok(charge.hold(text.into_bytes()))
 }
 
-/// The error for a string whose text is not strict JSON; that of a long one is made by core, with the same code.
+/// Returns the error for a string whose text is not strict JSON; for a long string, core makes the error, with the same
+/// code.
 pub(super) fn quoted_invalid(name: &str, error: &StrictError) -> Box<CoreError> {
     let message = format!(
         "`{name}` is a string whose text is not strict JSON: {}",

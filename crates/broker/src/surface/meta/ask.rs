@@ -77,11 +77,11 @@ impl SplitCall {
 /// The characters of a reply of `meta_call` that are not the result.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::surface) struct ReplyRoom {
-    /// Those around it, except for those of the HTTP reply.
+    /// The characters around it, without the characters of the HTTP reply.
     pub(in crate::surface) around: usize,
-    /// Those of a note on a result that was cut.
+    /// The characters of a note on a result that was cut.
     pub(in crate::surface) note: usize,
-    /// The limit of a result for which the config has none.
+    /// The limit of a result if the config does not set one.
     pub(in crate::surface) limit: ResultLimit,
 }
 
@@ -180,8 +180,8 @@ impl MetaCaller<'_> {
         safety.map_or(Ok(()), |safety| only.check(path, safety))
     }
 
-    /// Calls an entry of any kind, with a result in the form of the config. Not an `async fn`, which would have room for
-    /// the request twice.
+    /// Calls an entry of any kind, with a result in the form of the config. Not an `async fn`, since that would have
+    /// room for the request twice.
     fn ask(
         &self,
         path: Cow<'static, str>,

@@ -25,7 +25,7 @@ pub(super) struct CallBody<'a> {
     pub(super) path: Cow<'a, str>,
     /// The arguments, if there are any.
     pub(super) args: Option<ShortArgs<'a>>,
-    /// The `_meta` for the server, if the body has `meta`; it replaces that of the request.
+    /// The `_meta` for the server, if the body has `meta`; it replaces the request's `_meta`.
     pub(super) meta: Option<Option<String>>,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct LongCallBody {
     pub(super) path: String,
     /// The arguments, if there are any.
     pub(super) args: Option<LongArgs>,
-    /// The `_meta` for the server, if the body has `meta`; it replaces that of the request.
+    /// The `_meta` for the server, if the body has `meta`; it replaces the request's `_meta`.
     pub(super) meta: Option<Option<String>>,
 }
 
@@ -150,7 +150,8 @@ impl<'a> Envelope<'a> {
         meta.transpose().map_err(|problem| meta_invalid(&problem))
     }
 
-    /// The error for an unknown member. Beside a path without `args` it is most likely an argument of the tool.
+    /// Returns the error for an unknown member. Next to a path without `args` it is most likely an argument of the
+    /// tool.
     fn unknown(&self, name: &str) -> Box<CoreError> {
         let is_absent = |member: &&str| match *member {
             "path" => self.path.is_none(),
@@ -186,7 +187,7 @@ impl<'a> Envelope<'a> {
     }
 }
 
-/// Whether the JSON of an optional member stands for absence.
+/// Whether the JSON of an optional member means absence.
 fn is_absent(json: &str) -> bool {
     let is_empty = |open, close| {
         let inner = json
@@ -197,7 +198,7 @@ fn is_absent(json: &str) -> bool {
     json == "null" || json == "\"\"" || is_empty('[', ']')
 }
 
-/// A string, or another value, which is refused later with a separate code.
+/// A string, or another value. Another value is refused later with a separate code.
 enum StringOrOther<'a> {
     Text(Cow<'a, str>),
     Other,

@@ -10,8 +10,8 @@ use broker_wire::write::push_string;
 /// The maximum bytes of the object that a server gets.
 const MAX_META_BYTES: usize = 8 << 10;
 
-/// Filters the members of a caller's `_meta`: returns the object of those that go to the server, `None` if there
-/// are none. Keys with a prefix that the protocol reserves are left out, and so is `progressToken`, since the
+/// Filters the members of a caller's `_meta`: returns the object of the members that go to the server, `None` if it
+/// would be empty. Keys with a prefix that the protocol reserves are left out, and so is `progressToken`, since the
 /// broker has a separate token.
 ///
 /// # Errors

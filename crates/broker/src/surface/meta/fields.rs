@@ -50,10 +50,10 @@ const LIMIT_NEEDS_QUERY: &str = "`limit` was not used: it needs a `query`";
 /// A description with both members that name paths.
 const BOTH_DESCRIBED: &str = "`path` and `paths` were both given: both are described";
 
-/// The form of a body, which differs between surfaces.
+/// The form of a body. It differs between surfaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::surface) enum BodyForm {
-    /// Those of the meta API.
+    /// The form of the meta API.
     Http,
     /// Over MCP `meta_desc` takes `full`, and the path of a node may end with `/`, as texts show it.
     Mcp,

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::core::{self, CoreError};
 
-/// Removes the optional members whose value stands for absence. Clients with strict schemas must send every member.
+/// Removes the optional members whose value means absence. Clients with strict schemas must send every member.
 pub(super) fn remove_absent(members: &mut Map<String, Value>, optional: &[&str]) {
     members.retain(|name, value| {
         let is_absent = match value {
@@ -21,7 +21,7 @@ pub(super) fn remove_absent(members: &mut Map<String, Value>, optional: &[&str])
     });
 }
 
-/// The integer from 1 to `max` of a member, which may be a string of digits, if the member is there.
+/// Returns the integer from 1 to `max` of a member, if the member is there. It may be a string of digits.
 pub(super) fn integer(
     members: &Map<String, Value>,
     name: &str,
@@ -119,7 +119,7 @@ pub(super) fn unknown_field(name: &str, known: &[&str]) -> Box<CoreError> {
     Box::new(error.hint(hint))
 }
 
-/// The error for an argument of a tool beside `path`, where it belongs in `args`.
+/// Returns the error for an argument of a tool next to `path`: it belongs in `args`.
 pub(super) fn argument_outside(name: &str, path: &str) -> Box<CoreError> {
     let (name, path) = (shown_line(name, 80), shown_line(path, 160));
     let mut error = refusal(

@@ -202,7 +202,7 @@ impl<'c, 'r> Entry<'c, 'r> {
         if has_url {
             members.retain(|member| member.key != "command" || !is_empty(&member.value));
         }
-        // Beside a command, the keys of other clients have no meaning.
+        // Next to a command, the keys of other clients have no meaning.
         if position(members, "command").is_some() {
             return;
         }
@@ -323,7 +323,7 @@ impl<'c, 'r> Entry<'c, 'r> {
     }
 }
 
-/// The word of a config for that of a client.
+/// Returns the word of a config for a word of a client.
 fn known_type(word: &str) -> Option<&'static str> {
     if PROCESS_TYPES.contains(&word) {
         return Some("stdio");

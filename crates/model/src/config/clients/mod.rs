@@ -1,6 +1,6 @@
-//! Files of MCP clients as `mcpServers` of a config: which client wrote a file, and its servers and settings in the
-//! keys, types, units and variables of a config. The values keep their places in the file. Nothing is read from the
-//! machine: the caller says which programs exist.
+//! Files of MCP clients as `mcpServers` of a config: the client that wrote a file, and the file's servers and settings
+//! in the keys, types, units and variables of a config. The values keep their places in the file. The code does not
+//! read the machine: the caller says whether a program exists.
 
 use super::spanned::{Data, Member, Spanned};
 use crate::diagnostic::Diagnostic;
@@ -147,15 +147,15 @@ impl Client {
 /// How a file is converted.
 #[derive(Clone, Copy)]
 pub struct Rules<'a> {
-    /// The client that wrote the file, if it is known; a file of servers that fits several of them has none.
+    /// The client that wrote the file, if it is known; `None` for a file of servers that fits several clients.
     pub client: Option<Client>,
     /// Whether a person named the client: then no setting of the top level is one of a config.
     pub is_named: bool,
-    /// Whether a file or a program of this name exists. A `command` that is none and has blanks is a command line.
+    /// Whether a file or a program of this name exists. A `command` with blanks that does not exist is a command line.
     pub exists: &'a dyn Fn(&str) -> bool,
 }
 
-/// The rules for a text that no person named a client for, on a machine about which nothing is known.
+/// The rules for a text without a named client, on an unknown machine.
 impl Rules<'_> {
     pub(super) fn of_content(root: &Spanned) -> Self {
         Self {
@@ -178,7 +178,7 @@ impl std::fmt::Debug for Rules<'_> {
 /// What a conversion found.
 #[derive(Debug, Default)]
 pub struct Converted {
-    /// The key of the servers, which the converted file keeps; `None` if the file has no servers.
+    /// The key of the servers; the converted file keeps it. `None` if the file has no servers.
     pub key: Option<&'static str>,
     /// What was not carried over or was changed, in the order of the file.
     pub notes: Vec<Note>,
@@ -186,7 +186,7 @@ pub struct Converted {
     pub problems: Vec<(usize, Diagnostic)>,
     /// Keys of the top level that are settings of the client.
     pub settings_of_client: Vec<String>,
-    /// JSON pointers in the converted file, and those of the same values in the file of the client.
+    /// JSON pointers in the converted file, and the pointers of the same values in the file of the client.
     pub renamed: Vec<(String, String)>,
 }
 
@@ -198,8 +198,8 @@ pub fn written_pointer(renamed: &[(String, String)], pointer: &str) -> Option<St
     })
 }
 
-/// Converts the file of a client in place: below the key of the servers is then an object of entries as `mcpServers`
-/// of a config has them, and beside it are settings of a config only. A config with `tree` is not changed.
+/// Converts the file of a client in place: below the key of the servers is then an object of entries as `mcpServers` of
+/// a config has them, and next to it are settings of a config only. A config with `tree` is not changed.
 pub fn convert(root: &mut Spanned, rules: Rules<'_>) -> Converted {
     let mut converted = Converted::default();
     if root.get("tree").is_some() {

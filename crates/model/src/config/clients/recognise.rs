@@ -1,4 +1,5 @@
-//! Which client wrote a file: by the names of the file and its folder, else by keys that only one client has.
+//! Recognises the client that wrote a file: by the names of the file and its folder, else by keys that only one client
+//! has.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +7,7 @@ use super::Client;
 use crate::config::spanned::{Data, Spanned};
 use crate::config::vscode;
 
-/// The keys under which a client has its servers, the first one first, and the client that has no other key.
+/// The keys for the servers of a client, in order of precedence, and the client that has no other key.
 const PLACES: [(&str, Option<Client>); 6] = [
     ("mcpServers", None),
     ("servers", Some(Client::VsCode)),
@@ -38,7 +39,7 @@ const PATHS: [(&str, Client); 20] = [
     ("amazonq/mcp.json", Client::AmazonQ),
     ("amazonq.json", Client::AmazonQ),
 ];
-/// Keys of the top level that only one client has beside `mcpServers`.
+/// Keys of the top level that only one client has next to `mcpServers`.
 const SETTINGS: [(&str, Client); 34] = [
     ("accessibility", Client::Gemini),
     ("allowMCPServers", Client::Gemini),
@@ -75,10 +76,10 @@ const SETTINGS: [(&str, Client); 34] = [
     ("modelSpecs", Client::LibreChat),
     ("fileConfig", Client::LibreChat),
 ];
-/// Keys of Gemini CLI in `mcp`, which says there which servers are used.
+/// Keys of Gemini CLI in `mcp`: there it selects the used servers.
 const LISTS_OF_GEMINI: [&str; 3] = ["allowed", "excluded", "serverCommand"];
-/// Keys of a server that only one client has. A file with keys of several clients was copied together: it is that of
-/// none.
+/// Keys of a server that only one client has. A file with keys of several clients was copied together, so the client is
+/// not known.
 const SERVER_KEYS: [(&str, Client); 13] = [
     ("chatMenu", Client::LibreChat),
     ("customUserVars", Client::LibreChat),
@@ -94,7 +95,7 @@ const SERVER_KEYS: [(&str, Client); 13] = [
     ("transportType", Client::Cline),
     ("serverUrl", Client::Windsurf),
 ];
-/// Above it a `timeout` beside `autoApprove` is in milliseconds: Cline counts seconds, at most this number.
+/// Above it a `timeout` next to `autoApprove` is in milliseconds: Cline counts seconds, at most this number.
 const MAX_SECONDS: f64 = 3600.0;
 
 /// The client that wrote a file, if its name or its content says so.

@@ -1,4 +1,4 @@
-//! Keys at the top of a client's file: those of a config are kept, those of the client are not errors.
+//! Keys at the top of a client's file: keys of a config are kept, keys of the client are not errors.
 
 use super::{Converted, Note, NoteKind};
 use crate::codes::DiagnosticCode as Code;

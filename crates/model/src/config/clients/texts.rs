@@ -1,6 +1,6 @@
-//! Variables in texts of clients: each client's way to write one becomes `${NAME}`, or what editors have, which
-//! [`super::translate`] reads. Where `${` is only text, it becomes `$${`, which no config can have: its reader
-//! refuses it, and an import puts a variable in its place.
+//! Variables in texts of clients: each client's way to write one becomes `${NAME}`, or the form of editors, for
+//! [`super::translate`]. Where `${` is only text, it becomes `$${`. A config cannot contain it: its reader refuses it,
+//! and an import puts a variable in its place.
 
 use super::Client;
 use super::entry::Entry;
@@ -30,7 +30,7 @@ enum Syntax {
     Single,
     /// `${{ secrets.NAME }}` and `${{ inputs.NAME }}`.
     Double,
-    /// None: every text is what it is.
+    /// Every text is literal.
     Literal,
 }
 
@@ -64,7 +64,7 @@ fn rewrite(data: &mut Data, syntax: Syntax) {
         Data::Array(items) => {
             let mut is_script = false;
             for item in items {
-                // The variables of a script are those of the environment, whichever program starts its shell.
+                // The variables of a script come from the environment, whichever program starts its shell.
                 let is_option = matches!(&item.data, Data::String(text)
                     if text.starts_with('-') && text.ends_with('c'));
                 if !is_script || syntax == Syntax::Dollar {

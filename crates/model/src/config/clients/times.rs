@@ -118,7 +118,7 @@ fn seconds(text: &str, unit: Unit) -> Option<f64> {
     })
 }
 
-/// A number as JSON writes it, without a fraction if it has none.
+/// Returns a number as JSON writes it; an integer has no fraction.
 fn decimal(number: f64) -> String {
     number.to_string()
 }

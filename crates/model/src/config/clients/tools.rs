@@ -1,13 +1,13 @@
-//! Lists of tools of clients as `tool_filter` of a config.
+//! The tool lists of clients as `tool_filter` of a config.
 
 use super::Client;
 use super::entry::{Entry, position};
 use crate::config::spanned::{Data, Member, Spanned};
 use crate::filter::literal_pattern;
 
-/// Keys with a list of the tools that are exposed.
+/// Keys with a list of the exposed tools.
 const EXPOSED: [&str; 2] = ["enabled_tools", "includeTools"];
-/// Keys with a list of the tools that are hidden.
+/// Keys with a list of the hidden tools.
 const HIDDEN: [&str; 3] = ["disabled_tools", "excludeTools", "disabledTools"];
 
 /// Makes `tool_filter` of the lists of a client, behind the patterns that it has.
@@ -88,7 +88,7 @@ impl Tools {
     fn patterns(self) -> Option<Vec<String>> {
         let mut patterns = match self.exposed {
             None => Vec::new(),
-            // An empty list exposes nothing.
+            // An empty list hides every tool.
             Some(names) if names.is_empty() => vec!["!*".to_owned()],
             Some(names) => names.iter().map(|name| literal_pattern(name)).collect(),
         };

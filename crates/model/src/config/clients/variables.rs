@@ -3,7 +3,7 @@
 use crate::config::Template;
 use crate::config::template::is_variable_name;
 
-/// A part of a text for which the translation needs a decision.
+/// A part of a text that needs a decision of the translation.
 #[derive(Clone, Copy, Debug)]
 pub enum Part<'t> {
     /// A variable of the environment.

@@ -42,7 +42,7 @@ impl LiteralSecret {
     /// The secret of a hidden part; the index of its word is not set.
     fn of(hidden: Hidden) -> Option<Self> {
         let (range, kind) = match hidden.secret {
-            // Paths are hidden only from a lock, and nothing else is hidden without a secret.
+            // Paths are hidden only from a lock. All other texts are hidden only with a secret.
             None => (hidden.range, SecretKind::UrlUser),
             Some(secret) => match secret.kind? {
                 SecretKind::UrlUser => (hidden.range, SecretKind::UrlUser),

@@ -101,7 +101,7 @@ pub(crate) fn without_secret_values(url: &str) -> String {
     replace_secret_values(url, |_, _| Some(String::new()))
 }
 
-/// A URL in which `replacement` replaces values of the query with a secret-looking name; it gets name and value.
+/// Replaces values of a URL's query with a secret-looking name; `replacement` gets name and value.
 pub(in crate::config) fn replace_secret_values(
     url: &str,
     mut replacement: impl FnMut(&str, &str) -> Option<String>,

@@ -97,7 +97,7 @@ fn has_literal(value: &str) -> bool {
     })
 }
 
-/// Whether a name is that of an identifier, which is often random and seldom a secret.
+/// Whether a name belongs to an identifier: its value is often random and seldom a secret.
 fn is_identifier(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let is_session = name.contains("session") || name.ends_with("sid");

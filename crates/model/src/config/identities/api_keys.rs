@@ -15,7 +15,7 @@ use crate::utc::UtcTime;
 
 /// The beginning of every key.
 pub const KEY_PREFIX: &str = "mbk_";
-/// Maximum number of keys, those of the config and of its file together.
+/// Maximum number of keys in the config and its file together.
 pub const MAX_KEYS: usize = 4096;
 /// Maximum size of a file of keys, in bytes.
 pub const MAX_KEYS_FILE_BYTES: usize = 1 << 20;
@@ -24,15 +24,15 @@ const MAX_NAME_CHARS: usize = 64;
 /// A key of a caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiKey {
-    /// The name of the key, which is the subject of its caller.
+    /// The name of the key. It is the subject of its caller.
     pub name: String,
     /// The digest of the key.
     pub sha256: KeyDigest,
     /// The groups of its caller.
     pub groups: Vec<String>,
-    /// The time from which it is refused.
+    /// The time of its expiry.
     pub not_after: Option<UtcTime>,
-    /// The vendor of the model of its caller, whose limits its lists of tools have.
+    /// The vendor of its caller's model. The vendor's limits apply to the tool lists of the caller.
     pub client: Option<ModelVendor>,
 }
 
@@ -77,7 +77,7 @@ impl fmt::Debug for KeyDigest {
     }
 }
 
-/// Names of callers without a key or a token, which no key and no subject of a token may have.
+/// Names of callers without a key or a token. A key or the subject of a token may not have these names.
 pub const RESERVED_SUBJECTS: [&str; 3] = ["anonymous", "local", "secret"];
 
 /// Whether a text is 1 to 64 letters, digits, `.`, `_` and `-`, as names of keys and groups are.

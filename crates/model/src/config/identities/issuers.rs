@@ -1,4 +1,4 @@
-//! Issuers of tokens (JWT): which tokens are accepted, and what their claims mean.
+//! Issuers of tokens (JWT): the accepted tokens, and the meaning of their claims.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -25,7 +25,7 @@ const DEFAULT_SUBJECT: &str = "sub";
 /// An issuer whose tokens are accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Issuer {
-    /// The issuer, which is compared byte by byte with the claim `iss`.
+    /// The issuer. It is compared byte by byte with the claim `iss`.
     pub issuer: String,
     /// The same as a URL.
     pub url: HttpUrl,
@@ -39,7 +39,7 @@ pub struct Issuer {
     pub subject: String,
     /// The claim with values that give groups.
     pub groups_claim: Option<String>,
-    /// The groups of each value of that claim; other values give none.
+    /// The groups of each value of that claim; other values do not give a group.
     pub map: BTreeMap<String, Vec<String>>,
     /// Claims that access rules may use.
     pub claims: Vec<String>,

@@ -11,7 +11,7 @@ pub(super) type Names = BTreeSet<String>;
 
 /// Words that open a compound command; all commands in it read its input.
 const OPENERS: [&str; 7] = ["{", "if", "while", "until", "for", "case", "select"];
-/// Words that close a compound command; its output is that of all commands in it.
+/// Words that close a compound command; its output is the output of all commands in it.
 const CLOSERS: [&str; 4] = ["}", "fi", "done", "esac"];
 
 /// The data flow of a script, as far as it was read. There is always one level.
@@ -31,7 +31,7 @@ struct Level {
     input: Names,
     /// Whether the next command reads the output of the last one.
     piped: bool,
-    /// Whether a closing bracket may be that of a pattern.
+    /// Whether a closing bracket may belong to a pattern.
     has_case: bool,
 }
 

@@ -57,9 +57,9 @@ const LAUNCHERS: [&str; 11] = [
 ];
 const SSH: Runner = runner("ssh", "BbcDEeFIiJLlmOopQRSWw", &[], 1);
 
-/// Whether a program that may not keep the environment, or a program that it runs, gets a script with
-/// a variable. `start` is the index of the command's first word, since options may be unknown; `first`
-/// is that of the presumed program.
+/// Whether a program that may not keep the environment, or a program that it runs, gets a script with a variable.
+/// `start` is the index of the command's first word, since options may be unknown; `first` is the index of the presumed
+/// program.
 pub(super) fn foreign(words: &[Word], start: usize, first: usize, given: Given) -> VariableUse {
     for (at, word) in words.iter().enumerate().skip(start) {
         let (name, rest) = (program(word), &words[at + 1..]);

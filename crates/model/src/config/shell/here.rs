@@ -1,4 +1,4 @@
-//! Here-documents: their operator, and their bodies, in which nothing is rewritten.
+//! Here-documents: their operator, and their bodies. Bodies are not rewritten.
 
 use super::Rewriter;
 use super::variable;

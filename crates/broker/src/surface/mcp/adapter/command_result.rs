@@ -17,7 +17,7 @@ use crate::surface::mcp::result::error_object;
 const MIN_POOLED_BYTES: usize = 64 << 10;
 /// The memory of a result in another form, as a multiple of its length: its text twice, once read and once written.
 const MAX_COPIES: usize = 3;
-/// The members that are added. Those of a server with these names are left out.
+/// The members that are added. A server's members with these names are left out.
 const ADDED: [&str; 4] = ["status", "stdout", "stderr", "exit_code"];
 
 /// The form of the result of a command. A command that failed is an error in both.
@@ -29,7 +29,7 @@ pub(in crate::surface::mcp) enum ResultForm {
     Command(CommandCall),
 }
 
-/// A block of content, of which only text is read.
+/// A block of content. Only text is read.
 #[derive(Deserialize)]
 struct Block {
     #[serde(default)]
@@ -166,7 +166,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// The members beside `stdout`, as they were written.
+    /// Returns the members besides `stdout`, as they were written.
     fn members(&self) -> impl Iterator<Item = (&'static str, &'a str)> {
         let content = self.content.map(|raw| ("content", raw));
         let structured = self.structured.map(|raw| ("structuredContent", raw));

@@ -1,5 +1,5 @@
-//! The dialect of simple MCP adapters, which clients at the routes below `/v1` may use: other names of methods,
-//! requests without a handshake, results with the members of a command, and a discovery document.
+//! The dialect of simple MCP adapters, for clients at the routes below `/v1`: other names of methods, requests without
+//! a handshake, results with the members of a command, and a discovery document.
 
 use broker_wire::Era;
 use broker_wire::write::Text;
@@ -24,7 +24,7 @@ const COMMAND_FAILED: i64 = -32000;
 /// The methods and result forms that a client may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Dialect {
-    /// Those of the specification.
+    /// The methods and result forms of the specification.
     #[default]
     Standard,
     /// Also the methods of adapters.

@@ -1,4 +1,4 @@
-//! The headers by which a browser lets a page of an admitted origin use the endpoint (Fetch standard, CORS).
+//! The headers that permit a page of an admitted origin to use the endpoint (Fetch standard, CORS).
 
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
@@ -9,7 +9,7 @@ use super::reply::{self, ReplyBody};
 /// The headers of replies that a page may read.
 const EXPOSED: &str = "Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate, Retry-After";
 const METHODS: &str = "POST, GET, DELETE";
-/// The headers of requests that a page may set, in addition to those of arguments and of the secret.
+/// The headers of requests that a page may set, in addition to the headers of arguments and of the secret.
 const ALLOWED: [&str; 9] = [
     "accept",
     "authorization",
@@ -26,8 +26,8 @@ const MAX_AGE_SECONDS: &str = "600";
 /// The maximum number of headers that a preflight asks for.
 const MAX_ASKED: usize = 64;
 
-/// Adds the headers for the origin of the request, which was admitted, to a reply. Without an origin only
-/// `Vary` is added.
+/// Adds the headers for the origin of the request to a reply. The origin was admitted. Without an origin only `Vary` is
+/// added.
 pub(in crate::surface) fn add_headers(request: &HeaderMap, reply: &mut HeaderMap) {
     reply.append(header::VARY, HeaderValue::from_static("Origin"));
     if let Some(origin) = request.get(header::ORIGIN) {

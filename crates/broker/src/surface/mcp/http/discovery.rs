@@ -1,4 +1,4 @@
-//! Requests for the discovery document: which they are, and their replies.
+//! Requests for the discovery document: their recognition and their replies.
 
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
@@ -51,7 +51,7 @@ pub(super) fn reply(request: &HeaderMap, document: Document) -> Response<ReplyBo
     response
 }
 
-/// Whether `If-None-Match` has the entity tag, which is compared weakly (RFC 9110, 13.1.2).
+/// Whether `If-None-Match` has the entity tag. The comparison is weak (RFC 9110, 13.1.2).
 fn has_it(request: &HeaderMap, etag: &str) -> bool {
     let values = request.get_all(header::IF_NONE_MATCH).iter();
     let texts = values.filter_map(|value| value.to_str().ok());

@@ -37,7 +37,7 @@ pub(super) fn accepted(headers: &HeaderMap) -> Accepted {
         .get(header::ACCEPT)
         .is_some_and(|accept| accept == USUAL_ACCEPT)
     {
-        // Both forms: a second header with this name adds nothing.
+        // Both forms: a second header with this name has no effect.
         return Accepted {
             json: true,
             stream: true,
@@ -92,7 +92,7 @@ pub(super) fn check_method(headers: &HeaderMap, method: &str) -> Result<(), RpcE
     check_equal(&METHOD, single(headers, &METHOD)?, method)
 }
 
-/// Checks `Mcp-Name`, which requests that name a tool, a prompt or a resource must have.
+/// Checks `Mcp-Name`. Requests that name a tool, a prompt or a resource must have it.
 pub(super) fn check_name(
     headers: &HeaderMap,
     method: &str,
@@ -161,8 +161,8 @@ pub(super) fn check_params(
     Ok(())
 }
 
-/// Whether a header has the value of an argument, which is JSON. An argument of another type than its schema says is
-/// refused by the call.
+/// Whether a header has the value of an argument. The argument is JSON. An argument of another type than its schema
+/// says is refused by the call.
 fn is_same(header: &str, argument: &str, kind: HeaderParamKind) -> bool {
     match kind {
         HeaderParamKind::Text if argument.starts_with('"') => {
@@ -178,7 +178,7 @@ fn is_same(header: &str, argument: &str, kind: HeaderParamKind) -> bool {
     }
 }
 
-/// The text of a value, which may be encoded.
+/// Decodes the text of a value that may be encoded.
 fn decoded<'h>(name: &HeaderName, value: &'h str) -> Result<Cow<'h, str>, RpcError> {
     header_value::decode(value)
         .ok_or_else(|| mismatch(format!("the `{name}` header has invalid base64")))

@@ -185,7 +185,7 @@ pub(super) fn request(
     }
 }
 
-/// A batch, which only some legacy revisions have. Its answers are one message, without notifications.
+/// Handles a batch. Only some legacy revisions have batches. Its answers are one message, without notifications.
 pub(super) async fn batch(
     endpoint: &McpEndpoint,
     request: &McpRequest<'_>,
@@ -303,7 +303,7 @@ pub(super) fn notification(session: &Session, method: &str, params: Option<&Raw>
     }
 }
 
-/// Refuses a request of a session that names a revision which the broker does not have.
+/// Refuses a request of a session that names a revision unknown to the broker.
 pub(super) fn check_version(parts: &Parts) -> Result<(), Refused> {
     let version = headers::single(&parts.headers, &PROTOCOL_VERSION);
     match version {

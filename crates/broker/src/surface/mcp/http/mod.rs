@@ -1,5 +1,5 @@
-//! The transport over HTTP, which revisions from 2025-03-26 on call Streamable HTTP. `post` reads messages and
-//! handles those of the modern era, `legacy` those of a session; `sessions` and `session` hold what legacy
+//! The transport over HTTP; revisions from 2025-03-26 on call it Streamable HTTP. `post` reads messages and handles
+//! messages of the modern era, `legacy` handles messages of a session; `sessions` and `session` hold what legacy
 //! clients leave open between messages. `sse` is the older transport with a stream for all messages.
 
 use std::net::IpAddr;
@@ -69,7 +69,7 @@ pub(in crate::surface) struct McpRequest<'a> {
     /// The settings of the endpoint; the route may have another mode.
     pub(in crate::surface) settings: &'a McpSettings,
     pub(in crate::surface) identity: Identity,
-    /// The account to which the message and its answer are charged.
+    /// The account that is charged for the message and its answer.
     pub(in crate::surface) account: &'a Account,
     /// The address of the peer.
     pub(in crate::surface) address: IpAddr,
@@ -187,7 +187,7 @@ impl McpEndpoint {
         self.named_session(request)?.ok_or_else(session_required)
     }
 
-    /// As [`Self::session`]; `None` if the request names none.
+    /// As [`Self::session`]; `None` if the request does not name a session.
     fn named_session(&self, request: &McpRequest<'_>) -> Result<Option<SessionUse>, Refused> {
         let mut values = request.parts.headers.get_all(headers::SESSION_ID).iter();
         let Some(value) = values.next() else {
@@ -207,7 +207,7 @@ impl McpEndpoint {
         Ok(Some(used))
     }
 
-    /// Counts a stream of the caller, which ends only with its connection.
+    /// Counts a stream of the caller that ends only with its connection.
     fn begin_stream(&self, request: &McpRequest<'_>) -> Result<OwnedStream, Refused> {
         let owner = Owner::new(&request.identity, request.address);
         self.sessions.begin_stream(owner).map_err(|_full| {
@@ -252,7 +252,7 @@ fn is_modern(parts: &Parts) -> bool {
         .is_some_and(|version| version.as_bytes().trim_ascii() == MODERN.as_bytes())
 }
 
-/// The refusal of a request that needs a session and names none.
+/// Returns the refusal of a request that needs a session and does not name one.
 fn session_required() -> Refused {
     let message = "session required: send `initialize` first and its `Mcp-Session-Id` with every later request, or requests that describe themselves in `_meta`";
     Refused::bad_request(RpcError::new(INVALID_REQUEST, message))

@@ -99,7 +99,7 @@ fn notification(
     Ok(reply::empty(StatusCode::ACCEPTED))
 }
 
-/// A response of a client, which the broker asked for nothing.
+/// Handles a response of a client, although the broker did not send it a request.
 fn response(
     endpoint: &McpEndpoint,
     request: &McpRequest<'_>,
@@ -182,7 +182,7 @@ async fn modern(
     };
     let (sender, messages) = channel(&task, accepted);
     let id = id.clone();
-    // Dropped when the connection is closed, which cancels the call.
+    // Dropped when the connection is closed. This cancels the call.
     let ending = Box::pin(async move {
         let outcome = contain(pin!(task.run(sender))).await;
         let outcome = outcome.unwrap_or_else(|CaughtPanic| Err(failed()));
@@ -202,7 +202,7 @@ fn check_modern(parts: &Parts, method: &str, params: &Params<'_>) -> Result<(), 
     })?;
     let checked = params.meta.era();
     let version = params.meta.named_revision();
-    // Without `_meta` there is nothing to compare the header with.
+    // Without `_meta` the header cannot be compared.
     if version.is_some_and(|version| version != header) {
         let message = "the `MCP-Protocol-Version` header differs from `_meta`";
         return Err(headers::mismatch(message.to_owned()));

@@ -1,4 +1,4 @@
-//! Replies with one message or none.
+//! Replies with at most one message.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -18,14 +18,14 @@ use super::stream::EventStream;
 pub(super) const JSON: &str = "application/json";
 pub(super) const EVENT_STREAM: &str = "text/event-stream";
 
-/// The number of headers for which a reply has room: those of the message, of the listener, and for a page.
+/// The number of headers that a reply has room for: headers of the message, of the listener, and for a page.
 const HEADERS: usize = 8;
-/// A message of at most this many bytes is copied into one piece, which costs less than to write its parts.
+/// A message of at most this many bytes is copied into one piece. This costs less than to write its parts.
 const MAX_JOINED_BYTES: usize = 16 << 10;
 
 /// The body of a reply.
 pub(in crate::surface) enum ReplyBody {
-    /// The parts of one message, in order; none for an empty reply.
+    /// The parts of one message, in order; empty for an empty reply.
     Parts(VecDeque<Bytes>),
     /// Messages over time.
     Stream(Box<EventStream>),
@@ -127,7 +127,7 @@ impl Refused {
         Self { status, error }
     }
 
-    /// The refusal of a caller that reads none of these forms.
+    /// Returns the refusal of a caller that does not accept these forms.
     pub(super) fn not_acceptable(forms: &str) -> Self {
         let message = format!("the `Accept` header must allow {forms}");
         let error = RpcError::new(INVALID_REQUEST, message);

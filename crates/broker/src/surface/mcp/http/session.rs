@@ -31,12 +31,12 @@ pub(super) struct Session {
     owner: Owner,
     /// The caller that created the session. The client's own identity may see less.
     identity: Identity,
-    /// The account of that caller: all connections of a session are those of one caller.
+    /// The account of that caller: all connections of a session belong to one caller.
     pub(super) account: Account,
     pub(super) client: Arc<Client>,
     pub(super) revision: &'static str,
     state: Mutex<State>,
-    /// Held by the stream that reports changes of the list of tools.
+    /// Held by the stream that reports changes of the tool list.
     reporter: tokio::sync::Mutex<()>,
     ended: CancellationToken,
 }
@@ -63,7 +63,7 @@ struct OpenRequest {
 }
 
 impl State {
-    /// Removes the open request for which `is_it` is true.
+    /// Removes the open request that `is_it` accepts.
     fn take(&mut self, is_it: impl Fn(&OpenRequest) -> bool) -> Option<OpenRequest> {
         let at = self.requests.iter().position(is_it)?;
         Some(self.requests.swap_remove(at))
@@ -130,7 +130,7 @@ impl Session {
         &self.ended
     }
 
-    /// Waits until no other stream of the session reports changes of the list of tools.
+    /// Waits until no other stream of the session reports changes of the tool list.
     pub(super) async fn become_reporter(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.reporter.lock().await
     }

@@ -1,4 +1,4 @@
-//! Ids of legacy sessions: 128 random bits, which no caller can guess.
+//! Ids of legacy sessions: 128 random bits, so that a caller cannot guess them.
 
 use std::fmt;
 

@@ -37,7 +37,7 @@ pub(super) enum Owner {
 }
 
 impl Owner {
-    /// The owner of a session of this caller at `address`, which a trusted proxy may have named.
+    /// Returns the owner of a session of this caller at `address`; a trusted proxy may have named the address.
     pub(super) fn new(identity: &Identity, address: IpAddr) -> Self {
         match identity.subject() {
             subject @ (Subject::Key { .. } | Subject::Token { .. }) => {
@@ -93,7 +93,7 @@ struct Table {
     streams: Shares,
 }
 
-/// How many each owner has; nothing is kept of an owner that has none.
+/// The number of each owner's sessions or streams, without an entry for zero.
 #[derive(Debug, Default)]
 struct Shares(HashMap<Owner, usize>);
 
@@ -123,8 +123,8 @@ impl Shares {
 }
 
 impl Sessions {
-    /// Adds a session. If its owner has as many as it may have, the owner's longest idle session ends for
-    /// it. If the table is full, that of the owner with the most sessions does.
+    /// Adds a session. If its owner has as many as it may have, the owner's longest idle session ends for it. If the
+    /// table is full, the longest idle session of the owner with the most sessions ends.
     pub(super) fn add(&self, session: Arc<Session>) -> Result<(), Full> {
         let mut table = self.lock();
         let owner = session.owner();
@@ -144,7 +144,7 @@ impl Sessions {
         Ok(())
     }
 
-    /// Counts a stream of an owner, which may have as many as sessions.
+    /// Counts a stream of an owner. An owner may have as many streams as sessions.
     pub(super) fn begin_stream(self: &Arc<Self>, owner: Owner) -> Result<OwnedStream, Full> {
         if !self.lock().streams.add(&owner) {
             let limit = owner.limit();
@@ -180,7 +180,7 @@ impl Sessions {
         });
     }
 
-    /// Ends a session and leaves its requests to core, which discards or cancels them.
+    /// Ends a session and leaves its requests to core: core discards or cancels them.
     fn revoke(&self, id: SessionId) {
         self.lock().remove(id, Session::revoke);
         tracing::debug!(session = ?id, "a session ended with the right of its caller");

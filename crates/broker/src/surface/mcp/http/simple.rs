@@ -29,8 +29,8 @@ pub(super) enum Taken {
     Other(ReadMessage),
 }
 
-/// A message at `/v1/mcp` is simple if it names neither a session nor a protocol version, other than an `initialize`
-/// with params, which begins a session.
+/// Takes a simple message at `/v1/mcp`: it names neither a session nor a protocol version. An `initialize` with params
+/// is not simple, since it begins a session.
 pub(super) fn taken(request: &McpRequest<'_>, message: ReadMessage) -> Taken {
     if request.route != ModeRoute::V1 {
         return Taken::Other(message);
@@ -118,7 +118,7 @@ async fn answer_request(
         request_id: request.request_id,
         waiting: Charge::default(),
     };
-    // Dropped when the connection is closed, which cancels the call.
+    // Dropped when the connection is closed. This cancels the call.
     let answer = contain(pin!(task.run(None))).await;
     answer.unwrap_or_else(|CaughtPanic| Err(failed()))
 }

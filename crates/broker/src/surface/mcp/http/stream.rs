@@ -18,7 +18,7 @@ use super::reply::{self, ReplyBody};
 
 /// The maximum number of announced changes that wait to be written.
 pub(super) const MAX_WAITING_CHANGES: usize = 1;
-/// The interval of comments on a silent stream, by which proxies and clients see that it is alive.
+/// The interval of comments on a silent stream. They show proxies and clients that it is alive.
 pub(super) const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
 const EVENT: &[u8] = b"event: message\ndata: ";
@@ -37,8 +37,8 @@ pub(in crate::surface) enum StreamReply {
 /// The end of a stream: the answer of its request, or `None` if the stream ends without one.
 pub(super) type StreamEnd = Pin<Box<dyn Future<Output = Option<Outgoing>> + Send>>;
 
-/// The body of a stream: messages, then its end. Dropping it drops the end, which cancels the request if the
-/// end runs it.
+/// The body of a stream: messages, then its end. Dropping it drops the end. This cancels the request if the end runs
+/// it.
 pub(in crate::surface) struct EventStream {
     messages: Option<mpsc::Receiver<Outgoing>>,
     /// `None` once it has resolved.
@@ -76,7 +76,7 @@ impl EventStream {
         self.into_marked(StreamReply::Answer)
     }
 
-    /// The reply with this body, which stays open without a request.
+    /// Returns the reply with this body. The stream stays open without a request.
     pub(super) fn into_open_reply(self) -> Response<ReplyBody> {
         self.into_marked(StreamReply::Open)
     }
@@ -206,7 +206,7 @@ mod tests {
             None
         });
         let mut stream = EventStream::new(Some(messages), end);
-        // Polled once, as by a connection that can write nothing more.
+        // Polled once, as by a connection that cannot write any more.
         let first = poll_fn(|cx| Poll::Ready(stream.poll_chunk(cx))).await;
         assert!(first.is_pending());
         for _ in 0..100_000 {

@@ -9,7 +9,7 @@ use crate::surface::mcp::adapter::Dialect;
 /// The only parameter of the query.
 const UNDER: &str = "under";
 
-/// The route of a request, by which its mode is known.
+/// The route of a request. It decides the mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::surface) enum ModeRoute {
     /// `/mcp`: the mode of the config or the command line.
@@ -23,7 +23,7 @@ pub(in crate::surface) enum ModeRoute {
 }
 
 impl ModeRoute {
-    /// The mode of the route, if `configured` is that of the broker.
+    /// Returns the mode of the route, if `configured` is the mode of the broker.
     pub(super) const fn mode(self, configured: McpMode) -> McpMode {
         match self {
             Self::Configured => configured,

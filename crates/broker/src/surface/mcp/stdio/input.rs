@@ -39,7 +39,7 @@ pub(super) fn read(
                 }
             }
             if let Some(frame) = framer.finish() {
-                // The receiver is gone: there is nothing to report to.
+                // If the receiver is gone, the frame is dropped.
                 drop(sender.blocking_send(frame));
             }
         })?;

@@ -1,5 +1,5 @@
-//! The transport over standard input and output: one client, the program that started the broker. Reads
-//! lines, passes them to the connection, and writes its answers in the order in which they are ready.
+//! The transport over standard input and output: one client, the program that started the broker. Reads lines, passes
+//! them to the connection, and writes its answers as soon as they are ready.
 
 use std::io;
 use std::sync::Arc;
@@ -36,8 +36,7 @@ pub(crate) struct StdioSurface {
 }
 
 impl StdioSurface {
-    /// A surface over `core` for a client with this identity, which accepts lines of at most
-    /// `limits.body_bytes`.
+    /// Returns a surface over `core` for a client with this identity. It accepts lines of at most `limits.body_bytes`.
     pub(crate) fn new(core: Core, identity: Identity, settings: SurfaceSettings) -> Self {
         let account = core.memory().whole_account();
         let ids = Arc::new(RequestIds::new());

@@ -16,7 +16,7 @@ const MAX_UNWRITTEN: usize = 64;
 #[cfg(target_os = "linux")]
 const PIPE_BYTES: usize = 256 << 10;
 
-/// Writes as much as an output accepts without a wait; `WouldBlock` if it accepts nothing now.
+/// Writes as much as an output accepts without a wait; `WouldBlock` if it accepts no byte now.
 pub(crate) type WriteAtOnce = Box<dyn FnMut(&[IoSlice<'_>]) -> io::Result<usize> + Send>;
 
 /// Lines to be written, in their order.
@@ -34,7 +34,7 @@ pub(super) struct Output {
 pub(super) struct Closed;
 
 impl Output {
-    /// Starts the thread, which writes until the value is dropped or `output` is closed.
+    /// Starts the thread. It writes until the value is dropped or `output` is closed.
     pub(super) fn start(
         output: impl Write + Send + 'static,
         at_once: Option<WriteAtOnce>,
@@ -58,8 +58,7 @@ impl Output {
         })
     }
 
-    /// Writes a line, or gives it to the thread. A line of which a part was written is never lost: then the thread
-    /// has no other one.
+    /// Writes a line, or gives it to the thread. A partly written line is never lost: then the thread has no other one.
     pub(super) async fn send(&mut self, mut line: Line) -> Result<(), Closed> {
         // Acquire: all earlier lines are written.
         if self.unwritten.load(Ordering::Acquire) == 0 && self.is_written_at_once(&mut line) {
@@ -128,8 +127,8 @@ pub(super) fn standard_output() -> (io::Stdout, Option<WriteAtOnce>) {
     (io::stdout(), None)
 }
 
-/// Writes that do not change the open file: it belongs to the client too, which may not expect that it does not
-/// block. Kernels and files that cannot do this return an error.
+/// Returns a writer that does not change the open file: the file belongs to the client too, and the client may rely on
+/// blocking writes. Kernels and files that cannot do this return an error.
 #[cfg(target_os = "linux")]
 fn without_wait(output: impl std::os::fd::AsFd + Send + 'static) -> WriteAtOnce {
     use rustix::io::{ReadWriteFlags, pwritev2};

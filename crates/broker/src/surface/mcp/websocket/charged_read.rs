@@ -11,8 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::core::{Account, Charge};
 
-/// A stream whose read bytes are charged. A read for which there is no memory fails with
-/// [`io::ErrorKind::OutOfMemory`].
+/// A stream whose read bytes are charged. Without memory for it, a read fails with [`io::ErrorKind::OutOfMemory`].
 #[derive(Debug)]
 pub(super) struct ChargedRead<T> {
     stream: T,
@@ -49,14 +48,14 @@ impl<T> ChargedRead<T> {
 }
 
 impl ReadCharge {
-    /// A complete message, which stays charged until it is dropped.
+    /// Returns a complete message. It stays charged until it is dropped.
     pub(super) fn whole_message(&self, message: Bytes) -> Bytes {
         let mut charge = self.take();
         charge.shrink(message.len());
         charge.hold(message)
     }
 
-    /// Returns the charge of a frame of which nothing is kept.
+    /// Releases the charge of a frame that is dropped as a whole.
     pub(super) fn nothing_kept(&self) {
         drop(self.take());
     }

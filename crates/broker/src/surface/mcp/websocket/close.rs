@@ -1,4 +1,4 @@
-//! The reasons for which a connection is closed, with their codes (RFC 6455, 7.4.1).
+//! The reasons why a connection is closed, with their codes (RFC 6455, 7.4.1).
 
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;

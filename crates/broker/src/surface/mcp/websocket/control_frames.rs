@@ -1,4 +1,4 @@
-//! The limit on pings and pongs of a client, each of which costs work without being a request.
+//! The limit on pings and pongs of a client. Each of them costs work without being a request.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
 //! The transport over WebSocket: one text frame for a message in both directions. The connection is the legacy session,
-//! and modern requests are served beside it. Its upgrade is in `surface/http`.
+//! and modern requests are served as well. Its upgrade is in `surface/http`.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ const MAX_IN_FLIGHT: usize = 32;
 const READ_BYTES: usize = 16 << 10;
 /// A connection without messages gets a ping this often, so that proxies keep it open.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(30);
-/// The number of pings without an answer, or any other frame, after which the connection is closed at the next one.
+/// The maximum number of pings without an answer or any other frame. The next ping closes the connection.
 const MAX_UNANSWERED_PINGS: usize = 2;
 /// Maximum time until a client has read the reason of a close, and to read the rest of what it sends.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -205,7 +205,7 @@ impl WebSocketClient {
     }
 }
 
-/// The reason for which the connection is closed after an error of its client.
+/// Returns the reason why the connection is closed after an error of its client.
 fn close_of(error: &Error, message_bytes: usize) -> Close {
     match error {
         Error::Capacity(_) => Close::TooLarge(message_bytes),

@@ -63,7 +63,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Output<S> {
         let mut charge = Charge::default();
         let covered = charge.cover(&self.account, MAX_COPIES * bytes);
         covered.map_err(|_full| Close::NoMemory)?;
-        // Messages are JSON, which is UTF-8.
+        // Messages are JSON, so they are UTF-8.
         let text = Utf8Bytes::try_from(text).map_err(|_| Close::Lost)?;
         self.waiting.push_back((Message::Text(text), charge));
         self.waiting_bytes += bytes;
@@ -78,7 +78,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Output<S> {
         }
     }
 
-    /// Returns when one message was written; never if there is none. Cancel-safe.
+    /// Returns when one message was written; waits forever without one. Cancel-safe.
     pub(super) async fn write(&mut self) -> Result<(), Error> {
         poll_fn(|cx| {
             loop {

@@ -89,7 +89,7 @@ impl McpEndpoint {
             end.await.ok();
             None
         });
-        // A relative reference: the broker does not know the name under which the client reaches it.
+        // A relative reference: the broker does not know the host name that the client uses.
         let id = id.header();
         let id = id.to_str().unwrap_or_default();
         let base = &request.settings.base_path;
@@ -138,7 +138,7 @@ impl McpEndpoint {
     }
 }
 
-/// Reads the id of the stream from the query. A query with another parameter has none.
+/// Reads the id of the stream from the query. A query with another parameter has no id.
 fn session_of(query: Option<&str>) -> Option<SessionId> {
     let value = query?.strip_prefix(SESSION)?.strip_prefix('=')?;
     SessionId::parse(&HeaderValue::from_str(value).ok()?)

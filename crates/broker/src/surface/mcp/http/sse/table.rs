@@ -48,9 +48,9 @@ impl SseTable {
         }
     }
 
-    /// Returns the sender to a stream for messages of a caller. A stream of another caller is unknown. A stream that the
-    /// same caller opened with other rights is unknown too, since the calls of a stream have the rights with which the
-    /// stream was opened.
+    /// Returns the sender to a stream for messages of a caller. A stream of another caller is unknown. A stream that
+    /// the same caller opened with other rights is unknown too, since the calls of a stream have the rights at its
+    /// opening.
     pub(super) fn lines(
         &self,
         id: SessionId,
