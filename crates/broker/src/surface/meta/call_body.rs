@@ -104,7 +104,8 @@ impl<'a> CallBody<'a> {
                 (unquoted, value)
             }
             (None | Some(ArgsJson::Object(_)), _) => {
-                (Cow::Borrowed("{}"), Value::Object(Map::new()))
+                // Not borrowed: a borrowed text is a part of the body.
+                (Cow::Owned("{}".to_owned()), Value::Object(Map::new()))
             }
         };
         Ok(Self {
