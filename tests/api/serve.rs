@@ -1,8 +1,9 @@
-//! `broker-gen serve` over the recorded tools: each reply has the bytes of the compiled broker.
+//! `broker-gen serve` over the recorded tools: each reply has the bytes of the compiled broker. Its trees of the other
+//! fixtures.
 
 use std::path::Path;
 
-use harness::{Broker, Response, Run, binary, request};
+use harness::{Broker, Response, Run, assert_expected, binary, fixture_config, request};
 use serde_json::{Value, json};
 
 fn folder() -> &'static Path {
@@ -135,5 +136,21 @@ fn serve_prints_the_tree_of_the_compiled_broker() {
         );
         assert!(expected.stdout == found.stdout, "{form}");
         assert_eq!((found.stderr.as_str(), expected.stderr.as_str()), ("", ""));
+    }
+}
+
+#[test]
+fn serve_prints_the_expected_trees_of_the_fixtures() {
+    for fixture in [
+        "budget-broker",
+        "costly-broker",
+        "oracle-broker",
+        "real-broker",
+    ] {
+        let config = fixture_config(fixture);
+        let run = Run::new(&binary("broker-gen")).args(["serve", "--dump-tree", "--config"]);
+        let output = run.args([&config]).output();
+        assert_eq!(output.code, Some(0), "{fixture}: {}", output.stderr);
+        assert_expected(&config.with_file_name("tree.txt"), &output.stdout);
     }
 }

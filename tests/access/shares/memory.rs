@@ -4,8 +4,7 @@ use std::net::TcpStream;
 
 use harness::faults::scaled;
 use harness::figure::figure;
-use harness::{ResourceUsage, wait_until};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use harness::{ResourceUsage, raise_file_limit, wait_until};
 use serde_json::{Value, json};
 
 use super::Shared;
@@ -42,18 +41,6 @@ fn shared(count: usize) -> Shared {
         },
         |run| run,
     )
-}
-
-/// Raises the limit of open files of this process, one for each connection.
-fn raise_file_limit() {
-    let limit = getrlimit(Resource::Nofile);
-    if limit.current.is_some_and(|current| current < FILES) {
-        let raised = Rlimit {
-            current: Some(FILES),
-            ..limit
-        };
-        setrlimit(Resource::Nofile, raised).expect("the hard limit allows it");
-    }
 }
 
 fn resident(shared: &Shared) -> u64 {
@@ -121,7 +108,7 @@ fn open_requests_of_many_sessions_stay_within_the_memory() {
 fn open_requests_of_many_websockets_stay_within_the_memory() {
     let _machine = harness::whole_machine();
     let count = scaled("MCP_BROKER_MEMORY_WEBSOCKETS", USUAL);
-    raise_file_limit();
+    raise_file_limit(FILES);
     let shared = shared(count);
     let before = resident(&shared);
     let each = count / 4;

@@ -13,7 +13,7 @@ const TOOLS: &str = include_str!("../../costly-broker/tools.json");
 fn start() -> (Chaos, Broker) {
     let chaos = Chaos::new();
     chaos.raw_script("costly", TOOLS);
-    let run = chaos.run("costly-broker", &["127.0.0.1:0"]);
+    let run = chaos.serve("costly-broker", &["127.0.0.1:0"]);
     let broker = Broker::start_ready(run);
     (chaos, broker)
 }

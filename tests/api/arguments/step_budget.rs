@@ -16,7 +16,7 @@ fn tools() -> Value {
 fn started() -> (Chaos, Broker) {
     let chaos = Chaos::new();
     chaos.script("t", &json!({"tools": tools()}));
-    let broker = Broker::start_ready(chaos.run("budget-broker", &["127.0.0.1:0"]));
+    let broker = Broker::start_ready(chaos.serve("budget-broker", &["127.0.0.1:0"]));
     (chaos, broker)
 }
 

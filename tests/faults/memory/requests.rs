@@ -22,7 +22,7 @@ fn started() -> Fixture {
     let tools: Value =
         serde_json::from_str(include_str!("../../budget-broker/tools.json")).expect("JSON");
     chaos.script("t", &json!({"tools": tools}));
-    let broker = Broker::start_ready(chaos.run("budget-broker", &["127.0.0.1:0"]));
+    let broker = Broker::start_ready(chaos.serve("budget-broker", &["127.0.0.1:0"]));
     let before = ResourceUsage::measure(broker.pid());
     Fixture {
         _chaos: chaos,

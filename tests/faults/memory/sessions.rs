@@ -3,8 +3,7 @@
 use harness::faults::FaultFixture;
 use harness::figure::figure;
 use harness::mcp_http::McpSession;
-use harness::{ResourceUsage, wait_until};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use harness::{ResourceUsage, raise_file_limit, wait_until};
 use serde_json::json;
 
 /// As many as one owner may have.
@@ -18,18 +17,6 @@ const WARM_UP: usize = 50;
 /// Open files of this process, one for each stream. A process that it starts has the same limit.
 const FILES: u64 = 4_096;
 
-/// Raises the limit of open files.
-fn raise_file_limit() {
-    let limit = getrlimit(Resource::Nofile);
-    if limit.current.is_some_and(|current| current < FILES) {
-        let raised = Rlimit {
-            current: Some(FILES),
-            ..limit
-        };
-        setrlimit(Resource::Nofile, raised).expect("the hard limit allows it");
-    }
-}
-
 fn resident(stage: &FaultFixture) -> u64 {
     ResourceUsage::measure(stage.broker.pid()).resident
 }
@@ -42,7 +29,7 @@ fn count(stage: &FaultFixture) -> u64 {
 #[test]
 fn idle_sessions_take_little_memory_with_and_without_a_stream() {
     let _machine = harness::whole_machine();
-    raise_file_limit();
+    raise_file_limit(FILES);
     let stage = FaultFixture::new(&json!({}));
     let begin = || McpSession::begin(stage.broker.address(), "/mcp/direct");
     for _ in 0..WARM_UP {

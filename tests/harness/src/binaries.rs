@@ -54,7 +54,15 @@ pub(crate) fn build_servers(program: &Path) {
     }
 }
 
-/// The config that a broker of this workspace has compiled in.
+/// The config of a fixture, `tests/FIXTURE/config.json`, for `broker-gen serve`. Missing servers of it are built.
+pub fn fixture_config(fixture: &str) -> PathBuf {
+    let path = config_of(fixture);
+    let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{error}: {path:?}"));
+    build_commands(&binary_folder(), workspace(), &text).unwrap_or_else(|error| panic!("{error}"));
+    path
+}
+
+/// The config that a broker of this workspace has compiled in, or that of a fixture.
 pub(crate) fn config_of(broker: &str) -> PathBuf {
     let tests = workspace().join("tests");
     match broker {

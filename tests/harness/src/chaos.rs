@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::binaries::binary;
+use crate::binaries::{binary, fixture_config};
 use crate::mcp::DirectServer;
 use crate::program::{Run, wait_until};
 
@@ -166,6 +166,21 @@ impl Chaos {
             .args(args)
             .env("CHAOS", self.path())
             .env("A_TOKEN", "a-token-for-tests")
+    }
+
+    /// `broker-gen serve` with the config and the lock of a fixture, `tests/FIXTURE`. Under rules of access a copy of the
+    /// config is locked with them, so the scripts must be there.
+    pub fn serve(&self, fixture: &str, args: &[&str]) -> Run {
+        let config = fixture_config(fixture);
+        let mut config = config.to_str().expect("the path is text").to_owned();
+        if crate::access::is_on() {
+            config = self.config(&config, |_| ());
+            let locked = self.run("broker-gen", &["lock", "--config", &config]);
+            let output = locked.output();
+            assert_eq!(output.code, Some(0), "{}", output.stderr);
+        }
+        self.run("broker-gen", &["serve", "--config", &config])
+            .args(args)
     }
 
     /// The tools that a source offers without a script.

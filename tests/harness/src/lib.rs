@@ -37,7 +37,7 @@ pub mod websocket;
 
 pub use alone::{again, alone};
 pub use bench::{Bench, contains, node};
-pub use binaries::binary;
+pub use binaries::{binary, fixture_config};
 pub use broker::Broker;
 pub use chaos::Chaos;
 pub use chaos_http::{ChaosServer, http_script, on_echo};
@@ -56,7 +56,7 @@ pub use program::{
 };
 pub use proxy::Proxy;
 pub use refusal::{named, refusal};
-pub use resources::{ResourceUsage, processor_time, thread_names};
+pub use resources::{ResourceUsage, processor_time, raise_file_limit, thread_names};
 pub use tally::{CallOutcome, Tally, nonce};
 pub use tap::{Tap, statuses};
 pub use terminal::on_terminal;

@@ -4,6 +4,8 @@
 use std::fs;
 use std::path::PathBuf;
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
 use crate::program::{children_of, holds, is_alive};
 
 /// The variable that every child of a broker has, with a value unique to that broker.
@@ -61,6 +63,18 @@ impl ResourceUsage {
             && now.strays.is_empty()
             // Fewer files are idle connections that were closed meanwhile.
             && now.files <= self.files + FILES_ASTRAY
+    }
+}
+
+/// Raises the limit of open files of this process, if it is lower. A process that it starts has the same limit.
+pub fn raise_file_limit(files: u64) {
+    let limit = getrlimit(Resource::Nofile);
+    if limit.current.is_some_and(|current| current < files) {
+        let raised = Rlimit {
+            current: Some(files),
+            ..limit
+        };
+        setrlimit(Resource::Nofile, raised).expect("the hard limit allows it");
     }
 }
 

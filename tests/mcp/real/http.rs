@@ -117,8 +117,8 @@ impl ServerFiles {
 
     fn broker(&self) -> Broker {
         servers();
-        let run = self.run(&binary("real-broker"));
-        Broker::start_ready(run.args(["127.0.0.1:0", "config.json"]))
+        let run = self.run(&binary("broker-gen"));
+        Broker::start_ready(run.args(["serve", "127.0.0.1:0", "--config", "config.json"]))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Five public MCP servers behind `mcp-broker stdio`: the official SDK's client gets the same results
+//! Five public MCP servers behind `broker-gen serve stdio`: the official SDK's client gets the same results
 //! through the broker as from each server directly, in both eras.
 
 use std::fs;
@@ -208,8 +208,9 @@ fn check(era: &str) {
         .flat_map(|source| &source.calls)
         .map(|(path, _, args)| json!({"tool": "meta_call", "args": {"path": path, "args": args}}))
         .collect();
-    let program = binary("real-broker").to_string_lossy().into_owned();
-    let broker = [&program, "stdio", "config.json", "--log-level", "error"];
+    let program = binary("broker-gen").to_string_lossy().into_owned();
+    let serve = [&program, "serve", "stdio", "--config", "config.json"];
+    let broker = [&serve[..], &["--log-level", "error"]].concat();
     let mut through = files.outcomes(era, &broker, &through).into_iter();
     for source in sources {
         let calls: Vec<Value> = source

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use harness::{Run, binary};
+use harness::{Run, binary, fixture_config};
 use serde_json::{Value, json};
 
 /// The results of the SDK's client, by call.
@@ -62,7 +62,10 @@ fn assert_equal(era: &str, node: &str, server: &[&str], server_era: &str, calls:
             }
         }
     }
-    let broker = ["oracle-broker", "stdio", "--log-level", "error"];
+    let config = fixture_config("oracle-broker");
+    let config = config.to_str().expect("the path is text");
+    let serve = ["broker-gen", "serve", "stdio", "--config", config];
+    let broker = [&serve[..], &["--log-level", "error"]].concat();
     let brokered = outcomes(era, &broker, &through(node, calls));
     let mut failures = BTreeMap::new();
     for ((call, direct), brokered) in calls.iter().zip(direct).zip(brokered) {

@@ -2,7 +2,9 @@
 //! for a comma behind the member before it.
 
 use jsonc_parser::ast::{Object, ObjectProp, Value};
-use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+use jsonc_parser::common::Ranged as _;
+use jsonc_parser::tokens::{Token, TokenAndRange};
+use jsonc_parser::{CollectOptions, CommentCollectionStrategy, ParseOptions, parse_to_ast};
 
 use super::edit::{Edit, indent_before, line_indent, with_pieces};
 use super::error::Refusal;
@@ -20,6 +22,12 @@ const SYNTAX: ParseOptions = ParseOptions {
     allow_bare_decimal_point_numbers: false,
     allow_non_finite_numbers: false,
     allow_extended_string_escapes: false,
+};
+
+/// Commas and comments are collected in their order, for the place of a new member.
+const COLLECTED: CollectOptions = CollectOptions {
+    comments: CommentCollectionStrategy::AsTokens,
+    tokens: true,
 };
 
 /// A complete document with one entry.
@@ -41,12 +49,13 @@ pub(super) fn insert(
     name: &str,
     entry: &EntryValue,
 ) -> Result<Edit, Refusal> {
-    let parsed = parse_to_ast(text, &CollectOptions::default(), &SYNTAX).map_err(|error| {
+    let parsed = parse_to_ast(text, &COLLECTED, &SYNTAX).map_err(|error| {
         Refusal::at(
             error.range().start,
             format!("not valid JSON: {}; correct it first", error.kind()),
         )
     })?;
+    let tokens = parsed.tokens.unwrap_or_default();
     let root = match parsed.value {
         None => {
             let layout = Layout::default_for(text);
@@ -61,7 +70,7 @@ pub(super) fn insert(
         Some(Value::Object(root)) => root,
         Some(other) => {
             return Err(Refusal::at(
-                start(&other),
+                other.start(),
                 "the file is not a JSON object; correct it first",
             ));
         }
@@ -78,11 +87,13 @@ pub(super) fn insert(
             json_string(name),
             entry.json_line()
         );
-        return Ok(Edit::Added(add(text, &root, &layout, &inline, indented)));
+        return Ok(Edit::Added(add(
+            text, &tokens, &root, &layout, &inline, indented,
+        )));
     };
     let Value::Object(list) = &found.value else {
         return Err(Refusal::at(
-            start(&found.value),
+            found.value.start(),
             format!("`{servers}` is not an object; correct it first"),
         ));
     };
@@ -90,7 +101,9 @@ pub(super) fn insert(
         let key = json_string(name);
         let indented = |indent: &str| format!("{key}: {}", entry.json(&layout, indent));
         let inline = format!("{key}: {}", entry.json_line());
-        return Ok(Edit::Added(add(text, list, &layout, &inline, indented)));
+        return Ok(Edit::Added(add(
+            text, &tokens, list, &layout, &inline, indented,
+        )));
     };
     if is_same(&old.value, entry) {
         return Ok(Edit::Same);
@@ -99,11 +112,10 @@ pub(super) fn insert(
         Some(indent) => entry.json(&layout, indent),
         None => entry.json_line(),
     };
-    let (start, end) = (start(&old.value), end(&old.value));
     Ok(Edit::Replaced(format!(
         "{}{value}{}",
-        &text[..start],
-        &text[end..]
+        &text[..old.value.start()],
+        &text[old.value.end()..]
     )))
 }
 
@@ -129,6 +141,7 @@ fn servers_member(
 /// else the result of `indented` for its indentation.
 fn add(
     text: &str,
+    tokens: &[TokenAndRange<'_>],
     object: &Object<'_>,
     layout: &Layout,
     inline: &str,
@@ -152,8 +165,7 @@ fn add(
         let member = format!("{newline}{indent}{}{end}", indented(&indent));
         return with_pieces(text, &[(open, &member)]);
     };
-    let value_end = last.range.end;
-    let after = After::read(text, value_end, object.range.end - 1);
+    let after = After::read(text, tokens, last.range.end, object.range.end - 1);
     let own_line = indent_before(text, last.range.start);
     let member = match own_line {
         Some(indent) => format!("{newline}{indent}{}", indented(indent)),
@@ -161,16 +173,16 @@ fn add(
         None if after.has_line_comment => format!("{newline}{inline}"),
         None => format!(" {inline}"),
     };
-    match after.comma {
-        Some(_) => with_pieces(text, &[(after.place, &format!("{member},"))]),
-        None => with_pieces(text, &[(value_end, ","), (after.place, &member)]),
+    if after.has_comma {
+        with_pieces(text, &[(after.place, &format!("{member},"))])
+    } else {
+        with_pieces(text, &[(last.range.end, ","), (after.place, &member)])
     }
 }
 
 /// The text behind the last member of an object.
 struct After {
-    /// The offset of the trailing comma.
-    comma: Option<usize>,
+    has_comma: bool,
     /// Behind the trailing comma, and behind comments on its line.
     place: usize,
     /// Whether one of these comments goes to the end of the line.
@@ -178,40 +190,23 @@ struct After {
 }
 
 impl After {
-    /// Reads white space, comments and a comma between `from` and `close`, which the parser has accepted.
-    fn read(text: &str, from: usize, close: usize) -> Self {
-        let mut out = Self {
-            comma: None,
-            place: from,
+    /// Reads the comments and the comma between `from` and `close`.
+    fn read(text: &str, tokens: &[TokenAndRange<'_>], from: usize, close: usize) -> Self {
+        let none = |has_comma, place| Self {
+            has_comma,
+            place,
             has_line_comment: false,
         };
-        let (mut at, mut is_same_line) = (from, true);
-        while at < close {
-            let rest = &text[at..close];
-            let length = if rest.starts_with("//") {
-                let length = rest.find(['\n', '\r']).unwrap_or(rest.len());
-                if is_same_line {
-                    out.place = at + length;
-                    out.has_line_comment = true;
-                }
-                length
-            } else if rest.starts_with("/*") {
-                let length = rest.find("*/").map_or(rest.len(), |end| end + 2);
-                if is_same_line {
-                    out.place = at + length;
-                }
-                is_same_line &= !rest[..length].contains('\n');
-                length
-            } else if rest.starts_with(',') {
+        let (mut out, mut line) = (none(false, from), from);
+        let behind = tokens.iter().skip_while(|token| token.start() < from);
+        for token in behind.take_while(|token| token.start() < close) {
+            if token.token == Token::Comma {
                 // Comments between the member and its comma stay before the entry.
-                (out.comma, out.place, out.has_line_comment) = (Some(at), at + 1, false);
-                is_same_line = true;
-                1
-            } else {
-                is_same_line &= !rest.starts_with('\n');
-                rest.chars().next().map_or(1, char::len_utf8)
-            };
-            at += length;
+                (out, line) = (none(true, token.end()), token.end());
+            } else if !text[line..token.start()].contains('\n') {
+                out.place = token.end();
+                out.has_line_comment |= matches!(token.token, Token::CommentLine(_));
+            }
         }
         out
     }
@@ -271,19 +266,6 @@ fn is_same(found: &Value<'_>, entry: &EntryValue) -> bool {
         }
         _ => false,
     }
-}
-
-fn range(value: &Value<'_>) -> jsonc_parser::common::Range {
-    use jsonc_parser::common::Ranged as _;
-    value.range()
-}
-
-fn start(value: &Value<'_>) -> usize {
-    range(value).start
-}
-
-fn end(value: &Value<'_>) -> usize {
-    range(value).end
 }
 
 #[cfg(test)]

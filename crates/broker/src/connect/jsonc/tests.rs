@@ -60,6 +60,8 @@ fn entry_is_added_in_the_layout_of_the_file() {
         "{\n\t\"a\": [1, 2]^ // the list, { \"<\n\t\"mcpServers\": {\n\t\t\"broker\": {\n\t\t\t\"command\": \"/b\",\n\t\t\t\"args\": [\"stdio\"]\n\t\t}\n\t}>\n}\n",
         // Three spaces, and a comment behind the last member.
         "{\n   \"mcpServers\": {\n      \"x\": {}^ /* x */ // y, }<\n      \"broker\": {\n         \"command\": \"/b\",\n         \"args\": [\"stdio\"]\n      }>\n      // end\n   }, // more\n   \"z\": null\n}",
+        // A comment that begins with a slash, and has a comma.
+        "{\n  \"a\": 1^ /*/ , */<\n  \"mcpServers\": {\n    \"broker\": {\n      \"command\": \"/b\",\n      \"args\": [\"stdio\"]\n    }\n  }>\n}",
         // A trailing comma stays one.
         "{\n  \"mcpServers\": {\n    \"x\": {}, // y<\n    \"broker\": {\n      \"command\": \"/b\",\n      \"args\": [\"stdio\"]\n    },>\n  },\n}\n",
         // No line end before the brace.

@@ -19,6 +19,7 @@ use super::websocket::{self, OtherCredentials};
 use super::{Admitted, Caller, HttpSurface, body};
 use crate::contain::{CaughtPanic, contain};
 use crate::core::RequestId;
+use crate::surface::McpSettings;
 use crate::surface::mcp::http::{
     McpRequest, ModeRoute, ReplyBody, SseRoute, cors, discovery, not_allowed,
 };
@@ -121,21 +122,8 @@ async fn answer(
         Method::GET | Method::DELETE => false,
         _ => return Ok(not_allowed(crate::surface::mcp::http::METHODS)),
     };
-    let Admitted {
-        identity,
-        account,
-        address,
-    } = surface.admit(parts, caller, &settings.callers).await?;
-    let request = McpRequest {
-        parts,
-        route,
-        settings: &settings.mcp,
-        identity,
-        account: &account,
-        address,
-        request_id,
-        stream: caller.stream(),
-    };
+    let admitted = surface.admit(parts, caller, &settings.callers).await?;
+    let request = admitted.request(parts, route, &settings.mcp, (request_id, caller));
     let Some(endpoint) = surface.mcp.as_ref() else {
         return Err(Refusal::new(CallCode::RouteNotFound, "MCP is turned off"));
     };
@@ -146,8 +134,30 @@ async fn answer(
         return Ok(endpoint.without_message(&request));
     }
     body::check_type(&parts.headers)?;
-    let bytes = body::read(body, settings.mcp.body_bytes, &account).await?;
+    let bytes = body::read(body, settings.mcp.body_bytes, &request.account).await?;
     Ok(endpoint.message(&request, bytes).await?)
+}
+
+impl Admitted {
+    /// The request of an MCP client that this caller sends.
+    pub(super) fn request<'a>(
+        self,
+        parts: &'a Parts,
+        route: ModeRoute,
+        settings: &'a McpSettings,
+        (request_id, caller): (RequestId, &Caller),
+    ) -> McpRequest<'a> {
+        McpRequest {
+            parts,
+            route,
+            settings,
+            identity: self.identity,
+            account: self.account,
+            address: self.address,
+            request_id,
+            stream: caller.stream(),
+        }
+    }
 }
 
 /// Handles a request of the transport HTTP+SSE.
@@ -169,26 +179,14 @@ async fn sse(
     if parts.method != route.method() {
         return Ok(not_allowed(route.method()));
     }
-    let Admitted {
-        identity,
-        account,
-        address,
-    } = surface.admit(parts, caller, &settings.callers).await?;
-    let request = McpRequest {
-        parts,
-        route: ModeRoute::Configured,
-        settings: &settings.mcp,
-        identity,
-        account: &account,
-        address,
-        request_id,
-        stream: caller.stream(),
-    };
+    let admitted = surface.admit(parts, caller, &settings.callers).await?;
+    let mode = ModeRoute::Configured;
+    let request = admitted.request(parts, mode, &settings.mcp, (request_id, caller));
     match route {
         SseRoute::Stream => Ok(endpoint.open_sse(&request)),
         SseRoute::Message => {
             body::check_type(&parts.headers)?;
-            let bytes = body::read(body, settings.mcp.body_bytes, &account).await?;
+            let bytes = body::read(body, settings.mcp.body_bytes, &request.account).await?;
             Ok(endpoint.sse_message(&request, bytes).await?)
         }
     }

@@ -13,10 +13,10 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use super::auth::API_KEY;
 use super::respond::Refusal;
-use super::{Admitted, Caller, HttpSurface};
+use super::{Caller, HttpSurface};
 use crate::core::{Identity, RequestId, Subject};
 use crate::surface::mcp::http::{
-    McpRequest, ModeRoute, ReplyBody, WebSocketClient, empty_reply, error_reply, not_allowed,
+    ModeRoute, ReplyBody, WebSocketClient, empty_reply, error_reply, not_allowed,
 };
 
 /// The parameter of the query with a key or the secret, for clients that can set no header.
@@ -86,12 +86,8 @@ pub(super) async fn answer(
     let offered = offered_protocols(&parts.headers);
     let has_header = surface.auth.is_given(&parts.headers);
     let from_query = add_credential(parts, &offered, credentials, has_header)?;
-    let Admitted {
-        identity,
-        account,
-        address,
-    } = surface.admit(parts, caller, &settings.callers).await?;
-    if from_query && is_of_token(&identity) {
+    let admitted = surface.admit(parts, caller, &settings.callers).await?;
+    if from_query && is_of_token(&admitted.identity) {
         let message = "a token must be in the header `Authorization`: the query takes a key or the secret only";
         return Err(Refusal::new(CallCode::Unauthorized, message));
     }
@@ -108,16 +104,7 @@ pub(super) async fn answer(
         .iter()
         .filter(|name| !name.starts_with(KEY_SUBPROTOCOL))
         .collect();
-    let request = McpRequest {
-        parts,
-        route,
-        settings: &settings.mcp,
-        identity,
-        account: &account,
-        address,
-        request_id,
-        stream: caller.stream(),
-    };
+    let request = admitted.request(parts, route, &settings.mcp, (request_id, caller));
     let client = match endpoint.websocket(&request, names.is_empty()) {
         Ok(client) => client,
         Err(refused) => return Ok(*refused),

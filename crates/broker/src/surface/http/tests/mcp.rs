@@ -180,7 +180,7 @@ async fn session_of_another_identity_is_unknown() {
             route: crate::surface::mcp::http::ModeRoute::Configured,
             settings: &settings.mcp,
             identity,
-            account: &account,
+            account: account.clone(),
             address: Ipv4Addr::LOCALHOST.into(),
             request_id: RequestId::new(&["r-1"]),
             stream: None,

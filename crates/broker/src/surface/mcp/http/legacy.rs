@@ -68,7 +68,7 @@ pub(super) fn initialize(
     let client = endpoint
         .client(request)?
         .with_session_tools(exec, || session_id.hash());
-    let begun = protocol::legacy(&client, request.account, false, "initialize", params);
+    let begun = protocol::legacy(&client, &request.account, false, "initialize", params);
     let (revision, outcome) = match begun {
         Ok(Action::Initialize { revision, answer }) => (revision, answer),
         Ok(_) => return Err(Refused::bad_request(failed())),

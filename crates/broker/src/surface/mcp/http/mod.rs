@@ -70,7 +70,7 @@ pub(in crate::surface) struct McpRequest<'a> {
     pub(in crate::surface) settings: &'a McpSettings,
     pub(in crate::surface) identity: Identity,
     /// The account that is charged for the message and its answer.
-    pub(in crate::surface) account: &'a Account,
+    pub(in crate::surface) account: Account,
     /// The address of the peer.
     pub(in crate::surface) address: IpAddr,
     pub(in crate::surface) request_id: RequestId,
@@ -133,7 +133,7 @@ impl McpEndpoint {
             Ok(client) => client,
             Err(refused) => return Ok(refused.reply(None)),
         };
-        let document = adapter::document(&client.core, &client.identity, request.account).await?;
+        let document = adapter::document(&client.core, &client.identity, &request.account).await?;
         Ok(discovery::reply(&request.parts.headers, document))
     }
 

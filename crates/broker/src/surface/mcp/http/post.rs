@@ -41,7 +41,7 @@ pub(super) async fn message(
         ..=SMALL_BYTES => Ok(read_client_line(&body)),
         _ => {
             let read = move || read_checked(&body);
-            endpoint.core.read_long(request.account, read).await?
+            endpoint.core.read_long(&request.account, read).await?
         }
     };
     let message = match simple::taken(request, message) {
@@ -153,7 +153,7 @@ async fn modern(
 ) -> Result<Response<ReplyBody>, Refused> {
     check_modern(request.parts, method, params).map_err(Refused::bad_request)?;
     let client = endpoint.client(request)?;
-    let call = match protocol::modern(&client, request.account, id, method, params) {
+    let call = match protocol::modern(&client, &request.account, id, method, params) {
         Ok(Action::Call(call)) => call,
         Ok(Action::Listen(subscription)) => {
             return listen(endpoint, request, &client, accepted, id, subscription);
@@ -171,7 +171,7 @@ async fn modern(
         }
         Err(error) => return Ok(now(accepted, StatusCode::OK, answer(id, Err(error)))),
     };
-    check_params((endpoint, request.account), request.parts, &call).await?;
+    check_params((endpoint, &request.account), request.parts, &call).await?;
     let task = CallTask {
         level: call.meta.log_level,
         client: Arc::new(client),

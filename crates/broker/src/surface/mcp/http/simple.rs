@@ -103,7 +103,7 @@ async fn answer_request(
     let params = Params::read(&raw)?;
     let client = endpoint.client(request).map_err(|refused| refused.error)?;
     let client = client.with_dialect(Dialect::Simple);
-    let call = match protocol::simple(&client, request.account, method, &params)? {
+    let call = match protocol::simple(&client, &request.account, method, &params)? {
         Action::Call(call) => call,
         Action::Answer(answer) => return answer,
         Action::Initialize { .. } | Action::SetLogLevel(_) | Action::Listen(_) => {

@@ -116,7 +116,7 @@ impl McpEndpoint {
             ..=SMALL_BYTES => Ok(read_client_line(&body)),
             _ => {
                 let read = move || read_checked(&body);
-                self.core.read_long(request.account, read).await?
+                self.core.read_long(&request.account, read).await?
             }
         };
         let line = match line {

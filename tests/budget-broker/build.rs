@@ -1,5 +1,0 @@
-//! Compiles this package's config and lock.
-
-fn main() {
-    broker_gen::build_config("config.json");
-}
