@@ -194,7 +194,7 @@ mod tests {
             assert!(class.refuses() || !class.withdraws(), "{class:?}");
             assert!(class.refuses() || !class.withdraws_source(), "{class:?}");
             assert!(class.if_proven() <= class, "{class:?}");
-            // A class that refuses a start can be named, except that of a source that was not compared.
+            // A class that refuses a start can be named, except the class of a source that was not compared.
             let is_compared = class != Class::Unchecked;
             assert!(
                 class.can_fail() || !(class.refuses() && is_compared),

@@ -74,7 +74,7 @@ pub(super) fn successors<'a>(
 /// The members by which the protocol names an item.
 const NAMES: [&str; 3] = ["name", "uri", "uriTemplate"];
 
-/// Classifies the differences of a reviewed tool and its successor, other than those of the name.
+/// Classifies the differences of a reviewed tool and its successor, except for the name.
 pub(super) fn class_but_for_the_name(tool: &LockedTool, mut live: Map<String, Value>) -> Class {
     for member in NAMES {
         match tool.raw.get(member) {

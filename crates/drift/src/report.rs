@@ -201,7 +201,7 @@ fn mask(value: &mut Value, redactor: &Redactor, names: Option<&PublicNames>) {
     match value {
         Value::String(text) if names.is_some_and(|names| names.has(text)) => {}
         Value::String(text) => {
-            // The digits of a secret show, those of another number stay a number.
+            // The digits of a secret show; another number stays a number.
             let shown = redactor.redact(number_in(text).unwrap_or(text));
             if number_in(text) != Some(&*shown) {
                 *text = shown;

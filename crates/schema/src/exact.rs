@@ -2,7 +2,7 @@
 //! `exclusiveMinimum`, `exclusiveMaximum`, `multipleOf`, `const` and `enum`, by the decimal text of numbers.
 //!
 //! A validator has two forms. The first one is `jsonschema` as it is; it serves as long as it meets no exact
-//! number (see `broker_model::json`). The second form has the keywords above replaced by those of this module;
+//! number (see `broker_model::json`). The second form has the keywords above replaced by keywords of this module;
 //! it is used if schema or value has an exact number, or `multipleOf` is a number that `jsonschema` would
 //! round. `type` and `uniqueItems` need no replacement: they ask the value.
 //!
@@ -381,7 +381,7 @@ impl Divisor {
 
 impl MultipleOf {
     /// Whether `number / step` is an integer. The digits of a number do not end with zero, so its integer of
-    /// digits is not divisible by ten: a smaller exponent than that of the step leaves a fraction.
+    /// digits is not divisible by ten: an exponent below the step's exponent leaves a fraction.
     fn divides(&self, number: &Decimal) -> bool {
         let exponent = number.exponent() - self.step.exponent();
         u32::try_from(exponent).is_ok_and(|exponent| self.divisor.divides(number, exponent))

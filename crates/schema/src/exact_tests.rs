@@ -1,4 +1,4 @@
-//! Verdicts on exact numbers, compared with those of Python's fractions; their cost.
+//! Verdicts on exact numbers, compared with the verdicts of Python's fractions; their cost.
 
 use std::process::Command;
 

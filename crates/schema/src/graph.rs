@@ -325,7 +325,7 @@ impl Graph {
         }
     }
 
-    /// The root of the resource with a URI, which is relative to that of another resource.
+    /// The root of the resource with a URI, relative to the URI of another resource.
     fn resource(&self, uri: &str, from: usize) -> Option<usize> {
         if uri.is_empty() {
             return Some(from);

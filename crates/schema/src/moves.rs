@@ -59,7 +59,7 @@ impl Moves {
         }
     }
 
-    /// The moves of this reading and then those of a reading of its result. Only the old pointers are complete.
+    /// The moves of this reading and then the moves of a reading of its result. Only the old pointers are complete.
     #[cfg(feature = "validate")]
     pub(super) fn followed_by(&self, later: &Self) -> Self {
         let mut origins = self.origins.clone();
@@ -88,7 +88,7 @@ impl Moves {
     }
 
     /// Writes every reference of the moved schema as a pointer, and removes the names that are then unused.
-    /// `graph` is that of the schema before.
+    /// `graph` is the graph of the schema before.
     pub(super) fn point_references(&self, graph: &Graph, schema: &mut Value) {
         for node in &graph.nodes {
             let Some(Value::Object(keywords)) = schema.pointer_mut(&self.moved(&node.pointer))

@@ -86,7 +86,7 @@ fn lists(broker: &impl BrokerInterface, caller: &Identity) -> [Vec<&'static str>
     ]
 }
 
-/// The code of the error of reading a URI, and that of getting a prompt.
+/// Returns the codes of the errors of reading a URI and of getting a prompt.
 async fn codes(
     broker: &impl BrokerInterface,
     core: &Core,

@@ -197,7 +197,7 @@ fn find_rule(
     Some(edit)
 }
 
-/// The time in milliseconds, which can be compared with that of other processes.
+/// The time in milliseconds, comparable with the time of other processes.
 fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0, |since| {

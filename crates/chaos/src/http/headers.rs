@@ -27,7 +27,7 @@ pub(crate) fn check_origin(request: &HttpRequest) -> Result<(), u16> {
     }
 }
 
-/// The status for a request whose content or accepted answers are not those of MCP.
+/// The status for a request whose content or accepted answers do not fit MCP.
 pub(crate) fn check_media(request: &HttpRequest) -> Result<(), u16> {
     let accepted: Vec<&str> = request
         .all("accept")

@@ -1,5 +1,5 @@
 //! What Ajv requires of a schema that it compiles, as the TypeScript clients of both generations set it up: `strict`
-//! and `validateSchema` are false, the vocabulary is that of draft 7 (first generation) or of the dialect (second).
+//! and `validateSchema` are false, the vocabulary is draft 7 (first generation) or the dialect (second).
 
 use serde_json::{Map, Value};
 

@@ -10,7 +10,7 @@ use crate::exact::with_stand_ins;
 use crate::graph::{Graph, LIST, MAP, ONE, Subschema};
 use crate::validate::options;
 
-/// The invalid parts of one subschema, without those of the subschemas in it.
+/// The invalid parts of one subschema, without the parts of the subschemas in it.
 #[derive(Debug, Default)]
 pub(super) struct Broken {
     pub(super) keywords: BTreeSet<String>,
@@ -100,7 +100,7 @@ impl Broken {
         let patterns = patterns.into_iter().flat_map(Map::keys);
         let failing: Vec<&String> = patterns.filter(|pattern| !compiles(pattern)).collect();
         if !failing.is_empty() {
-            // The error of the names is that of the keyword.
+            // The error of the names is the error of the keyword.
             self.keywords.remove("patternProperties");
             self.patterns = failing.into_iter().cloned().collect();
         }

@@ -438,3 +438,49 @@ fn phrases_to_avoid_are_not_used() {
         problems.join("\n")
     );
 }
+
+/// Words that make sentences of comments hard to read, with the maximum per 10 000 words of comments of product code.
+const MAX_PER_TEN_THOUSAND: [(&[&str], usize); 3] = [
+    (&["that of", "those of"], 2),
+    (&["which"], 28),
+    (&["nothing", "none"], 20),
+];
+
+#[test]
+fn comments_name_the_thing_again() {
+    let product = written_texts().into_iter().filter(|(path, _)| {
+        let mut folders = path.iter();
+        path.extension() == Some("rs".as_ref())
+            && !path.ends_with("tests.rs")
+            && !folders.any(|folder| ["tests", "benches"].map(AsRef::as_ref).contains(&folder))
+    });
+    let comments: Vec<String> = product
+        .flat_map(|(_, text)| {
+            let lines = text.lines().map(str::trim_start);
+            let lines = lines.filter_map(|line| line.strip_prefix("//"));
+            lines.map(str::to_lowercase).collect::<Vec<_>>()
+        })
+        .collect();
+    let words: Vec<&str> = comments
+        .iter()
+        .flat_map(|line| line.split([' ', '/', '!', ',', '.', ':', ';', '(', ')']))
+        .filter(|word| !word.is_empty())
+        .collect();
+    assert!(words.len() > 100_000, "{} words", words.len());
+    for (phrases, most) in MAX_PER_TEN_THOUSAND {
+        let is_phrase = |at: usize, phrase: &str| {
+            let mut parts = phrase.split(' ').zip(&words[at..]);
+            parts.all(|(part, word)| part == *word)
+        };
+        let found = (0..words.len() - 1).filter(|at| {
+            let mut phrases = phrases.iter();
+            phrases.any(|phrase| is_phrase(*at, phrase))
+        });
+        let (found, allowed) = (found.count(), words.len() * most / 10_000);
+        assert!(
+            found <= allowed,
+            "{phrases:?}: {found} times in {} words of comments, at most {allowed}: docs/writing.md says what to write",
+            words.len()
+        );
+    }
+}
