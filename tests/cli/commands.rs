@@ -57,12 +57,14 @@ fn options(help: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// The verbs that a help text lists.
+/// The verbs that a help text lists, under headings or without them.
 fn verbs(help: &str) -> Vec<&str> {
     let (_, list) = help.split_once("Commands:\n").unwrap_or_default();
     let list = list.split("\n\n").next().unwrap_or_default();
-    let verbs = list.lines().filter_map(|line| {
-        let word = line.strip_prefix("  ")?.split(' ').next()?;
+    let lines = list.lines().filter(|line| !line.ends_with(':'));
+    let verbs = lines.filter_map(|line| {
+        let line = line.strip_prefix("  ")?;
+        let word = line.strip_prefix("  ").unwrap_or(line).split(' ').next()?;
         (!word.is_empty()).then_some(word)
     });
     verbs.collect()

@@ -31,6 +31,7 @@ mod dates;
 mod diff;
 mod doctor;
 mod generate;
+mod help;
 mod hints;
 mod host_leaks;
 mod import;
@@ -119,7 +120,7 @@ enum Verb {
         after_help = "Examples:\n  broker-gen doctor --config config.json\n  broker-gen doctor --source /repo --format json"
     )]
     Doctor(doctor::DoctorArgs),
-    /// Show the differences between two locks, as a report like that of `check`. Launches nothing.
+    /// Show the differences between two locks, as a report like that of `check`.
     ///
     /// Exits with 0 if every call of the old lock is served as reviewed under the new one, 3 on a difference,
     /// 5 if a lock is missing or damaged. New tools alone give 0.
@@ -127,7 +128,7 @@ enum Verb {
         after_help = "Examples:\n  broker-gen diff old.lock.json smoke_config.lock.json\n  broker-gen diff --baseline git:HEAD                 compares the lock beside the config with that of git"
     )]
     Diff(diff::DiffArgs),
-    /// Look for suspicious texts in the lock. Launches nothing.
+    /// Look for suspicious texts in the lock.
     ///
     /// Exits with 6 on errors: text that a model reads and a reviewer does not see. Warnings are places to
     /// read with care; with `--strict` they are errors. `lock` runs the same checks before it writes.
@@ -135,25 +136,25 @@ enum Verb {
         after_help = "Examples:\n  broker-gen lint\n  broker-gen lint --strict --format json"
     )]
     Lint(lint::LintArgs),
-    /// Write the files that a build would compile in, to read or to commit them. Launches nothing.
+    /// Write the files that a build would compile in, to read or to commit them.
     ///
     /// With `--check` nothing is written, and the exit is 5 if a file is missing or differs.
     #[command(
         after_help = "Examples:\n  broker-gen generate --out generated\n  broker-gen generate --out generated --check"
     )]
     Generate(generate::GenerateArgs),
-    /// Print which groups may call which tools, and where the hints come from that rules read. Launches nothing.
+    /// Print which groups may call which tools, and where the hints come from that rules read.
     #[command(after_help = "Example:\n  broker-gen access --config config.json --json")]
     Access(access::AccessArgs),
     /// Write the tools that need search hints for a person or a model, or write the answers into the config.
     ///
     /// A hint that was imported is marked as generated. It is not compiled until `broker-gen review` accepts it, or a
-    /// person deletes the mark. Launches nothing.
+    /// person deletes the mark.
     #[command(
         after_help = "Examples:\n  broker-gen hints --export tools.json\n  broker-gen hints --import answers.json"
     )]
     Hints(hints::HintsArgs),
-    /// Print the tools that a search of callers finds, best first, and with `--explain` why. Launches nothing.
+    /// Print the tools that a search of callers finds, best first, and with `--explain` why.
     #[command(
         after_help = "Examples:\n  broker-gen search 'list directory files'\n  broker-gen search 'list directory files' --explain --limit 2"
     )]
@@ -161,13 +162,13 @@ enum Verb {
     /// Make the missing vectors of the tools by the embedder of the config, for the build to compile in.
     ///
     /// `lock` does it as its last step. The embedder `HF` computes on this machine; `OPENAI` sends the texts of the
-    /// exposed tools to an endpoint. Vectors of unchanged texts are kept. Launches nothing.
+    /// exposed tools to an endpoint. Vectors of unchanged texts are kept.
     #[command(after_help = "Example:\n  broker-gen vectors --config config.json")]
     Vectors(vectors::VectorsArgs),
-    /// Print the tree that callers will see, from config and lock. Launches nothing.
+    /// Print the tree that callers will see, from config and lock.
     #[command(after_help = "Example:\n  broker-gen tree --hidden")]
     Tree(tree::TreeArgs),
-    /// Verify that config, lock, audits and, if named, a built broker match. Launches nothing.
+    /// Verify that config, lock, audits and, if named, a built broker match.
     ///
     /// Exits with 0 if all of it matches; 5 if the lock is missing, damaged or stale, if the broker has another
     /// catalog, if the config has `audits_required` and a tool has no valid audit, or if a violation refuses a part of the lock;
@@ -205,7 +206,7 @@ enum Verb {
         after_help = "Examples:\n  broker-gen new my-broker\n  broker-gen new my-broker --from ~/.cursor/mcp.json\n  broker-gen new my-broker --broker https://example.org/mcp-broker#v0.1.0"
     )]
     New(new::NewArgs),
-    /// Convert the file of a client (Claude, VS Code, Cursor, Codex and others) into a config. Launches nothing.
+    /// Convert the file of a client (Claude, VS Code, Cursor, Codex and others) into a config.
     ///
     /// Values in `env`, headers, URLs and arguments that look like secrets become variables: the config has
     /// `${NAME}`, and the variables to set are listed. The values are never written or printed. What has no equal
@@ -214,7 +215,7 @@ enum Verb {
         after_help = "Examples:\n  broker-gen import ~/.cursor/mcp.json\n  broker-gen import ~/.codex/config.toml -o config.json"
     )]
     Import(import::ImportArgs),
-    /// List the rules of reports, or explain one. Launches nothing.
+    /// List the rules of reports, or explain one.
     #[command(
         after_help = "Examples:\n  broker-gen rules\n  broker-gen rules input-required-added"
     )]
@@ -331,7 +332,7 @@ fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
-    let matches = Cli::command().try_get_matches_from(args)?;
+    let matches = help::with_groups(Cli::command()).try_get_matches_from(args)?;
     let mut cli = Cli::from_arg_matches(&matches)?;
     if let (Verb::Diff(args), Some((_, verb))) = (&mut cli.verb, matches.subcommand()) {
         args.names_config = verb.value_source("config") == Some(ValueSource::CommandLine);

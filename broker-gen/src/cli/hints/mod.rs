@@ -1,4 +1,4 @@
-//! `hints`: writes the tools that need search hints to a file, and reads the answers. Launches nothing.
+//! `hints`: writes the tools that need search hints to a file, and reads the answers.
 
 use std::path::PathBuf;
 

@@ -4,6 +4,7 @@ use std::path::Path;
 
 mod admission;
 mod advisories;
+mod arrows;
 mod commands;
 mod decisions;
 mod dependencies;

@@ -1,0 +1,77 @@
+//! The help of the program: its verbs under headings.
+
+use broker_terminal::fold;
+use clap::Command;
+
+/// The maximum width of a line, in columns.
+const WIDTH: usize = 100;
+
+/// The verbs under their headings.
+const GROUPS: [(&str, &[&str]); 5] = [
+    (
+        "Lock and run (only these start servers)",
+        &["lock", "check", "serve", "doctor"],
+    ),
+    (
+        "Review",
+        &["diff", "lint", "review", "accept", "verify", "access"],
+    ),
+    ("Look", &["tree", "search", "generate", "rules", "schema"]),
+    ("Set up", &["new", "import", "hints", "vectors"]),
+    ("Shell", &["completions", "man", "help"]),
+];
+
+/// Returns the command with a help that lists its verbs under headings.
+pub(super) fn with_groups(mut command: Command) -> Command {
+    command.build();
+    let lines = GROUPS.iter().flat_map(|(heading, verbs)| {
+        let heading = format!("  {heading}:\n");
+        let verbs = verbs.iter().map(|verb| line(&command, verb));
+        std::iter::once(heading).chain(verbs)
+    });
+    let groups: String = lines.collect();
+    command.help_template(format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\nCommands:\n{groups}\nOptions:\n{{options}}\n"
+    ))
+}
+
+/// Returns the line of a verb: its name and its summary.
+fn line(command: &Command, verb: &str) -> String {
+    let about = command.find_subcommand(verb).and_then(Command::get_about);
+    let about = about.map(ToString::to_string).unwrap_or_default();
+    fold(&format!("    {verb:13}{about}"), WIDTH, &" ".repeat(17))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use clap::CommandFactory as _;
+
+    use super::*;
+    use crate::cli::Cli;
+
+    #[test]
+    fn every_verb_is_under_one_heading_of_the_help() {
+        let mut command = Cli::command();
+        command.build();
+        let verbs: BTreeSet<&str> = command.get_subcommands().map(Command::get_name).collect();
+        let listed: Vec<&str> = GROUPS
+            .iter()
+            .flat_map(|(_, verbs)| *verbs)
+            .copied()
+            .collect();
+        assert_eq!(listed.len(), verbs.len());
+        assert_eq!(listed.into_iter().collect::<BTreeSet<_>>(), verbs);
+        let help = with_groups(Cli::command()).render_long_help().to_string();
+        for verb in verbs {
+            let lines = help.lines().filter(|line| {
+                let rest = line
+                    .strip_prefix("    ")
+                    .and_then(|line| line.strip_prefix(verb));
+                rest.is_some_and(|rest| rest.starts_with(' '))
+            });
+            assert_eq!(lines.count(), 1, "{verb}: {help}");
+        }
+    }
+}
