@@ -78,7 +78,7 @@ impl Class {
         }
     }
 
-    /// Whether a finding of this class on a source withdraws the source, with all of its tools.
+    /// Whether a finding of this class on a source takes its session out of use.
     pub const fn withdraws_source(self) -> bool {
         match self {
             Self::Security | Self::Unchecked => true,
@@ -90,6 +90,23 @@ impl Class {
             | Self::Breaking
             | Self::Gone
             | Self::Added => false,
+        }
+    }
+
+    /// Whether a finding of this class on a source withdraws all of its tools. A source that did not answer keeps its
+    /// tools.
+    pub const fn withdraws_tools_of_source(self) -> bool {
+        match self {
+            Self::Security => true,
+            Self::Same
+            | Self::Equivalent
+            | Self::Text
+            | Self::Compatible
+            | Self::Unknown
+            | Self::Breaking
+            | Self::Gone
+            | Self::Added
+            | Self::Unchecked => false,
         }
     }
 
@@ -193,6 +210,10 @@ mod tests {
             // What a running broker withdraws refuses a start, and a proof makes no class worse.
             assert!(class.refuses() || !class.withdraws(), "{class:?}");
             assert!(class.refuses() || !class.withdraws_source(), "{class:?}");
+            assert!(
+                class.withdraws_source() || !class.withdraws_tools_of_source(),
+                "{class:?}"
+            );
             assert!(class.if_proven() <= class, "{class:?}");
             // A class that refuses a start can be named, except the class of a source that was not compared.
             let is_compared = class != Class::Unchecked;

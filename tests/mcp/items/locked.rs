@@ -169,6 +169,35 @@ fn entries_are_called_by_path_and_by_the_methods_of_the_protocol() {
 }
 
 #[test]
+fn completion_whose_params_two_readers_read_differently_is_never_sent() {
+    let items = Items::new(&lists(), &members());
+    let broker = items.serve();
+    let session = session(&broker);
+    let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+    let long = "x".repeat(64 << 10);
+    for (reference, context) in [
+        // A server that takes the first name completes a prompt that was not checked.
+        (r#""name":"secret","name":"ask me""#, "{}"),
+        (r#""name":"ask me""#, r#"{"arguments":{"a":"1","a":"2"}}"#),
+        (r#""name":"ask me""#, r#"{"arguments":{"a":"\ud800"}}"#),
+        (r#""name":"ask me""#, &deep),
+        (
+            r#""name":"ask me""#,
+            &format!(r#"{{"arguments":{{"a":"{long}"}}}}"#),
+        ),
+    ] {
+        let body = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{{"ref":{{"type":"ref/prompt",{reference}}},"argument":{{"name":"who","value":"A"}},"context":{context}}}}}"#
+        );
+        let accept = "application/json, text/event-stream";
+        let answer = harness::read(session.post(&body, accept)).json();
+        let shown = &body[..body.len().min(200)];
+        assert_eq!(answer["error"]["code"], -32602, "{shown}: {answer}");
+    }
+    assert_eq!(items.requests(), Vec::<serde_json::Value>::new());
+}
+
+#[test]
 fn hidden_characters_in_the_text_of_a_prompt_are_a_warning() {
     let items = Items::new(&lists(), &members());
     let broker = items.serve();

@@ -35,8 +35,9 @@ pub enum Operation {
     GetPrompt(Args),
     /// `resources/read` of this URI; the entry is the one that serves it.
     ReadResource(Box<str>),
-    /// `completion/complete` with these parameters, one JSON object; the entry is a prompt or a template.
-    Complete(Bytes),
+    /// `completion/complete` with these parameters, one JSON object; the entry is a prompt or a template. Parameters that
+    /// were not read are refused.
+    Complete(Args),
 }
 
 /// The circumstances of one call, apart from who calls and what is called.

@@ -30,6 +30,7 @@ pub(crate) mod work;
 use std::pin::pin;
 
 use context::{CallContext, Operation, Outcome};
+use operation::UncheckedOperation;
 use record::Record;
 use resolve::Target;
 use revoked::while_allowed;
@@ -77,12 +78,14 @@ impl Inner {
             context,
             target: &target,
         };
-        let unchecked = call.unchecked(operation)?;
+        // A source that is not ready or a withdrawn item is reported first.
+        let unchecked = call.unchecked(operation);
+        let args = unchecked
+            .as_ref()
+            .map_or(&b"{}"[..], UncheckedOperation::text);
         let mut deadline = self.deadline(&target, context.received, context.deadline);
-        let slot = self
-            .pass_gate(&call, unchecked.text(), &mut deadline)
-            .await?;
-        let checked = self.check(&call, unchecked, &deadline).await?;
+        let slot = self.pass_gate(&call, args, &mut deadline).await?;
+        let checked = self.check(&call, unchecked?, &deadline).await?;
         let answer = {
             // Pinned here, since an `async fn` would hold it twice; in a block, so that its room is used again.
             let sending = pin!(self.dispatch(&call, slot, &checked, &deadline));

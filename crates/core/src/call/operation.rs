@@ -1,6 +1,7 @@
 //! Steps 2 and 5: what the server is asked for an operation: the arguments that are checked, and the URI that is read.
 
 use broker_mcp::ServerOperation;
+use broker_memory::SMALL_BYTES;
 use broker_model::CallCode;
 use broker_model::item::ItemKind;
 use broker_model::text::shown_line;
@@ -19,14 +20,17 @@ use crate::call::arguments::Args;
 use crate::errors::error::CoreError;
 use crate::listing::items::{covers, no_prompt, no_resource};
 
-/// The hints of errors about URIs.
+/// The hints of errors about URIs and completions.
 const URI_HINT: &str = "Send other values.";
+const COMPLETION_HINT: &str = "Send less context.";
 const LIST_HINT: &str = "`meta_desc` of the path lists the URIs.";
 
 /// An operation that its item has, before its arguments are checked.
 pub(super) enum UncheckedOperation {
     /// The result of the item for these arguments.
     Result(Args),
+    /// The content of the locked resource with this URI.
+    Resource(Box<str>),
     /// The content of a URI that the template covers.
     Uri(Box<str>),
     /// A completion with these parameters.
@@ -38,7 +42,7 @@ impl UncheckedOperation {
     pub(super) fn text(&self) -> &[u8] {
         match self {
             Self::Result(args) => args.text(),
-            Self::Uri(_) => b"{}",
+            Self::Resource(_) | Self::Uri(_) => b"{}",
             Self::Completion(params) => params,
         }
     }
@@ -117,12 +121,21 @@ impl Call<'_> {
                 }
             },
             Operation::ReadResource(uri) => self.unchecked_read(uri),
-            Operation::Complete(params) => match self.target.item.kind {
-                ItemKind::Prompt | ItemKind::Template if !self.is_narrowed() => {
-                    Ok(UncheckedOperation::Completion(params))
+            Operation::Complete(params) => match (self.target.item.kind, params) {
+                (ItemKind::Prompt | ItemKind::Template, _) if self.is_narrowed() => {
+                    Err(self.no_completions())
                 }
-                ItemKind::Tool | ItemKind::Prompt | ItemKind::Template | ItemKind::Resource => {
-                    Err(self.bad_uri("the entry has no completions for this caller".to_owned()))
+                (ItemKind::Prompt | ItemKind::Template, Args::Read { text, .. }) => {
+                    Ok(UncheckedOperation::Completion(text))
+                }
+                // A server may read the second of two equal names, so that parameters must have been read strictly.
+                (ItemKind::Prompt | ItemKind::Template, Args::Unread { .. }) => {
+                    let message =
+                        format!("the parameters of a completion have at most {SMALL_BYTES} bytes");
+                    Err(refused(self.target, message, COMPLETION_HINT))
+                }
+                (ItemKind::Tool | ItemKind::Resource, Args::Read { .. } | Args::Unread { .. }) => {
+                    Err(self.no_completions())
                 }
             },
         }
@@ -138,7 +151,7 @@ impl Call<'_> {
                 let text = Bytes::from(value.to_string());
                 Ok(UncheckedOperation::Result(Args::Read { text, value }))
             }
-            ItemKind::Resource if *uri == *item.id => Ok(UncheckedOperation::Result(Args::empty())),
+            ItemKind::Resource if *uri == *item.id => Ok(UncheckedOperation::Resource(uri)),
             ItemKind::Resource => Err(no_resource(&uri)),
             ItemKind::Template => match UriTemplate::parse(item.id) {
                 Ok(template) if !self.is_narrowed() && template.covers(&uri) => {
@@ -153,6 +166,11 @@ impl Call<'_> {
     /// Whether rules narrow the arguments. They cannot be applied to parts of arguments, nor to a URI.
     const fn is_narrowed(&self) -> bool {
         self.target.narrowed.is_some()
+    }
+
+    /// Returns the error of a completion that the item does not have.
+    fn no_completions(&self) -> Box<CoreError> {
+        self.bad_uri("the entry has no completions for this caller".to_owned())
     }
 
     /// Returns the error of arguments or a URI that lead to no readable URI.
@@ -181,6 +199,15 @@ impl Inner {
                     checked.asked = Asked::Uri(uri);
                 }
                 Ok(checked)
+            }
+            UncheckedOperation::Resource(uri) => {
+                let (text, coerced) = self.validate(call, Args::empty(), deadline).await?;
+                self.check_rights(call, &uri)?;
+                Ok(CheckedOperation {
+                    text,
+                    coerced,
+                    asked: Asked::Uri(uri),
+                })
             }
             UncheckedOperation::Uri(uri) => {
                 self.check_template_uri(call, &uri)?;

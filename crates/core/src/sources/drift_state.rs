@@ -356,7 +356,7 @@ impl DriftState {
         snapshot: &Snapshot,
     ) -> BTreeMap<u32, Arc<Withdrawal>> {
         let mut sources = report.sources.iter();
-        if let Some(about) = sources.find(|about| about.class.withdraws_source()) {
+        if let Some(about) = sources.find(|about| about.class.withdraws_tools_of_source()) {
             let rule = reason::worst(about).map_or("source-changed", |finding| finding.rule);
             return self.all_of(source, about.class, rule, &Reason::of_source(about));
         }

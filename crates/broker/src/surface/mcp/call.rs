@@ -154,7 +154,7 @@ impl ToolCall {
     /// A call that gets a prompt or reads a resource.
     pub(super) fn of_item(call: ItemCall, params: &Params<'_>, era: Era) -> Result<Self, RpcError> {
         Ok(Self {
-            arguments: call.kept_text(),
+            arguments: call.kept_text(params),
             tool: Tool::Item(Box::new(call)),
             era,
             meta: RequestMeta::read(&params.meta, era)?,
@@ -409,7 +409,9 @@ impl ToolCall {
                 is_private: client.core.lists_may_differ(),
             },
             Tool::Item(_) => ServerResult::Same,
-            Tool::Flat(tool) if tool.lists_output => ServerResult::Promised,
+            Tool::Flat(tool) if tool.lists_output && outcome.kind == ItemKind::Tool => {
+                ServerResult::Promised
+            }
             Tool::Flat(_) | Tool::Own(_) | Tool::AfterStart(_) | Tool::Refused => {
                 match outcome.kind {
                     ItemKind::Tool => ServerResult::Same,

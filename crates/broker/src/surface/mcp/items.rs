@@ -305,11 +305,11 @@ impl ItemCall {
         }
     }
 
-    /// Returns the text of the message that the call keeps.
-    pub(super) fn kept_text(&self) -> Bytes {
+    /// Returns the text that the call keeps of the `params` of its message.
+    pub(super) fn kept_text(&self, params: &Params<'_>) -> Bytes {
         match &self.request {
             ItemRequest::Get(text) | ItemRequest::Complete(text) => text.clone(),
-            ItemRequest::Read(_) => Bytes::new(),
+            ItemRequest::Read(_) => params.raw.clone(),
         }
     }
 
@@ -326,7 +326,10 @@ impl ItemCall {
                 (Operation::GetPrompt(args), received)
             }
             ItemRequest::Read(uri) => (Operation::ReadResource(uri.clone()), None),
-            ItemRequest::Complete(params) => (Operation::Complete(params.clone()), None),
+            ItemRequest::Complete(params) => {
+                let (args, received) = read_args(params.clone())?;
+                (Operation::Complete(args), received)
+            }
         };
         caller.call_item(self.path, operation, received).await
     }
