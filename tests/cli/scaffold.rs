@@ -25,13 +25,12 @@ fn build(folder: &Path) -> Output {
     } else {
         "release"
     };
-    Run::new(Path::new(env!("CARGO")))
-        .folder(folder)
-        .args(["build", "--offline", "--profile", profile])
-        // As in this workspace, so that its build is reused.
-        .args(["--config", "profile.dev.debug=\"line-tables-only\""])
-        .env("CARGO_TARGET_DIR", target())
-        .output()
+    let mut run = harness::cargo(folder).args(["build", "--offline", "--profile", profile]);
+    // As in this workspace, so that its build is reused. A variable has set it for both.
+    if std::env::var_os("CARGO_PROFILE_DEV_DEBUG").is_none() {
+        run = run.args(["--config", "profile.dev.debug=\"line-tables-only\""]);
+    }
+    run.env("CARGO_TARGET_DIR", target()).output()
 }
 
 /// Builds the crate, which must succeed.

@@ -39,7 +39,11 @@ pub(super) fn with_groups(mut command: Command) -> Command {
 fn line(command: &Command, verb: &str) -> String {
     let about = command.find_subcommand(verb).and_then(Command::get_about);
     let about = about.map(ToString::to_string).unwrap_or_default();
-    fold(&format!("    {verb:13}{about}"), WIDTH, &" ".repeat(17))
+    let folded = fold(&format!("    {verb:13}{about}"), WIDTH, &" ".repeat(17));
+    folded
+        .lines()
+        .map(|line| format!("{}\n", line.trim_end()))
+        .collect()
 }
 
 #[cfg(test)]

@@ -180,7 +180,15 @@ fn cargo_that_knows_what_is_built(place: &Path) {
     } else {
         ""
     };
-    let script = format!("#!/bin/sh\n{built}exec '{}' \"$@\"\n", env!("CARGO"));
+    // Those of the test would run build scripts again.
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    let names =
+        names.filter(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"));
+    let unset = names.collect::<Vec<_>>().join(" ");
+    let script = format!(
+        "#!/bin/sh\nunset {unset}\n{built}exec '{}' \"$@\"\n",
+        env!("CARGO")
+    );
     fs::write(place, script).expect("it can be written");
     fs::set_permissions(place, fs::Permissions::from_mode(0o755)).expect("it is ours");
 }

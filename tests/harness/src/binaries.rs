@@ -187,9 +187,9 @@ fn package_of(root: &Path, kind: &str, name: &str) -> Result<String, BuildError>
     })
 }
 
-/// Prepares cargo in the folder of the workspace. The variables that `cargo test` sets for the package of the test are
+/// Prepares cargo in a folder. The variables that `cargo test` sets for the package of the test are
 /// removed: build scripts run again if they change, such as that of `ring`, which all tests would compile again.
-fn cargo(root: &Path) -> Run {
+pub fn cargo(folder: &Path) -> Run {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let ours = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let of_package = |name: &String| {
@@ -198,7 +198,7 @@ fn cargo(root: &Path) -> Run {
     };
     ours.filter(of_package)
         .fold(Run::new(Path::new(&cargo)), |run, name| run.without(&name))
-        .folder(root)
+        .folder(folder)
 }
 
 #[cfg(test)]

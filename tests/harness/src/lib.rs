@@ -37,7 +37,7 @@ pub mod websocket;
 
 pub use alone::{again, alone};
 pub use bench::{Bench, contains, node};
-pub use binaries::{binary, fixture_config};
+pub use binaries::{binary, cargo, fixture_config};
 pub use broker::Broker;
 pub use chaos::Chaos;
 pub use chaos_http::{ChaosServer, http_script, on_echo};
