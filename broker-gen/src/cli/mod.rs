@@ -120,7 +120,7 @@ enum Verb {
         after_help = "Examples:\n  broker-gen doctor --config config.json\n  broker-gen doctor --source /repo --format json"
     )]
     Doctor(doctor::DoctorArgs),
-    /// Show the differences between two locks, as a report like that of `check`.
+    /// Show the differences between two locks, in the form of a report of `check`.
     ///
     /// Exits with 0 if every call of the old lock is served as reviewed under the new one, 3 on a difference,
     /// 5 if a lock is missing or damaged. New tools alone give 0.

@@ -1,7 +1,7 @@
 //! The core of the broker: catalog, admission, call path, drift state. It is the only way to a server,
 //! and it names no transport of callers: surfaces give it an identity and raw arguments.
 //!
-//! A [`Core`] is built from a catalog, which a build compiles in; [`catalog::NONE`] has no tools. Every operation takes the
+//! A [`Core`] is built from a catalog that a build compiles in; [`catalog::NONE`] has no tools. Every operation takes the
 //! [`Identity`] of its caller, and a call is a [`Request`] that owns its parts:
 //!
 //! ```

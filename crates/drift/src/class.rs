@@ -207,7 +207,7 @@ mod tests {
         };
         for (at, class) in Class::ALL.into_iter().enumerate() {
             assert_eq!(position(class), at, "{class:?}");
-            // What a running broker withdraws refuses a start, and a proof makes no class worse.
+            // A class that withdraws also refuses a start, and a proof never makes a class worse.
             assert!(class.refuses() || !class.withdraws(), "{class:?}");
             assert!(class.refuses() || !class.withdraws_source(), "{class:?}");
             assert!(

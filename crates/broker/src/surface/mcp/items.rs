@@ -138,7 +138,7 @@ pub(super) struct ItemCall {
     request: ItemRequest,
 }
 
-/// What is asked of a prompt, template or resource.
+/// The request that a client makes of a prompt, template or resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum ItemRequest {
     /// `prompts/get` with these arguments.

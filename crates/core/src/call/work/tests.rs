@@ -13,7 +13,7 @@ fn pool(threads: usize) -> WorkPool {
 /// Maximum duration of a test, far above what a slow machine takes.
 const TIME_LIMIT: Duration = Duration::from_secs(60);
 
-/// Runs a test, which fails at the time limit.
+/// Runs a test and fails it at the time limit.
 async fn within_time_limit(test: impl Future<Output = ()>) {
     let ended = timeout(TIME_LIMIT, test).await;
     assert!(
