@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 pub use broker_mcp::scripted::{Pipes, register};
 
-use crate::core::{Core, Identity};
+use crate::core::{Broker, Core, Identity};
 use crate::surface::http::{HostPolicy, HttpAccess, HttpSurface};
 use crate::surface::mcp::stdio::StdioSurface;
 use crate::surface::{CallerSettings, ClientView, McpSettings, Surface as _, SurfaceSettings};
@@ -42,7 +42,7 @@ pub async fn serve_stdio(
     let idle = surface.idle();
     let finish = async {
         idle.cancelled().await;
-        core.drain().finish();
+        core.services().drain().finish();
     };
     tokio::join!(surface.serve_client(input, output, None), finish).0
 }

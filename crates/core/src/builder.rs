@@ -15,7 +15,8 @@ use crate::admission::{Admission, Filters, HealthView};
 use crate::catalog::Catalog;
 use crate::clock::{Clock, SystemClock};
 use crate::errors::error::CoreError;
-use crate::generations::{Generations, Kept};
+use crate::generations::Kept;
+use crate::services::Services;
 use crate::sources::setup;
 use crate::types::{PartialStart, StartMode};
 
@@ -154,7 +155,7 @@ impl<'a> CoreBuilder<'a> {
     ///
     /// All problems of the catalog, the config and the variables together.
     pub fn build(self) -> Result<Core, Vec<Diagnostic>> {
-        setup::build(self).map(|inner| Core(Arc::new(Generations::new(inner))))
+        setup::build(self).map(|inner| Core(Services::new(inner)))
     }
 }
 

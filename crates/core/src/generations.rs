@@ -151,7 +151,7 @@ impl Core {
         builder: CoreBuilder<'_>,
         mask: &dyn Fn(&Redactor),
     ) -> Result<Replacement, ReplaceError> {
-        let generations = &self.0;
+        let generations = self.0.generations();
         let _turn = generations.replacing.lock().await;
         if generations.replaced().len() >= MAX_REPLACED {
             return Err(ReplaceError::Busy);

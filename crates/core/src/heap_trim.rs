@@ -5,7 +5,7 @@ use std::time::Duration;
 use broker_process::trim_heap;
 use tokio::time::sleep;
 
-use crate::Core;
+use crate::services::Services;
 
 /// The interval of looks at the charged memory.
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -14,7 +14,7 @@ const MIN_BYTES: usize = 4 << 20;
 /// Memory is returned when this part of the most that was charged is left.
 const LEFT_PART: usize = 4;
 
-impl Core {
+impl Services {
     /// Returns memory whenever most of what was charged is free again, for as long as it runs.
     pub async fn keep_heap_trimmed(&self) {
         let mut most = 0;

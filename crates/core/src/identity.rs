@@ -127,11 +127,6 @@ impl Subtree {
         found.map_or(nothing, |at| Self::of(catalog, at))
     }
 
-    /// Returns its entry, if it exists.
-    pub(crate) fn entry(self) -> Option<u32> {
-        (self.root != NO_ENTRY).then_some(self.root)
-    }
-
     /// Whether an entry is in it.
     pub(crate) fn contains(self, at: u32) -> bool {
         at == self.root || self.below().contains(&at)
@@ -313,8 +308,8 @@ impl Identity {
         self.subtree.map(|subtree| subtree.within(catalog))
     }
 
-    /// Returns the path of the topmost entry that the caller sees.
-    pub(crate) fn root(&self) -> &'static str {
+    /// Returns the path of the topmost entry that the caller sees: `/` unless it is restricted.
+    pub fn root(&self) -> &'static str {
         self.subtree.map_or("/", |subtree| subtree.path)
     }
 }

@@ -9,16 +9,13 @@ use broker_model::config::Config;
 
 use crate::sources::lifecycle::STOP_TIMEOUT;
 use crate::sources::setup;
-use crate::{
-    Core, CoreError, Drain, Identity, PreparedConfig, ReloadError, ReloadSummary, ServedCounts,
-    StartOutcome,
-};
+use crate::{Core, PreparedConfig, ReloadError, ReloadSummary, ServedCounts};
 
 impl Core {
     /// Limits the stop of each source to `grace` after its input is closed, and to `grace` again after
     /// SIGTERM. Applies to the sources that [`Core::start`] starts.
     pub fn shorten_stop(&self, grace: Duration) {
-        self.0.shorten_stop(grace);
+        self.0.generations().shorten_stop(grace);
     }
 
     /// Starts all sources concurrently. Must be called once, within a runtime.
@@ -42,35 +39,17 @@ impl Core {
 
     /// Applies a config completely or not at all. Sources whose command line, variables or bounds
     /// changed are started beside the running ones and replace them after the comparison with the lock;
-    /// the others keep their process. No call is dropped. Call it after [`Core::first_verdict`];
+    /// the others keep their process. No call is dropped. Call it after [`Services::first_verdict`];
     /// concurrent reloads run one after the other.
     pub async fn reload(&self, prepared: PreparedConfig) -> Result<ReloadSummary, ReloadError> {
         let inner = self.inner();
         inner.reload(prepared).await
     }
 
-    /// Waits until no source is awaited any longer: each required one was checked, failed to start, or,
-    /// if the start can go on without it, was not reached in time.
-    pub async fn first_verdict(&self) -> StartOutcome {
-        let inner = self.inner();
-        inner.drift_state.gate.outcome().await
-    }
-
-    /// Returns the number of sources and tools that are served once [`Core::first_verdict`] has an outcome.
+    /// Returns the number of sources and tools that are served once [`Services::first_verdict`] has an outcome.
     pub fn served(&self) -> ServedCounts {
         let inner = self.inner();
         inner.served()
-    }
-
-    /// Returns the phases of the shutdown. From draining on, new calls fail with `shutting_down`.
-    pub fn drain(&self) -> &Drain {
-        self.0.drain()
-    }
-
-    /// Returns the error of every call after a refused start; `None` unless the start was refused.
-    pub fn start_refusal(&self, identity: &Identity) -> Option<Box<CoreError>> {
-        let inner = self.inner();
-        inner.start_refusal(identity)
     }
 
     /// Stops all sources after a refused start, in which no call was sent. Calls fail with
@@ -80,14 +59,10 @@ impl Core {
         inner.stop_upstreams(STOP_TIMEOUT).await;
     }
 
-    /// Fails the remaining calls with `shutting_down` and stops all sources concurrently. Idempotent.
-    pub async fn close(&self) {
-        self.close_within(STOP_TIMEOUT).await;
-    }
-
-    /// Closes like [`Core::close`] within about `time`; servers get less time to end by themselves.
+    /// Fails the remaining calls with `shutting_down` and stops all sources concurrently, within about `time`: servers
+    /// get less time to end by themselves. Idempotent.
     /// Also shortens a close that is in progress.
     pub async fn close_within(&self, time: Duration) {
-        self.0.stop_sources(time).await;
+        self.0.generations().stop_sources(time).await;
     }
 }

@@ -1,11 +1,8 @@
 //! The parameters and results of core, apart from calls.
 
-use std::borrow::Cow;
-
 use broker_drift::Report;
+use broker_memory::Account;
 use bytes::Bytes;
-
-use crate::listing::query_vector::QueryVector;
 
 /// The mode of a start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,58 +23,31 @@ pub struct Reply {
     pub etag: Option<String>,
 }
 
-/// Where a search looks and how much it answers.
+/// A search: its query, its place, and how much it answers.
 #[derive(Clone, Copy, Debug)]
-pub struct SearchOptions<'a> {
+pub struct SearchQuery<'a> {
+    /// The words: 1 to 400 characters with a letter or digit.
+    pub query: &'a str,
     /// The node above the searched tools; `None` for the topmost entry that the caller sees.
     pub path: Option<&'a str>,
     /// The maximum number of tools, from 1 to 50.
     pub limit: usize,
-    /// The vector of the query, from [`Core::query_vector`](crate::Core::query_vector); without it words answer, and the
-    /// table unless the config leaves it out.
-    pub vector: Option<&'a QueryVector>,
+    /// What the answer has of each tool.
+    pub detail: Detail,
+    /// The account of the caller. Long searches take turns by it.
+    pub account: &'a Account,
 }
 
-impl Default for SearchOptions<'_> {
-    /// Returns the options for five tools of the whole tree.
-    fn default() -> Self {
-        Self {
-            path: None,
-            limit: broker_search::DEFAULT_HITS,
-            vector: None,
-        }
-    }
-}
-
-/// The entries to describe.
-#[derive(Clone, Copy, Debug)]
-pub enum Describe<'a> {
-    /// One entry; the reply is the entry.
-    One(&'a str),
-    /// At most 50 entries; the reply is `{"entries":[…]}` in this order.
-    Many(&'a [String]),
-}
-
-/// An entry directly below the topmost one that the caller sees, for texts that introduce the tree.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AreaRef {
-    /// Its path.
-    pub path: &'static str,
-    /// Its summary as plain text.
-    pub summary: Cow<'static, str>,
-    /// Whether it is a node.
-    pub is_node: bool,
-}
-
-/// The entry at a path, found without invoking it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EntryRef {
-    /// Its path.
-    pub path: &'static str,
-    /// For a tool, the digest that was reviewed; `None` for a node.
-    pub digest: Option<&'static str>,
-    /// Whether it is a tool that was withdrawn.
-    pub withdrawn: bool,
+/// What the answer of a search has of each tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// What listings show, also of withdrawn tools and of prompts and resources; and nodes of the best tools.
+    Listing,
+    /// What a call needs, of served tools: as many as `max_bytes` of descriptions and schemas hold, but at least one.
+    Call {
+        /// The maximum bytes of descriptions and schemas.
+        max_bytes: usize,
+    },
 }
 
 /// The outcome of a start, once no source is awaited any longer.

@@ -1,7 +1,7 @@
 //! Prompts, templates and resources of a core, as programs that embed one find, read and narrow them.
 
 use broker_core::{
-    Args, BrokerInterface, CallContext, Core, CoreError, Identity, ListedItem, Operation, ReadForm,
+    Args, Broker, CallContext, Core, CoreError, Identity, ListedItem, Name, Operation, ReadForm,
     Request, RequestId, Restrict, ResultForm,
 };
 use broker_model::CallCode;
@@ -78,28 +78,23 @@ fn paths(items: Vec<ListedItem>) -> Vec<&'static str> {
 }
 
 /// The lists of prompts, templates and resources.
-fn lists(broker: &impl BrokerInterface, caller: &Identity) -> [Vec<&'static str>; 3] {
+fn lists(broker: &impl Broker, caller: &Identity) -> [Vec<&'static str>; 3] {
     [
-        paths(broker.list_prompts(caller)),
-        paths(broker.list_templates(caller)),
-        paths(broker.list_resources(caller)),
+        paths(broker.listed_items(caller, ItemKind::Prompt)),
+        paths(broker.listed_items(caller, ItemKind::Template)),
+        paths(broker.listed_items(caller, ItemKind::Resource)),
     ]
 }
 
 /// Returns the codes of the errors of reading a URI and of getting a prompt.
-async fn codes(
-    broker: &impl BrokerInterface,
-    core: &Core,
-    uri: &str,
-    prompt: &str,
-) -> [CallCode; 2] {
+async fn codes(broker: &impl Broker, core: &Core, uri: &str, prompt: &str) -> [CallCode; 2] {
     let caller = Identity::local();
     let call = async |path: Result<&'static str, Box<CoreError>>, operation| {
         let request = Request {
             identity: caller.clone(),
             context: CallContext::new(
                 RequestId::new(&["r"]),
-                core.memory().account(),
+                core.services().memory().account(),
                 ResultForm::Whole,
             ),
             path: path?.into(),
@@ -107,12 +102,12 @@ async fn codes(
         };
         broker.call(request).await
     };
-    let found = broker.lookup_resource(&caller, uri);
+    let found = broker.look_up(&caller, Name::Uri(uri));
     let read = Operation::ReadResource(uri.into());
-    let read = call(found.map(|found| found.path), read).await;
-    let found = broker.lookup_prompt(&caller, prompt);
+    let read = call(found.map(|found| found.item.path), read).await;
+    let found = broker.look_up(&caller, Name::Prompt(prompt));
     let get = Operation::GetPrompt(Args::empty());
-    let get = call(found.map(|found| found.path), get).await;
+    let get = call(found.map(|found| found.item.path), get).await;
     [read, get].map(|answer| answer.map(|_| ()).expect_err("no source runs").code)
 }
 
@@ -123,18 +118,18 @@ async fn core_lists_finds_and_calls_prompts_and_resources() {
         lists(&core, &caller),
         [vec!["/a/p", "/a/q"], vec!["/a/doc"], vec!["/a/one"]]
     );
-    let prompt = core.lookup_prompt(&caller, "q").unwrap();
+    let prompt = core.look_up(&caller, Name::Prompt("q")).unwrap();
     assert_eq!(
-        (prompt.path, prompt.source, prompt.kind),
+        (prompt.item.path, prompt.item.source, prompt.item.kind),
         ("/a/q", "/a", ItemKind::Prompt)
     );
-    let unknown = core.lookup_prompt(&caller, "tool").unwrap_err();
+    let unknown = core.look_up(&caller, Name::Prompt("tool")).unwrap_err();
     assert_eq!(unknown.code, CallCode::PathNotFound);
     assert!(unknown.message.contains("`tool`"), "{}", unknown.message);
     let form = |uri: &str| {
-        let found = core.lookup_resource(&caller, uri);
+        let found = core.look_up(&caller, Name::Uri(uri));
         found
-            .map(|found| (found.path, found.source, found.form))
+            .map(|found| (found.item.path, found.item.source, found.read_form))
             .map_err(|error| error.code)
     };
     assert_eq!(form("x://docs/1"), Ok(("/a/one", "/a", ReadForm::Resource)));
@@ -161,11 +156,20 @@ async fn wrapper_shows_and_reads_no_entry_that_it_leaves_out() {
         lists(&narrow, &caller),
         [vec!["/a/p"], vec!["/a/doc"], vec![]]
     );
-    assert_eq!(narrow.lookup_prompt(&caller, "p").unwrap().source, "/a");
-    let found = narrow.lookup_resource(&caller, "x://docs/2").unwrap();
-    assert_eq!((found.path, found.source), ("/a/doc", "/a"));
-    let prompt = narrow.lookup_prompt(&caller, "q").unwrap_err();
-    let resource = narrow.lookup_resource(&caller, "x://docs/1").unwrap_err();
+    assert_eq!(
+        narrow
+            .look_up(&caller, Name::Prompt("p"))
+            .unwrap()
+            .item
+            .source,
+        "/a"
+    );
+    let found = narrow.look_up(&caller, Name::Uri("x://docs/2")).unwrap();
+    assert_eq!((found.item.path, found.item.source), ("/a/doc", "/a"));
+    let prompt = narrow.look_up(&caller, Name::Prompt("q")).unwrap_err();
+    let resource = narrow
+        .look_up(&caller, Name::Uri("x://docs/1"))
+        .unwrap_err();
     assert_eq!([prompt.code, resource.code], [CallCode::PathNotFound; 2]);
     assert_eq!(
         codes(&narrow, &core, "x://docs/2", "p").await,

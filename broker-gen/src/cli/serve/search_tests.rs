@@ -1,7 +1,10 @@
 //! A property of the search: the answer to a caller is the answer of a broker without the tools that the caller may not
 //! see.
 
-use broker_core::{Core, Identity, SearchOptions};
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use broker_core::{Broker, Core, Detail, Identity, SearchQuery};
 use broker_model::Snapshot;
 use broker_model::config::Config;
 use broker_model::lock::{LOCK_VERSION, Lock, LockedSource};
@@ -130,17 +133,19 @@ fn core(tools: &[(usize, String, String)], access: Option<&Value>) -> Core {
 
 /// The answer, or the error without its suggestions.
 fn answer(core: &Core, caller: &Identity, query: &str, path: Option<&str>) -> String {
-    match core.search(
-        caller,
+    let what = SearchQuery {
         query,
-        SearchOptions {
-            path,
-            limit: 50,
-            ..SearchOptions::default()
-        },
-    ) {
-        Ok(reply) => String::from_utf8(reply.body.to_vec()).expect("UTF-8"),
-        Err(error) => format!("{error:?}"),
+        path,
+        limit: 50,
+        detail: Detail::Listing,
+        account: &core.services().memory().account(),
+    };
+    // Without a model, a search does not wait.
+    let mut context = Context::from_waker(Waker::noop());
+    match pin!(core.search(caller, what)).poll(&mut context) {
+        Poll::Ready(Ok(found)) => String::from_utf8(found.json(query).to_vec()).expect("UTF-8"),
+        Poll::Ready(Err(error)) => format!("{error:?}"),
+        Poll::Pending => panic!("the search waits"),
     }
 }
 

@@ -16,7 +16,7 @@ use tokio::task::{JoinError, JoinHandle};
 use tokio::time::{Instant, timeout};
 
 use super::failure::Failure;
-use crate::core::{Core, RefusalCause, ServedCounts, StartOutcome};
+use crate::core::{Broker, Core, RefusalCause, ServedCounts, StartOutcome};
 use crate::logging::LogOutput;
 use crate::surface::Surface;
 
@@ -135,7 +135,7 @@ impl<S: Surface> Running<S> {
     /// time.
     async fn end(self, asked: Instant, client_left: bool) {
         if client_left {
-            self.core.drain().begin_draining();
+            self.core.services().drain().begin_draining();
         } else {
             drain(&self.core, self.drain_timeout).await;
         }
@@ -146,7 +146,7 @@ impl<S: Surface> Running<S> {
         if timeout(time, close).await.is_err() {
             tracing::warn!("sources were still stopping after {time:.1?}");
         }
-        self.core.drain().finish();
+        self.core.services().drain().finish();
         let time = SHUTDOWN_TIMEOUT
             .saturating_sub(asked.elapsed())
             .min(LAST_REPLIES_TIMEOUT);
@@ -158,8 +158,11 @@ impl<S: Surface> Running<S> {
 
 /// Refuses new calls, and waits at most `time` for those in flight.
 pub(super) async fn drain(core: &Core, time: Duration) {
-    core.drain().begin_draining();
-    if timeout(time, core.drain().drained()).await.is_err() {
+    core.services().drain().begin_draining();
+    if timeout(time, core.services().drain().drained())
+        .await
+        .is_err()
+    {
         warn_of_calls(time);
     }
 }
@@ -194,7 +197,7 @@ async fn refusal<S: Surface>(
     if refused.get().is_some() {
         return std::future::pending().await;
     }
-    let StartOutcome { mut report, refuse } = core.first_verdict().await;
+    let StartOutcome { mut report, refuse } = core.services().first_verdict().await;
     let Some(reason) = refuse else {
         tracing::info!("ready: {}", shown_counts(core.served()));
         return std::future::pending().await;

@@ -10,7 +10,7 @@ use super::http::DRAIN_TIMEOUT;
 use super::lifecycle::drain;
 use super::settings::LoadedConfig;
 use crate::catalog::{self, Catalog};
-use crate::core::{Core, StartMode, StartOutcome};
+use crate::core::{Broker, Core, StartMode, StartOutcome};
 use crate::typed::error::OpenError;
 
 /// The options of a broker inside a program. The defaults are the same as on the command line: the compiled-in config,
@@ -84,7 +84,7 @@ pub(crate) async fn open(
     if options.mode == StartMode::Tolerant {
         return Ok(core);
     }
-    let StartOutcome { report, refuse } = core.first_verdict().await;
+    let StartOutcome { report, refuse } = core.services().first_verdict().await;
     match refuse {
         None => Ok(core),
         Some(reason) => {

@@ -14,7 +14,9 @@ use super::startup::{CatalogOrigin, Startup};
 use super::watch::{Content, Stamps, Watch};
 use super::{ServedCatalog, StaleSources, warn};
 use crate::cli::Cli;
-use crate::core::{Core, PartialStart, ReloadError, ReloadSummary, ReplaceError, Replacement};
+use crate::core::{
+    Broker, Core, PartialStart, ReloadError, ReloadSummary, ReplaceError, Replacement,
+};
 use crate::surface::Surface;
 use broker_process::guard::ReloadSignals;
 
@@ -52,7 +54,7 @@ impl<'a, S: Surface> Reloader<'a, S> {
             (CatalogOrigin::Compiled, Some(file)) => Watch::Content(Content::new(file)),
             (CatalogOrigin::Compiled, None) => Watch::Nothing,
         };
-        if self.core.first_verdict().await.refuse.is_some() {
+        if self.core.services().first_verdict().await.refuse.is_some() {
             return std::future::pending().await;
         }
         loop {

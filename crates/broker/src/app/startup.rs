@@ -26,7 +26,7 @@ use super::settings::LoadedConfig;
 use super::{ReadCatalog, warn};
 use crate::catalog::Catalog;
 use crate::cli::Cli;
-use crate::core::{Core, CoreBuilder, PartialStart, StartMode};
+use crate::core::{Broker, Core, CoreBuilder, PartialStart, StartMode};
 use crate::list_changed_exec::ListChangedExec;
 use crate::logging::LogOutput;
 use crate::surface::http::HostPolicy;
@@ -196,7 +196,7 @@ impl<'a> Startup<'a> {
         let builder = self.builder(self.catalog.get(), settings, self.partial.clone());
         let core = builder.build();
         let core = unless_refused(core, problems)?;
-        self.output.mask(&core.redactor());
+        self.output.mask(&core.services().redactor());
         let shown = names::of(self.catalog.get(), &settings.config);
         self.output.show_names(shown);
         Ok(core)

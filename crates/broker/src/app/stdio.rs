@@ -15,7 +15,7 @@ use super::startup::{SignalReceivers, Startup};
 use super::warn;
 use crate::catalog;
 use crate::cli::Cli;
-use crate::core::{Core, Identity};
+use crate::core::{Broker, Core, Identity};
 use crate::logging::LogOutput;
 use crate::secret;
 use crate::surface::http::HostPolicy;
@@ -57,7 +57,7 @@ pub(super) async fn start(
 }
 
 /// The core and the surface of a start.
-fn prepare(startup: &Startup<'_>) -> Result<(Core, StdioSurface), Failure> {
+fn prepare(startup: &Startup<'_>) -> Result<(Core, StdioSurface<Core>), Failure> {
     let settings = startup.settings()?;
     settings.warnings.iter().for_each(warn);
     // Not needed here, but it may be set for another broker, and must not be shown.
@@ -70,6 +70,7 @@ fn prepare(startup: &Startup<'_>) -> Result<(Core, StdioSurface), Failure> {
     let identity = match &startup.cli.options.under {
         None => Identity::local(),
         Some(path) => core
+            .services()
             .within(&Identity::local(), path)
             .map_err(|error| Failure::Usage(format!("`--under`: {}", error.message)))?,
     };

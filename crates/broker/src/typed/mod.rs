@@ -43,6 +43,7 @@ pub use number::Number;
 pub use result::RawResult;
 
 pub use crate::app::OpenOptions as Options;
+use crate::core::Broker as _;
 pub use crate::core::{CoreError, StartMode};
 
 use crate::catalog::Catalog;
@@ -93,7 +94,7 @@ impl Broker {
     /// source differs from the lock or could not be started; all sources are stopped then.
     pub async fn open(catalog: &'static Catalog, options: Options) -> Result<Self, OpenError> {
         let core = crate::app::open(catalog, options).await?;
-        let account = core.memory().whole_account();
+        let account = core.services().memory().whole_account();
         Ok(Self { core, account })
     }
 

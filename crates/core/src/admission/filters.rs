@@ -7,11 +7,11 @@ use broker_mcp::State;
 
 use crate::Inner;
 use crate::identity::Identity;
-use crate::interface::ToolItem;
+use crate::listing::look_up::ToolItem;
 
 /// Decides whether a tool exists for a caller, in addition to the access rules. The core asks it at every request for
 /// every tool that the access rules allow, so it must answer at once, and must not call the core. If its answers
-/// change, the program calls [`crate::Core::note_filter_change`].
+/// change, the program calls [`crate::Services::note_filter_change`].
 pub trait Admission: Send + Sync {
     /// Whether the tool exists for the caller, if the access rules allow it.
     fn admits(&self, identity: &Identity, tool: &ToolItem) -> bool;

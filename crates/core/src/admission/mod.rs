@@ -16,8 +16,7 @@ pub use filters::{Admission, HealthView};
 pub(crate) use narrowed::NarrowedArgs;
 pub(crate) use policy::Policy;
 
-use std::cell::OnceCell;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use broker_model::access::{Decision, Denied};
 
@@ -33,7 +32,7 @@ pub(crate) struct Caller {
     class: AdmissionClass,
     subtree: Option<Subtree>,
     /// The nodes that exist for the class, once a node is asked for.
-    nodes: OnceCell<Arc<NodeSet>>,
+    nodes: OnceLock<Arc<NodeSet>>,
 }
 
 impl Caller {
@@ -59,7 +58,7 @@ impl Caller {
         Self {
             class: policy.class_of(identity),
             subtree: identity.subtree(core.catalog),
-            nodes: OnceCell::new(),
+            nodes: OnceLock::new(),
             policy,
         }
     }

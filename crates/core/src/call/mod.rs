@@ -12,7 +12,6 @@ mod dispatch;
 mod drain;
 mod gate;
 mod hidden_chars;
-mod long_work;
 mod operation;
 mod recheck;
 mod record;

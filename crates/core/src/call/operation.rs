@@ -18,7 +18,8 @@ use super::resolve::Target;
 use crate::Inner;
 use crate::call::arguments::Args;
 use crate::errors::error::CoreError;
-use crate::listing::items::{covers, no_prompt, no_resource};
+use crate::listing::items::covers;
+use crate::listing::look_up::{no_prompt, no_resource};
 
 /// The hints of errors about URIs and completions.
 const URI_HINT: &str = "Send other values.";

@@ -15,8 +15,8 @@ use crate::call::arguments::charge_parsed;
 use crate::call::validator::Refusal;
 use crate::errors::error::CoreError;
 use crate::errors::failure::SHORT_RETRY_DELAY;
-use crate::listing::items::no_resource;
-use crate::listing::lookup;
+use crate::listing::look_up::no_resource;
+use crate::listing::paths;
 
 /// The maximum length of arguments that are parsed again.
 const MAX_ARGS_BYTES: usize = 64 << 10;
@@ -93,7 +93,7 @@ impl<'a> AdmittedCall<'a> {
         if caller.decide(&view, core.catalog, target.item.entry) == Decision::Absent {
             // The filters also apply to the suggestions in the error.
             let caller = core.caller(identity);
-            let found = lookup::resolve(core.scope(&view, &caller), target.path);
+            let found = paths::resolve(core.scope(&view, &caller), target.path);
             return found
                 .map(drop)
                 .map_err(|error| Box::new(error.maybe_executed(false)));

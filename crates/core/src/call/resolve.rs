@@ -7,7 +7,7 @@ use crate::catalog::{EntryKind, Item};
 use crate::errors::error::CoreError;
 use crate::errors::failure;
 use crate::identity::Identity;
-use crate::listing::lookup;
+use crate::listing::paths;
 use crate::listing::scope::Scope;
 use crate::listing::view::Withdrawal;
 use broker_mcp::CallFailure;
@@ -38,13 +38,13 @@ impl Inner {
     ) -> Result<Target, Box<CoreError>> {
         let (view, caller) = (self.drift_state.view.load(), self.caller(identity));
         let scope = self.scope(&view, &caller);
-        let found = match lookup::resolve(scope, path) {
+        let found = match paths::resolve(scope, path) {
             Ok(found) => found,
             Err(error) => return Err(self.stale_source_above(scope, path).unwrap_or(error)),
         };
         let entry = self.catalog.entry(found);
         let EntryKind::Item(at) = entry.kind else {
-            return Err(lookup::is_node(scope, found));
+            return Err(paths::is_node(scope, found));
         };
         let item = self.catalog.item(at);
         let target = Target {

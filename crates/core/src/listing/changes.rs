@@ -4,16 +4,16 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use tokio::sync::watch;
 
-use crate::Core;
 use crate::identity::Identity;
-use crate::listing::direct::lists_output;
+use crate::listing::tools::lists_output;
+use crate::services::Services;
 
 /// The changes of one caller's tool list, from now on.
 #[derive(Debug)]
 pub struct ToolListChanges {
     changes: watch::Receiver<u64>,
     /// The caller; `None` if every change counts.
-    caller: Option<(Core, Identity)>,
+    caller: Option<(Services, Identity)>,
     /// The hash of the caller's list when it was last looked at; `None` if all callers see the same.
     known: Option<u64>,
 }
@@ -31,11 +31,11 @@ impl From<watch::Receiver<u64>> for ToolListChanges {
 }
 
 impl ToolListChanges {
-    pub(crate) fn new(core: &Core, identity: &Identity) -> Self {
-        let changes = Self::from(core.tool_changes());
+    pub(crate) fn new(services: &Services, identity: &Identity) -> Self {
+        let changes = Self::from(services.tool_changes());
         Self {
-            known: own_list(core, identity),
-            caller: Some((core.clone(), identity.clone())),
+            known: own_list(services, identity),
+            caller: Some((services.clone(), identity.clone())),
             ..changes
         }
     }
@@ -44,7 +44,7 @@ impl ToolListChanges {
     pub async fn next(&mut self) -> bool {
         while self.changes.changed().await.is_ok() {
             let caller = self.caller.as_ref();
-            let now = caller.and_then(|(core, identity)| own_list(core, identity));
+            let now = caller.and_then(|(services, identity)| own_list(services, identity));
             let before = std::mem::replace(&mut self.known, now);
             // A reload may bring the first rules.
             if now.is_none() || now != before {
@@ -56,23 +56,26 @@ impl ToolListChanges {
 }
 
 /// Returns the hash of a caller's list, if the lists of other callers may differ.
-fn own_list(core: &Core, identity: &Identity) -> Option<u64> {
-    core.lists_may_differ().then(|| hash_of(core, identity))
+fn own_list(services: &Services, identity: &Identity) -> Option<u64> {
+    services
+        .lists_may_differ()
+        .then(|| hash_of(services, identity))
 }
 
 /// Returns a hash of the tools that a caller sees, and of what a change of the config changes of them.
-fn hash_of(core: &Core, identity: &Identity) -> u64 {
-    let inner = core.inner();
-    let (view, settings) = (inner.drift_state.view.load(), inner.settings.load());
-    let caller = inner.caller(identity);
-    let scope = inner.scope(&view, &caller);
+fn hash_of(services: &Services, identity: &Identity) -> u64 {
+    let snapshot = services.snapshot(identity);
+    let (scope, settings) = (snapshot.scope(), snapshot.inner.settings.load());
     let mut hasher = DefaultHasher::new();
-    for (tool, at) in inner.catalog.items.iter().zip(0..) {
-        if view.is_served(at) && scope.admits(tool.entry) {
+    for (tool, at) in scope.catalog.items.iter().zip(0..) {
+        if scope.view.is_served(at) && scope.admits(tool.entry) {
             at.hash(&mut hasher);
             lists_output(&settings[at as usize]).hash(&mut hasher);
-            let schema = inner.catalog.text(tool.args_schema);
-            let narrowed = caller.narrowed(at).map(|narrowed| narrowed.apply(schema));
+            let schema = scope.catalog.text(tool.args_schema);
+            let narrowed = scope
+                .caller
+                .narrowed(at)
+                .map(|narrowed| narrowed.apply(schema));
             narrowed.hash(&mut hasher);
         }
     }

@@ -1,11 +1,11 @@
-//! The heads of entries as a caller sees them. A node without a summary has the names of its tools as its summary; the
-//! compiled one has all of them, so for a caller that may see fewer it is made again.
+//! The summaries of entries as a caller sees them. A node without a summary has the names of its tools as its summary;
+//! the compiled one has all of them, so for a caller that may see fewer it is made again.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use broker_model::tool_names;
-use serde_json::Value;
+use broker_wire::valid_string;
 
 use crate::catalog::{Catalog, EntryKind};
 use crate::listing::scope::Scope;
@@ -19,8 +19,7 @@ pub(crate) fn nodes_with_tool_names(catalog: &Catalog) -> BTreeSet<u32> {
     nodes
         .filter(|at| {
             let names = tool_names::summary(tools_of(catalog, *at).map(|(_, name)| name));
-            let head = catalog.text(catalog.entry(*at).head);
-            names.is_some_and(|names| with_summary(head, &names) == head)
+            names.is_some_and(|names| compiled_summary(catalog, *at) == names)
         })
         .collect()
 }
@@ -41,10 +40,16 @@ fn leaf(path: &'static str) -> &'static str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Returns a head with another summary. A path has no quotes, so the first match is the member.
-fn with_summary(head: &str, summary: &str) -> String {
-    let before = head.find(SUMMARY).map_or(head, |at| &head[..at]);
-    format!("{before}{SUMMARY}{}", Value::from(summary))
+/// Returns the summary of an entry in the catalog, as plain text.
+fn compiled_summary(catalog: &Catalog, at: u32) -> Cow<'static, str> {
+    summary_in(catalog.text(catalog.entry(at).head))
+}
+
+/// Returns the summary in the head of an entry, as plain text.
+pub(super) fn summary_in(head: &'static str) -> Cow<'static, str> {
+    // A path has no quotes, so the first match is the member. It is the last one.
+    let summary = head.split_once(SUMMARY).map_or("", |(_, json)| json);
+    valid_string(summary).unwrap_or_default()
 }
 
 impl Scope<'_> {
@@ -71,12 +76,11 @@ impl Scope<'_> {
         Some(names.unwrap_or_else(|| leaf(self.catalog.entry(at).path).to_owned()))
     }
 
-    /// Returns the members of an entry that are in every reply, without the closing brace.
-    pub(crate) fn head(&self, at: u32) -> Cow<'static, str> {
-        let head = self.catalog.text(self.catalog.entry(at).head);
+    /// Returns the summary of an entry as plain text.
+    pub(crate) fn summary(&self, at: u32) -> Cow<'static, str> {
         match self.own_summary(at) {
-            None => Cow::Borrowed(head),
-            Some(summary) => Cow::Owned(with_summary(head, &summary)),
+            None => compiled_summary(self.catalog, at),
+            Some(summary) => Cow::Owned(summary),
         }
     }
 }

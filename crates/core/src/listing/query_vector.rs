@@ -14,10 +14,11 @@ use broker_model::{Diagnostic, DiagnosticCode};
 use broker_search::{Embedding, ModelVectors, Similarity};
 use tokio::time::timeout;
 
-use crate::Core;
+use crate::Inner;
 use crate::admission::AdmissionClass;
 use crate::catalog::{Catalog, ModelTable};
 use crate::identity::Identity;
+use crate::services::Services;
 
 /// The maximum number of vectors that are kept.
 const MAX_KEPT: usize = 1024;
@@ -47,7 +48,7 @@ struct Kept {
 
 /// The vector of a query, or the reason why it is absent.
 #[derive(Clone, Debug, Default)]
-pub struct QueryVector(State);
+pub(crate) struct QueryVector(State);
 
 #[derive(Clone, Debug, Default)]
 enum State {
@@ -60,13 +61,13 @@ enum State {
     Vector(usize, Arc<Embedding>),
 }
 
-impl Core {
-    /// Returns the vector of a query by the models of the catalog, for [`SearchOptions`](crate::SearchOptions). Without
-    /// models it is empty. It is kept for the next search of callers with the same rights.
+impl Services {
+    /// Returns the vector of a query by the models of the catalog; empty without models. It is kept for the next search
+    /// of callers with the same rights.
     ///
     /// A query has at most 400 characters. If a model gives no vector within `search.timeout`, the search uses words,
-    /// and its answer says so: `"degraded": "words"`.
-    pub async fn query_vector(&self, identity: &Identity, query: &str) -> QueryVector {
+    /// and its answer says so.
+    pub(crate) async fn query_vector(&self, identity: &Identity, query: &str) -> QueryVector {
         let inner = self.inner();
         match &inner.query_vectors {
             Some(vectors) if broker_search::is_query(query) => {
@@ -77,24 +78,17 @@ impl Core {
             _ => QueryVector::default(),
         }
     }
+}
 
-    /// Whether searches use a model.
-    pub fn has_query_vectors(&self) -> bool {
-        let inner = self.inner();
-        inner.query_vectors.is_some()
-    }
-
+impl QueryVector {
     /// Whether a search with this vector takes longer than a worker of the runtime may be occupied.
-    pub fn is_long_search(&self, vector: &QueryVector) -> bool {
-        let inner = self.inner();
-        match &vector.0 {
+    pub(crate) fn is_long_search(&self, inner: &Inner) -> bool {
+        match &self.0 {
             State::Vector(_, query) => query.dimensions() * inner.catalog.items.len() > LONG_SEARCH,
             State::NotUsed | State::Failed => false,
         }
     }
-}
 
-impl QueryVector {
     /// Whether a model is used and gave no vector.
     pub(crate) const fn has_failed(&self) -> bool {
         matches!(self.0, State::Failed)

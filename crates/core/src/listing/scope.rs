@@ -6,13 +6,10 @@ use std::ops::Range;
 
 use broker_model::access::Decision;
 use broker_model::digest::etag;
-use bytes::Bytes;
-use serde::Serialize;
 
-use crate::Reply;
 use crate::admission::{Caller, NarrowedArgs};
-use crate::catalog::{Catalog, Entry, EntryKind};
-use crate::errors::error::{CoreError, ErrorMembers};
+use crate::catalog::{Catalog, Entry, EntryKind, Span};
+use crate::listing::entry::{EntryType, ListedEntry, WithdrawalNote};
 use crate::listing::view::View;
 use crate::sources::drift_state::DriftState;
 
@@ -27,13 +24,6 @@ pub(crate) struct Scope<'a> {
     pub(crate) view: &'a View,
     pub(crate) caller: &'a Caller,
     pub(crate) drift_state: &'a DriftState,
-}
-
-/// The element for an entry that cannot be described.
-#[derive(Serialize)]
-struct UndescribedEntry<'a> {
-    path: &'a str,
-    error: ErrorMembers<'a>,
 }
 
 /// Returns the number of levels of nodes below each entry, including the entry: 0 for a tool. A greater depth does not
@@ -80,83 +70,64 @@ impl Scope<'_> {
             && !children.iter().any(|child| self.has_own_summary(*child))
     }
 
-    /// Returns the tree below a node.
-    pub(crate) fn tree(&self, at: u32, depth: u8) -> Reply {
+    /// Returns the compiled tree of depth 1 below a node, and its entity tag, if they apply.
+    pub(crate) fn compiled_tree(&self, at: u32) -> Option<(Span, &'static str)> {
+        match self.catalog.entry(at).kind {
+            EntryKind::Node {
+                tree,
+                tree_etag,
+                children,
+            } if self.is_as_compiled(at, children) => Some((tree, tree_etag)),
+            EntryKind::Node { .. } | EntryKind::Item(_) => None,
+        }
+    }
+
+    /// Returns an entry with `depth` levels of entries below it.
+    pub(crate) fn listed_entry(&self, at: u32, depth: u8) -> ListedEntry {
         let entry = self.catalog.entry(at);
-        if let EntryKind::Node {
-            tree,
-            tree_etag,
+        let (kind, withdrawn, children) = match entry.kind {
+            EntryKind::Item(item) => (
+                EntryType::Item(self.catalog.item(item).kind),
+                self.view.withdrawn(item).cloned().map(WithdrawalNote),
+                None,
+            ),
+            EntryKind::Node { children, .. } => (
+                EntryType::Node,
+                None,
+                (depth > 0).then(|| self.listed_entries(children, depth - 1)),
+            ),
+        };
+        ListedEntry {
+            path: entry.path,
+            kind,
+            summary: self.summary(at),
+            withdrawn,
             children,
-        } = entry.kind
-            && depth == 1
-            && self.is_as_compiled(at, children)
-        {
-            return self.compiled(tree, tree_etag);
         }
-        let depth = depth.min(self.heights[at as usize]);
-        self.view
-            .cached((at, depth, self.caller.class().clone()), || {
-                let mut out = String::with_capacity(1024);
-                self.push_tree(&mut out, at, depth);
-                self.composed(out)
-            })
     }
 
-    /// Returns the description of one entry.
-    pub(crate) fn description(&self, at: u32) -> Reply {
+    fn listed_entries(&self, entries: &[u32], depth: u8) -> Vec<ListedEntry> {
+        let admitted = entries.iter().filter(|at| self.admits(**at));
+        admitted.map(|at| self.listed_entry(*at, depth)).collect()
+    }
+
+    /// Returns the text of a node's description between its head and its children.
+    pub(crate) fn node_members(&self, at: u32) -> &'static str {
         let entry = self.catalog.entry(at);
-        match self.changed_description(at, entry) {
-            Some(text) => self.composed(text),
-            None => self.compiled(entry.desc, entry.desc_etag),
-        }
-    }
-
-    /// Returns the descriptions of several entries, in the order of `paths`; `found` has the index of each, or the
-    /// error.
-    pub(crate) fn descriptions(
-        &self,
-        paths: &[String],
-        found: impl Iterator<Item = Result<u32, Box<CoreError>>>,
-    ) -> Reply {
-        let mut out = "{\"entries\":[".to_owned();
-        for (index, (path, found)) in paths.iter().zip(found).enumerate() {
-            if index > 0 {
-                out.push(',');
-            }
-            match found {
-                Ok(at) => self.push_description(&mut out, at),
-                Err(error) => push_json(
-                    &mut out,
-                    &UndescribedEntry {
-                        path,
-                        error: error.members(None),
-                    },
-                ),
-            }
-        }
-        out.push_str("]}");
-        self.composed(out)
-    }
-
-    fn push_description(&self, out: &mut String, at: u32) {
-        let entry = self.catalog.entry(at);
-        match self.changed_description(at, entry) {
-            Some(text) => out.push_str(&text),
-            None => out.push_str(self.catalog.text(entry.desc)),
-        }
+        let head = self.catalog.text(entry.desc_head);
+        let compiled = self.catalog.text(entry.head);
+        head.strip_prefix(compiled).unwrap_or_default()
     }
 
     /// Returns the description if it differs from the compiled one.
-    fn changed_description(&self, at: u32, entry: &Entry) -> Option<String> {
+    pub(crate) fn changed_description(&self, at: u32, entry: &Entry) -> Option<String> {
         let head = self.catalog.text(entry.desc_head);
         match entry.kind {
             EntryKind::Node { children, .. } if self.is_as_compiled(at, children) => None,
-            EntryKind::Node { children, .. } => {
-                let compiled = self.catalog.text(entry.head);
-                let rest = head.strip_prefix(compiled).unwrap_or_default();
-                let mut out = format!("{}{rest}", self.head(at));
-                self.push_children(&mut out, children, 0);
-                out.push('}');
+            EntryKind::Node { .. } => {
+                let mut out = String::with_capacity(1024);
+                let node = self.listed_entry(at, 1);
+                node.push_with(self.node_members(at), &mut out);
                 Some(out)
             }
             EntryKind::Item(tool) => {
@@ -183,53 +154,9 @@ impl Scope<'_> {
         }
     }
 
-    fn push_tree(&self, out: &mut String, at: u32, depth: u8) {
-        self.push_head(out, at);
-        if let EntryKind::Node { children, .. } = self.catalog.entry(at).kind
-            && depth > 0
-        {
-            self.push_children(out, children, depth - 1);
-        }
-        out.push('}');
-    }
-
     /// Returns the path of a tool.
     pub(crate) fn path_of(&self, tool: u32) -> &'static str {
         self.catalog.entry(self.catalog.item(tool).entry).path
-    }
-
-    /// Appends a tool as listings show it, without the closing brace.
-    pub(crate) fn push_found_tool(&self, out: &mut String, tool: u32) {
-        self.push_head(out, self.catalog.item(tool).entry);
-    }
-
-    /// Appends a node as listings show it, without its children.
-    pub(crate) fn push_found_node(&self, out: &mut String, node: u32) {
-        self.push_head(out, node);
-        out.push('}');
-    }
-
-    /// Appends an entry without its children and the closing brace.
-    fn push_head(&self, out: &mut String, at: u32) {
-        out.push_str(&self.head(at));
-        if let EntryKind::Item(tool) = self.catalog.entry(at).kind
-            && let Some(withdrawn) = self.view.withdrawn(tool)
-        {
-            out.push(',');
-            out.push_str(&withdrawn.member);
-        }
-    }
-
-    fn push_children(&self, out: &mut String, children: &[u32], depth: u8) {
-        out.push_str(",\"children\":[");
-        let before = out.len();
-        for child in children.iter().filter(|child| self.admits(**child)) {
-            if out.len() > before {
-                out.push(',');
-            }
-            self.push_tree(out, *child, depth);
-        }
-        out.push(']');
     }
 
     /// Returns the description of a tool, without its closing brace, with the schema that the caller must match.
@@ -240,21 +167,6 @@ impl Scope<'_> {
         let (before, after) = (&head[..at], &head[at + schema.len as usize..]);
         let schema = narrowed.apply(self.catalog.text(schema));
         format!("{before}{schema}{after},\"args_schema_narrowed\":true")
-    }
-
-    fn compiled(&self, span: crate::catalog::Span, etag: &str) -> Reply {
-        Reply {
-            body: Bytes::from_static(self.catalog.text(span).as_bytes()),
-            etag: Some(self.etag_of(etag.to_owned())),
-        }
-    }
-
-    /// Returns a reply whose entity tag is computed from its bytes.
-    fn composed(&self, text: String) -> Reply {
-        Reply {
-            etag: Some(self.etag_of(etag(text.as_bytes()))),
-            body: Bytes::from(text),
-        }
     }
 
     /// Returns the entity tag of a reply whose bytes have the tag `of_bytes`. Where callers may see different entries,
@@ -268,8 +180,4 @@ impl Scope<'_> {
         let class = self.caller.class().text();
         etag(format!("{digest} {class} {of_bytes}").as_bytes())
     }
-}
-
-fn push_json(out: &mut String, value: &impl Serialize) {
-    out.push_str(&serde_json::to_string(value).expect("strings and JSON values always serialize"));
 }

@@ -1,24 +1,23 @@
 //! Search: the tools that a caller may see, ranked for a query.
 
-use std::fmt::Write as _;
 use std::ops::Range;
 use std::sync::OnceLock;
 
 use broker_model::CallCode;
 use broker_model::item::ItemKind;
 use broker_search::{Index, MAX_HITS, MAX_QUERY_CHARS, Ranking, Similarity, StaticTable};
-use bytes::Bytes;
-use serde_json::Value;
 
 use crate::catalog::{EntryKind, Item, SearchTables};
 use crate::errors::error::CoreError;
 use crate::identity::Identity;
-use crate::listing::direct::{self, CallableTool};
-use crate::listing::lookup;
+use crate::listing::entry::ListedEntry;
+use crate::listing::paths;
 use crate::listing::query_vector::QueryVector;
 use crate::listing::scope::Scope;
-use crate::types::{Reply, SearchOptions};
-use crate::{Core, Inner};
+use crate::listing::tools::{self, CallableTool};
+use crate::services::Services;
+use crate::snapshot::Snapshot;
+use crate::types::{Detail, SearchQuery};
 
 /// The maximum number of nodes that an answer names.
 const MAX_NODES: usize = 3;
@@ -34,8 +33,12 @@ pub(crate) struct ToolSearch {
 /// The tools that were found for a query.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FoundTools {
+    /// The path of the node above all of them.
+    pub place: &'static str,
     /// The best first.
-    pub tools: Vec<FoundTool>,
+    pub hits: Vec<FoundTool>,
+    /// Up to three nodes of the best tools, without children.
+    pub nodes: Vec<ListedEntry>,
     /// Whether the query may fit no tool of the caller.
     pub is_weak: bool,
     /// Whether words answered, since the model gave no vector.
@@ -45,100 +48,127 @@ pub struct FoundTools {
 /// A tool that was found for a query.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FoundTool {
-    /// The tool.
-    pub tool: CallableTool,
+    /// The tool, as listings show it.
+    pub entry: ListedEntry,
+    /// What a call of it needs, with [`Detail::Call`].
+    pub callable: Option<CallableTool>,
     /// From 0 to 1, with two digits.
     pub score: f64,
 }
 
-impl Core {
-    /// Finds the tools that fit a query best: `{"path","type","query","children":[…],"nodes":[…],"weak"?,"degraded"?}`.
-    /// Each child has its path, type, summary and score, from 0 to 1; `nodes` has up to three nodes of the best tools;
-    /// `weak` says that the query may fit no tool, and `"degraded":"words"` that the model gave no vector in time.
-    /// Equals the answer of a catalog that has only the tools that exist for the caller.
-    ///
-    /// # Errors
-    ///
-    /// `field_invalid` unless the query has 1 to 400 characters with a letter or digit and the limit is from 1 to 50;
-    /// `path_not_found`, `path_invalid` and `path_is_tool` for the place.
-    pub fn search(
+impl Services {
+    /// Finds the tools that fit a query best. Equals the answer of a catalog that has only the tools that exist for the
+    /// caller. A long search runs off the runtime's threads.
+    pub(crate) async fn search(
         &self,
         identity: &Identity,
-        query: &str,
-        options: SearchOptions<'_>,
-    ) -> Result<Reply, Box<CoreError>> {
-        let inner = self.inner();
-        let (view, caller) = (inner.drift_state.view.load(), inner.caller(identity));
-        let scope = inner.scope(&view, &caller);
-        let similarity = inner.similarity(options.vector);
-        let root = self.root(identity);
-        inner.search.search(scope, root, query, options, similarity)
-    }
-}
-
-impl Core {
-    /// Finds the served tools that fit a query best, of those below the root of the caller: at most `limit`, and only
-    /// as many as `max_bytes` of descriptions and schemas hold, but at least one if any fits.
-    ///
-    /// # Errors
-    ///
-    /// `field_invalid` unless the query has 1 to 400 characters with a letter or digit and the limit is from 1 to 50.
-    pub fn find_tools(
-        &self,
-        identity: &Identity,
-        query: &str,
-        limit: usize,
-        max_bytes: usize,
-        vector: &QueryVector,
+        what: SearchQuery<'_>,
     ) -> Result<FoundTools, Box<CoreError>> {
-        let inner = self.inner();
-        let (view, caller) = (inner.drift_state.view.load(), inner.caller(identity));
-        let scope = inner.scope(&view, &caller);
-        check(query, limit)?;
-        let search = &inner.search;
-        let similarity = inner.similarity(Some(vector));
-        let ranking = search.ranking(scope, self.root(identity), query, similarity);
-        let (tools, is_weak) = found_tools(scope, ranking, limit, max_bytes);
-        Ok(FoundTools {
-            tools,
-            is_weak,
-            is_degraded: vector.has_failed(),
-        })
+        let vector = self.query_vector(identity, what.query).await;
+        let snapshot = self.snapshot(identity);
+        let root = identity.root();
+        if !vector.is_long_search(&snapshot.inner) {
+            return found(&snapshot, root, &what, &vector);
+        }
+        let (query, path) = (what.query.to_owned(), what.path.map(str::to_owned));
+        let (account, limit, detail) = (what.account.clone(), what.limit, what.detail);
+        let search = move || {
+            let what = SearchQuery {
+                query: &query,
+                path: path.as_deref(),
+                limit,
+                detail,
+                account: &account,
+            };
+            found(&snapshot, root, &what, &vector)
+        };
+        self.read_long(what.account, search).await?
     }
 }
 
-impl Inner {
-    /// Returns the vectors of the tools, for a search with a vector; `None` for words and the table.
-    fn similarity<'a>(&'a self, vector: Option<&'a QueryVector>) -> Option<Similarity<'a>> {
-        self.query_vectors.as_ref()?.similarity(vector?)
+/// Answers a query with its vector.
+fn found(
+    snapshot: &Snapshot,
+    root: &'static str,
+    what: &SearchQuery<'_>,
+    vector: &QueryVector,
+) -> Result<FoundTools, Box<CoreError>> {
+    let (inner, scope) = (&snapshot.inner, snapshot.scope());
+    check(what.query, what.limit)?;
+    let place = match (what.detail, what.path) {
+        // A caller may be restricted to one tool, or to an entry that a reload removed.
+        (Detail::Call { .. }, None) => root,
+        (Detail::Listing, None) => node_at(scope, root)?,
+        (Detail::Call { .. } | Detail::Listing, Some(path)) => node_at(scope, path)?,
+    };
+    let vectors = inner.query_vectors.as_ref();
+    let similarity = vectors.and_then(|vectors| vectors.similarity(vector));
+    let search = &inner.search;
+    let mut ranking = search.ranking(scope, place, what.query, similarity);
+    let is_weak = ranking.is_weak;
+    let (hits, nodes) = match what.detail {
+        Detail::Listing => {
+            let best: Vec<_> = ranking.hits.by_ref().take(what.limit).collect();
+            let hits = best.iter().map(|hit| FoundTool {
+                entry: scope.listed_entry(scope.catalog.item(hit.tool).entry, 0),
+                callable: None,
+                score: rounded(hit.score),
+            });
+            let hits = hits.collect();
+            let tools = best.into_iter().chain(ranking.hits).map(|hit| hit.tool);
+            let nodes = nodes(scope, place, tools);
+            let nodes = nodes.into_iter().map(|node| scope.listed_entry(node, 0));
+            (hits, nodes.collect())
+        }
+        Detail::Call { max_bytes } => (
+            callable_hits(scope, ranking, what.limit, max_bytes),
+            Vec::new(),
+        ),
+    };
+    Ok(FoundTools {
+        place,
+        hits,
+        nodes,
+        is_weak,
+        is_degraded: vector.has_failed(),
+    })
+}
+
+/// Returns the path of the node that a caller names.
+fn node_at(scope: Scope<'_>, path: &str) -> Result<&'static str, Box<CoreError>> {
+    let entry = scope.catalog.entry(paths::resolve(scope, path)?);
+    match entry.kind {
+        EntryKind::Item(_) => Err(paths::is_tool(entry.path)),
+        EntryKind::Node { .. } => Ok(entry.path),
     }
 }
 
 /// Returns the served tools of a ranking, with what a call needs: at most `limit`, and after the first one only those
-/// that fit into `max_bytes`. And whether the ranking is weak.
-fn found_tools(
+/// that fit into `max_bytes`.
+fn callable_hits(
     scope: Scope<'_>,
     ranking: Ranking,
     limit: usize,
     max_bytes: usize,
-) -> (Vec<FoundTool>, bool) {
+) -> Vec<FoundTool> {
     let served = ranking.hits.filter(|hit| {
         let is_tool = scope.catalog.item(hit.tool).kind == ItemKind::Tool;
         is_tool && scope.view.is_served(hit.tool)
     });
-    let (mut tools, mut bytes) = (Vec::new(), 0);
+    let (mut hits, mut bytes) = (Vec::new(), 0);
     for hit in served.take(limit) {
-        let found = FoundTool {
-            tool: direct::called(scope, hit.tool),
-            score: rounded(hit.score),
-        };
-        bytes += found.tool.description.len() + found.tool.input_schema.len();
-        if bytes > max_bytes && !tools.is_empty() {
+        let tool = tools::called(scope, hit.tool);
+        bytes += tool.description.len() + tool.input_schema.len();
+        if bytes > max_bytes && !hits.is_empty() {
             break;
         }
-        tools.push(found);
+        hits.push(FoundTool {
+            entry: scope.listed_entry(scope.catalog.item(hit.tool).entry, 0),
+            callable: Some(tool),
+            score: rounded(hit.score),
+        });
     }
-    (tools, ranking.is_weak)
+    hits
 }
 
 impl ToolSearch {
@@ -162,57 +192,6 @@ impl ToolSearch {
         self.table.get_or_init(read).as_ref()
     }
 
-    /// Answers a query. The answer equals the answer of a catalog with only the tools that the caller may see.
-    pub(crate) fn search(
-        &self,
-        scope: Scope<'_>,
-        root: &str,
-        query: &str,
-        options: SearchOptions<'_>,
-        similarity: Option<Similarity<'_>>,
-    ) -> Result<Reply, Box<CoreError>> {
-        check(query, options.limit)?;
-        let at = lookup::resolve(scope, options.path.unwrap_or(root))?;
-        let place = scope.catalog.entry(at);
-        if matches!(place.kind, EntryKind::Item(_)) {
-            return Err(lookup::is_tool(place.path));
-        }
-        let mut ranking = self.ranking(scope, place.path, query, similarity);
-        let best: Vec<_> = ranking.hits.by_ref().take(options.limit).collect();
-        let mut out = String::with_capacity(1024);
-        out.push_str("{\"path\":");
-        push(&mut out, place.path);
-        out.push_str(",\"type\":\"node\",\"query\":");
-        push(&mut out, query);
-        out.push_str(",\"children\":[");
-        for (rank, hit) in best.iter().enumerate() {
-            let separator = if rank > 0 { "," } else { "" };
-            let score = rounded(hit.score);
-            out.push_str(separator);
-            scope.push_found_tool(&mut out, hit.tool);
-            write!(out, ",\"score\":{}}}", Value::from(score)).expect("a string takes all text");
-        }
-        out.push_str("],\"nodes\":[");
-        let found = best.into_iter().chain(ranking.hits).map(|hit| hit.tool);
-        for (rank, node) in self.nodes(scope, at, found).into_iter().enumerate() {
-            let separator = if rank > 0 { "," } else { "" };
-            out.push_str(separator);
-            scope.push_found_node(&mut out, node);
-        }
-        out.push(']');
-        if ranking.is_weak {
-            out.push_str(",\"weak\":true");
-        }
-        if options.vector.is_some_and(QueryVector::has_failed) {
-            out.push_str(",\"degraded\":\"words\"");
-        }
-        out.push('}');
-        Ok(Reply {
-            body: Bytes::from(out),
-            etag: None,
-        })
-    }
-
     /// Returns the tools below a node, ranked for a query that was checked.
     fn ranking(
         &self,
@@ -228,25 +207,25 @@ impl ToolSearch {
         let similarity = similarity.unwrap_or_else(|| self.table().into());
         broker_search::search(&self.index, &tools, similarity, query, below)
     }
+}
 
-    /// Returns the nodes of the best tools, each once, without the one that was searched.
-    fn nodes(&self, scope: Scope<'_>, place: u32, tools: impl Iterator<Item = u32>) -> Vec<u32> {
-        let mut nodes = Vec::with_capacity(MAX_NODES);
-        for tool in tools {
-            let (parent, _) = scope.path_of(tool).rsplit_once('/').unwrap_or_default();
-            let parent = if parent.is_empty() { "/" } else { parent };
-            let Some(node) = scope.catalog.find(parent) else {
-                continue;
-            };
-            if node != place && scope.admits(node) && !nodes.contains(&node) {
-                nodes.push(node);
-            }
-            if nodes.len() == MAX_NODES {
-                break;
-            }
+/// Returns the nodes of the best tools, each once, without the one that was searched.
+fn nodes(scope: Scope<'_>, place: &str, tools: impl Iterator<Item = u32>) -> Vec<u32> {
+    let mut nodes = Vec::with_capacity(MAX_NODES);
+    for tool in tools {
+        let (parent, _) = scope.path_of(tool).rsplit_once('/').unwrap_or_default();
+        let parent = if parent.is_empty() { "/" } else { parent };
+        let Some(node) = scope.catalog.find(parent) else {
+            continue;
+        };
+        if parent != place && scope.admits(node) && !nodes.contains(&node) {
+            nodes.push(node);
         }
-        nodes
+        if nodes.len() == MAX_NODES {
+            break;
+        }
     }
+    nodes
 }
 
 /// Returns a score as answers show it.
@@ -289,8 +268,4 @@ fn check(query: &str, limit: usize) -> Result<(), Box<CoreError>> {
             "Leave `limit` out for the usual number of hits.",
         ),
     }
-}
-
-fn push(out: &mut String, text: &str) {
-    write!(out, "{}", Value::from(text)).expect("a string takes all text");
 }

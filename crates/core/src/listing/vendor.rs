@@ -7,19 +7,6 @@ use broker_model::model_vendor::ModelVendor;
 use broker_schema::{VendorForm, vendor_form};
 
 use super::scope::Scope;
-use crate::Core;
-use crate::identity::Identity;
-
-/// The parts of a list that a vendor's limits leave out.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct VendorLimits {
-    /// The number of tools that lists without a vendor have.
-    pub tools: usize,
-    /// The number of the first of them that a list for the vendor has at most.
-    pub max_tools: Option<usize>,
-    /// The paths of tools with an argument whose name the vendor refuses.
-    pub refused: Vec<&'static str>,
-}
 
 /// The parts of a list entry that a vendor may require to be different.
 pub(crate) struct EntryParts {
@@ -29,28 +16,6 @@ pub(crate) struct EntryParts {
     pub(crate) head: Cow<'static, str>,
     /// The schema of the arguments.
     pub(crate) input: Cow<'static, str>,
-}
-
-impl Core {
-    /// Computes what a list for a vendor leaves out for the caller.
-    pub fn vendor_limits(&self, identity: &Identity, vendor: ModelVendor) -> VendorLimits {
-        let inner = self.inner();
-        let (view, caller) = (inner.drift_state.view.load(), inner.caller(identity));
-        let scope = inner.scope(&view, &caller);
-        let mut limits = VendorLimits {
-            max_tools: vendor.max_tools(),
-            ..VendorLimits::default()
-        };
-        for at in tools(scope).filter(|at| scope.lists(*at)) {
-            limits.tools += 1;
-            let tool = scope.catalog.item(at);
-            let input = tool.listed.map(|listed| scope.catalog.text(listed.input));
-            if input.is_some_and(|input| vendor_form(input, vendor).is_err()) {
-                limits.refused.push(scope.catalog.entry(tool.entry).path);
-            }
-        }
-        limits
-    }
 }
 
 fn tools(scope: Scope<'_>) -> std::ops::Range<u32> {

@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
 use crate::Inner;
-use crate::listing::direct;
+use crate::listing::tools;
 use crate::sources::drift_state::CheckSettings;
 use crate::sources::lifecycle::STOP_TIMEOUT;
 use crate::sources::setup::PreparedConfig;
@@ -209,7 +209,7 @@ impl Inner {
         let (view, now) = (self.drift_state.view.load(), self.settings.load());
         let is_served = |tool| view.is_served(tool);
         let rules_may_differ = self.policy.load().has_rules();
-        if rules_may_differ || direct::is_listed_otherwise(self.catalog, is_served, &before, &now) {
+        if rules_may_differ || tools::is_listed_otherwise(self.catalog, is_served, &before, &now) {
             self.drift_state.count_tool_change();
         }
         self.memory.set_limit(prepared.memory_bytes);

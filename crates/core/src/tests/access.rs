@@ -9,8 +9,11 @@ use broker_model::{CallCode, SourceCause};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::fixture::{CALLER, call, fixture_that_shows_denials, fixture_with, json_of, member_of};
-use crate::{Claims, Describe, Identity, Revocation};
+use super::fixture::{
+    CALLER, Describe, MetaReplies, call, fixture_that_shows_denials, fixture_with, json_of,
+    member_of,
+};
+use crate::{Broker, Claims, Identity, Revocation, ToolQuery};
 
 fn token(claims: Value) -> Identity {
     let claims: Claims = claims.as_object().unwrap().clone().into_iter().collect();
@@ -77,7 +80,7 @@ async fn arguments_must_match_a_narrowing_that_applies_to_the_caller() {
 async fn caller_is_shown_the_schema_that_its_arguments_must_match() {
     let core = fixture_with(narrowed()).core;
     let described =
-        |caller: &Identity| json_of(&core.describe(caller, Describe::One("/a/echo")).unwrap());
+        |caller: &Identity| json_of(&core.described(caller, Describe::One("/a/echo")).unwrap());
     let one = described(&token(json!({"org": "one"})));
     assert_eq!(one["args_schema_narrowed"], true);
     assert_eq!(one["args_schema"]["required"], json!(["text"]));
@@ -93,9 +96,9 @@ async fn caller_is_shown_the_schema_that_its_arguments_must_match() {
         2
     );
     let page = core
-        .direct_tools(&token(json!({"org": "one"})), None, None, 10, 1 << 20)
+        .tools(&token(json!({"org": "one"})), &ToolQuery::default())
         .unwrap();
-    let tools: Value = serde_json::from_slice(&page.tools).unwrap();
+    let tools: Value = serde_json::from_slice(&page.json()).unwrap();
     assert_eq!(tools[0]["inputSchema"]["allOf"], narrowing("one"));
     assert_eq!(tools.as_array().unwrap().len(), 1);
 }
@@ -255,7 +258,7 @@ async fn denial_is_shown_only_for_an_entry_that_the_config_does_not_hide() {
         ("/a/deep/b", CallCode::PathNotFound),
         ("/a/nothing", CallCode::PathNotFound),
     ] {
-        let refused = core.describe(&outsider, Describe::One(path)).unwrap_err();
+        let refused = core.described(&outsider, Describe::One(path)).unwrap_err();
         assert_eq!(refused.code, code, "{path}");
     }
 }

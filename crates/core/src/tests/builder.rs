@@ -9,19 +9,16 @@ use broker_model::CallCode;
 use serde_json::json;
 
 use super::fixture::{
-    CALLER, Fixture, call, catalog, fixture_built, fixture_built_with, json_of, member_of, snapshot,
+    CALLER, Describe, Fixture, MetaReplies, call, catalog, fixture_built, fixture_built_with,
+    json_of, member_of, snapshot,
 };
-use crate::{BrokerInterface, Clock, Core, Describe, Identity, Restrict, ToolItem};
+use crate::{Broker, Clock, Core, Identity, Name, Restrict, ToolItem};
 
 /// The paths that the caller lists, after a check that every other operation agrees.
 async fn visible(broker: &Fixture, caller: &Identity) -> Vec<&'static str> {
     let core = &broker.core;
-    let listed: Vec<_> = core
-        .list_tools(caller)
-        .iter()
-        .map(|tool| tool.path)
-        .collect();
-    let tree = json_of(&core.list(caller, "/", 16).unwrap()).to_string();
+    let listed: Vec<_> = core.items(caller).iter().map(|tool| tool.path).collect();
+    let tree = json_of(&core.tree(caller, "/", 16).unwrap()).to_string();
     for (path, source) in [("/a/echo", 0), ("/a/twin", 0), ("/a/deep/b/echo", 1)] {
         let exists = listed.contains(&path);
         assert_eq!(
@@ -29,9 +26,13 @@ async fn visible(broker: &Fixture, caller: &Identity) -> Vec<&'static str> {
             exists,
             "{path}: {tree}"
         );
-        assert_eq!(core.lookup_tool(caller, path).is_ok(), exists, "{path}");
         assert_eq!(
-            core.describe(caller, Describe::One(path)).is_ok(),
+            core.look_up(caller, Name::Path(path)).is_ok(),
+            exists,
+            "{path}"
+        );
+        assert_eq!(
+            core.described(caller, Describe::One(path)).is_ok(),
             exists,
             "{path}"
         );
@@ -63,7 +64,7 @@ async fn admission_of_a_program_removes_tools_from_every_operation() {
         assert_eq!(visible(&broker, &CALLER).await, all[..2]);
         assert_eq!(visible(&broker, &key).await, all);
     }
-    let deep = |caller: &Identity| broker.core.list(caller, "/a/deep", 1).unwrap();
+    let deep = |caller: &Identity| broker.core.tree(caller, "/a/deep", 1).unwrap();
     assert_eq!(deep(&CALLER).body, deep(&key).body);
     assert_ne!(deep(&CALLER).etag, deep(&key).etag, "the class differs");
 }
@@ -74,18 +75,18 @@ async fn callers_learn_of_a_filter_that_changes() {
     let switch = admits.clone();
     let all_or_none = move |_: &Identity, _: &ToolItem| switch.load(Ordering::Relaxed);
     let broker = fixture_built(|builder| builder.admission(all_or_none));
-    let mut changes = broker.core.tool_list_changes(&CALLER);
+    let mut changes = broker.core.services().tool_list_changes(&CALLER);
     admits.store(false, Ordering::Relaxed);
-    broker.core.note_filter_change();
+    broker.core.services().note_filter_change();
     assert!(changes.next().await);
-    assert_eq!(broker.core.list_tools(&CALLER), []);
+    assert_eq!(broker.core.items(&CALLER), []);
 }
 
 #[tokio::test]
 async fn filter_of_a_program_decides_who_operates_a_broker_without_rules() {
     let no_twin = |_: &Identity, tool: &ToolItem| tool.flat_name != "a-twin";
     let broker = fixture_built(|builder| builder.admission(no_twin));
-    let shown = |caller| BrokerInterface::health(&broker.core, caller).sources.len();
+    let shown = |caller| Broker::health(&broker.core, caller).sources.len();
     assert_eq!((shown(&CALLER), shown(&Identity::local())), (0, 2));
 }
 
@@ -99,14 +100,14 @@ async fn filter_leaves_no_trace_of_a_tool_that_rules_deny() {
     broker.matches(0);
     broker.matches(1);
     let seen = || {
-        let replies = ["/", "/a"].map(|path| broker.core.list(&CALLER, path, 1).unwrap());
+        let replies = ["/", "/a"].map(|path| broker.core.tree(&CALLER, path, 1).unwrap());
         replies.map(|reply| (reply.body, reply.etag))
     };
     let before = seen();
     let code = || {
         broker
             .core
-            .describe(&CALLER, Describe::One("/a/deep/b/echo"))
+            .described(&CALLER, Describe::One("/a/deep/b/echo"))
             .unwrap_err()
             .code
     };
@@ -117,7 +118,7 @@ async fn filter_leaves_no_trace_of_a_tool_that_rules_deny() {
     assert_eq!(code(), CallCode::Forbidden);
     // No rule denies this one.
     broker.sources[0].set(State::Backoff, None);
-    let absent = broker.core.describe(&CALLER, Describe::One("/a/echo"));
+    let absent = broker.core.described(&CALLER, Describe::One("/a/echo"));
     assert_eq!(absent.unwrap_err().code, CallCode::PathNotFound);
 }
 
@@ -127,7 +128,7 @@ async fn node_without_a_tool_that_filters_admit_does_not_exist() {
     let broker = fixture_built(|builder| builder.admission(shallow));
     broker.matches(0);
     broker.matches(1);
-    let refused = broker.core.list(&CALLER, "/a/deep", 1).unwrap_err();
+    let refused = broker.core.tree(&CALLER, "/a/deep", 1).unwrap_err();
     assert_eq!(refused.code, CallCode::PathNotFound);
     assert_eq!(visible(&broker, &CALLER).await, ["/a/echo", "/a/twin"]);
 }
@@ -140,7 +141,7 @@ async fn health_view_removes_tools_while_their_source_is_not_offered() {
     broker.matches(1);
     broker.sources[1].set(State::Starting, None);
     assert_eq!(visible(&broker, &CALLER).await, ["/a/echo", "/a/twin"]);
-    let mut changes = broker.core.tool_list_changes(&CALLER);
+    let mut changes = broker.core.services().tool_list_changes(&CALLER);
     broker.sources[1].set(State::Ready, None);
     let changed = tokio::time::timeout(HOUR, changes.next()).await;
     assert_eq!(changed, Ok(true));
@@ -158,8 +159,8 @@ async fn health_filters_nothing_by_default() {
     broker.matches(0);
     broker.matches(1);
     broker.sources[0].set(State::Backoff, None);
-    assert_eq!(broker.core.list_tools(&CALLER).len(), 3);
-    let tree = json_of(&broker.core.list(&CALLER, "/a", 1).unwrap());
+    assert_eq!(broker.core.items(&CALLER).len(), 3);
+    let tree = json_of(&broker.core.tree(&CALLER, "/a", 1).unwrap());
     assert!(tree.to_string().contains("/a/twin"), "{tree}");
 }
 
@@ -183,15 +184,15 @@ async fn clock_of_a_program_dates_withdrawals_and_ends_rights() {
     let broker = fixture_built(|builder| builder.clock(Jumping(jumped.clone())));
     let core = &broker.core;
     let caller = member_of(&[]).expiring(SystemTime::UNIX_EPOCH + BEGUN + HOUR / 2);
-    let ended = core.right_ended(&caller);
+    let ended = core.services().right_ended(&caller);
     let waited = tokio::time::timeout(Duration::from_secs(60), ended).await;
     assert!(waited.is_err(), "the clock does not move");
     jumped.store(true, Ordering::Relaxed);
-    core.right_ended(&caller).await;
+    core.services().right_ended(&caller).await;
     broker.matches(0);
     broker.matches(1);
     broker.lists(0, &snapshot(&["echo"]));
-    let twin = json_of(&core.describe(&CALLER, Describe::One("/a/twin")).unwrap());
+    let twin = json_of(&core.described(&CALLER, Describe::One("/a/twin")).unwrap());
     assert_eq!(twin["withdrawn"]["since"], "2001-09-09T02:46:40Z");
 }
 
@@ -211,7 +212,7 @@ async fn program_closes_its_broker_without_an_operator() {
     assert_eq!(visible(&broker, &CALLER).await.len(), 3);
     // A wrapper closes the broker inside.
     let narrow = Restrict::new(broker.core.clone(), |_, _| false);
-    let close = || BrokerInterface::close(&broker.core);
+    let close = || Broker::close(&broker.core);
     tokio::join!(close(), close(), narrow.close());
     close().await;
     let code = call(&broker.core, &CALLER, "/a/echo", json!({"text": ""})).await;

@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::time::{Instant, timeout};
 
 use super::fixture::{CALLER, call_in, context, fixture, fixture_of};
-use crate::{CallContext, CallEvents, StartMode, WantedEvents};
+use crate::{Broker, CallContext, CallEvents, StartMode, WantedEvents};
 
 const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -171,7 +171,7 @@ async fn call_in_a_tolerant_start_waits_for_the_verdict_of_its_source() {
     // A failure is an outcome, too: from then on a call may wake the source.
     let failure = SourceFailure::new(SourceCause::SpawnNotFound, "`server` was not found");
     broker.sources[0].set(State::Failed, Some(failure.clone()));
-    timeout(WAIT_TIMEOUT, broker.core.first_verdict())
+    timeout(WAIT_TIMEOUT, broker.core.services().first_verdict())
         .await
         .unwrap();
     broker.sources[0].answer(Err(CallFailure::Unavailable {
@@ -184,7 +184,7 @@ async fn call_in_a_tolerant_start_waits_for_the_verdict_of_its_source() {
         .unwrap_err();
     assert_eq!(down.code, CallCode::SourceUnavailable);
     assert_eq!(down.details.as_ref().unwrap()["cause"], "spawn_not_found");
-    let health = broker.core.health();
+    let health = broker.core.services().health();
     assert!(health.ready);
     assert_eq!(
         (health.sources[0].state, health.sources[0].cause),
@@ -267,7 +267,7 @@ async fn drain_finishes_calls_and_close_fails_the_rest() {
     while broker.sources[0].seen().is_empty() {
         tokio::task::yield_now().await;
     }
-    broker.core.drain().begin_draining();
+    broker.core.services().drain().begin_draining();
     let refused = broker
         .call("/a/twin", json!({"text": ""}))
         .await
@@ -276,11 +276,14 @@ async fn drain_finishes_calls_and_close_fails_the_rest() {
         (refused.code, refused.maybe_executed),
         (CallCode::ShuttingDown, Some(false))
     );
-    assert!(!broker.core.health().ready);
+    assert!(!broker.core.services().health().ready);
     assert!(
-        timeout(Duration::from_millis(10), broker.core.drain().drained())
-            .await
-            .is_err()
+        timeout(
+            Duration::from_millis(10),
+            broker.core.services().drain().drained()
+        )
+        .await
+        .is_err()
     );
     timeout(WAIT_TIMEOUT, broker.core.close()).await.unwrap();
     let failed = timeout(WAIT_TIMEOUT, running)
@@ -289,7 +292,7 @@ async fn drain_finishes_calls_and_close_fails_the_rest() {
         .unwrap()
         .unwrap_err();
     assert_eq!(failed.code, CallCode::ShuttingDown);
-    timeout(WAIT_TIMEOUT, broker.core.drain().drained())
+    timeout(WAIT_TIMEOUT, broker.core.services().drain().drained())
         .await
         .unwrap();
     timeout(WAIT_TIMEOUT, broker.core.close()).await.unwrap();
@@ -302,8 +305,8 @@ async fn call_that_its_caller_leaves_is_no_longer_in_flight() {
     broker.matches(1);
     let call = broker.call("/a/echo", json!({"text": ""}));
     assert!(timeout(Duration::from_millis(1), call).await.is_err());
-    broker.core.drain().begin_draining();
-    timeout(WAIT_TIMEOUT, broker.core.drain().drained())
+    broker.core.services().drain().begin_draining();
+    timeout(WAIT_TIMEOUT, broker.core.services().drain().drained())
         .await
         .unwrap();
 }

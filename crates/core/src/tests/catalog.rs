@@ -4,20 +4,20 @@ use broker_model::CallCode;
 use broker_model::digest::etag;
 use serde_json::json;
 
-use super::fixture::{CALLER, catalog, fixture, fixture_of, json_of, setup};
-use crate::listing::lookup;
+use super::fixture::{CALLER, Describe, MetaReplies, catalog, fixture, fixture_of, json_of, setup};
 use crate::listing::nearest::Budget;
-use crate::{Describe, StartMode};
+use crate::listing::paths;
+use crate::{Broker, StartMode};
 
 #[tokio::test]
 async fn listing_of_an_unchanged_tree_is_the_compiled_bytes() {
     let core = fixture(StartMode::Plain).core;
     let compiled = catalog();
-    let reply = core.list(&CALLER, "/a", 1).unwrap();
+    let reply = core.tree(&CALLER, "/a", 1).unwrap();
     assert_eq!(reply.etag.as_deref(), Some(etag(&reply.body).as_str()));
-    let retry = core.list(&CALLER, "/a", 1).unwrap();
+    let retry = core.tree(&CALLER, "/a", 1).unwrap();
     assert_eq!(reply.body.as_ptr(), retry.body.as_ptr(), "not copied");
-    let described = core.describe(&CALLER, Describe::One("/a/echo")).unwrap();
+    let described = core.described(&CALLER, Describe::One("/a/echo")).unwrap();
     let at = compiled.find("/a/echo").unwrap();
     assert_eq!(described.body, compiled.text(compiled.entry(at).desc));
     assert_eq!(
@@ -29,14 +29,14 @@ async fn listing_of_an_unchanged_tree_is_the_compiled_bytes() {
 #[tokio::test]
 async fn listing_with_a_depth_opens_nodes_level_by_level() {
     let core = fixture(StartMode::Plain).core;
-    let one = json_of(&core.list(&CALLER, "/", 1).unwrap());
+    let one = json_of(&core.tree(&CALLER, "/", 1).unwrap());
     assert_eq!(
         one,
         json!({"path": "/", "type": "node", "summary": "at /", "children": [
             {"path": "/a", "type": "node", "summary": "echo, twin"},
             {"path": "/empty", "type": "node", "summary": "at /empty"}]})
     );
-    let two = json_of(&core.list(&CALLER, "/", 2).unwrap());
+    let two = json_of(&core.tree(&CALLER, "/", 2).unwrap());
     assert_eq!(
         two["children"],
         json!([
@@ -46,13 +46,13 @@ async fn listing_with_a_depth_opens_nodes_level_by_level() {
                 {"path": "/a/twin", "type": "tool", "summary": "at /a/twin"}]},
             {"path": "/empty", "type": "node", "summary": "at /empty", "children": []}])
     );
-    let all = core.list(&CALLER, "/", 4).unwrap();
+    let all = core.tree(&CALLER, "/", 4).unwrap();
     let tool = &json_of(&all)["children"][0]["children"][0]["children"][0]["children"][0];
     assert_eq!(tool["path"], "/a/deep/b/echo");
-    let deeper = core.list(&CALLER, "/", 16).unwrap();
+    let deeper = core.tree(&CALLER, "/", 16).unwrap();
     assert_eq!(deeper.body.as_ptr(), all.body.as_ptr(), "composed once");
     for depth in [0, 17] {
-        let error = core.list(&CALLER, "/", depth).unwrap_err();
+        let error = core.tree(&CALLER, "/", depth).unwrap_err();
         assert_eq!(error.code, CallCode::FieldInvalid);
     }
 }
@@ -61,7 +61,7 @@ async fn listing_with_a_depth_opens_nodes_level_by_level() {
 async fn description_of_several_paths_keeps_their_order_and_errors() {
     let core = fixture(StartMode::Plain).core;
     let paths = ["/a/twin", "/nothing", "/empty"].map(str::to_owned);
-    let reply = core.describe(&CALLER, Describe::Many(&paths)).unwrap();
+    let reply = core.described(&CALLER, Describe::Many(&paths)).unwrap();
     let entries = &json_of(&reply)["entries"];
     assert_eq!(entries[0]["path"], "/a/twin");
     assert_eq!(entries[1]["path"], "/nothing");
@@ -69,9 +69,9 @@ async fn description_of_several_paths_keeps_their_order_and_errors() {
     assert_eq!(entries[2]["children"], json!([]));
     assert_eq!(reply.etag.unwrap(), etag(&reply.body));
     let many = vec!["/".to_owned(); 51];
-    let error = core.describe(&CALLER, Describe::Many(&many)).unwrap_err();
+    let error = core.described(&CALLER, Describe::Many(&many)).unwrap_err();
     assert_eq!(error.code, CallCode::FieldInvalid);
-    assert!(core.describe(&CALLER, Describe::Many(&many[..50])).is_ok());
+    assert!(core.described(&CALLER, Describe::Many(&many[..50])).is_ok());
 }
 
 #[tokio::test]
@@ -103,7 +103,7 @@ async fn suggestions_of_one_request_share_a_step_budget() {
     let mut budget = Budget::default();
     budget.names = 4;
     let mut suggested = |path| {
-        lookup::resolve_within(core.inner().scope(&view, &caller), path, &mut budget)
+        paths::resolve_within(core.inner().scope(&view, &caller), path, &mut budget)
             .unwrap_err()
             .did_you_mean
     };
@@ -115,7 +115,7 @@ async fn suggestions_of_one_request_share_a_step_budget() {
 #[tokio::test]
 async fn listing_of_a_tool_is_refused_with_a_hint() {
     let core = fixture(StartMode::Plain).core;
-    let error = core.list(&CALLER, "/a/echo", 1).unwrap_err();
+    let error = core.tree(&CALLER, "/a/echo", 1).unwrap_err();
     assert_eq!(error.code, CallCode::PathIsTool);
     assert!(
         error
@@ -134,27 +134,27 @@ async fn filter_that_is_narrower_hides_tools_everywhere() {
         json!({}),
     );
     let core = &narrow.core;
-    let tree = core.list(&CALLER, "/a", 1).unwrap();
+    let tree = core.tree(&CALLER, "/a", 1).unwrap();
     assert!(!json_of(&tree).to_string().contains("twin"));
     assert_ne!(
         tree.etag,
         fixture(StartMode::Plain)
             .core
-            .list(&CALLER, "/a", 1)
+            .tree(&CALLER, "/a", 1)
             .unwrap()
             .etag
     );
-    let described = core.describe(&CALLER, Describe::One("/a")).unwrap();
+    let described = core.described(&CALLER, Describe::One("/a")).unwrap();
     assert!(!json_of(&described).to_string().contains("twin"));
     let error = core.lookup(&CALLER, "/a/twin").unwrap_err();
     assert_eq!(error.code, CallCode::PathNotFound);
     let error = core.lookup(&CALLER, "/a/twinn").unwrap_err();
     assert!(error.did_you_mean.is_empty(), "not even suggested");
-    assert_eq!(core.health().sources[0].tools, 1);
+    assert_eq!(core.services().health().sources[0].tools, 1);
     // Its drift must not be visible either.
     narrow.matches(1);
     narrow.lists(0, &super::fixture::snapshot(&["echo"]));
-    assert!(core.first_verdict().await.refuse.is_none());
+    assert!(core.services().first_verdict().await.refuse.is_none());
 }
 
 #[test]

@@ -2,19 +2,35 @@
 
 use serde_json::{Value, json};
 
-use super::fixture::{CALLER, fixture, fixture_of, fixture_with, member_of, setup, snapshot};
-use crate::listing::direct::is_listed_otherwise;
-use crate::{Core, StartMode, ToolPage};
+use super::fixture::{
+    CALLER, MetaReplies, fixture, fixture_of, fixture_with, member_of, setup, snapshot,
+};
+use crate::listing::tools::is_listed_otherwise;
+use crate::{Broker, Core, Identity, StartMode, ToolPage, ToolQuery};
 
 const ALL: usize = usize::MAX;
 
 fn page(core: &Core, after: Option<&str>, max_tools: usize, max_bytes: usize) -> ToolPage {
-    core.direct_tools(&CALLER, None, after, max_tools, max_bytes)
-        .expect("the cursor is valid")
+    let what = ToolQuery {
+        after,
+        max_tools,
+        max_bytes,
+        ..ToolQuery::default()
+    };
+    core.tools(&CALLER, &what).expect("the cursor is valid")
+}
+
+/// Returns the tools after the one with this flat name.
+fn after(core: &Core, caller: &Identity, name: Option<&str>) -> Option<ToolPage> {
+    let what = ToolQuery {
+        after: name,
+        ..ToolQuery::default()
+    };
+    core.tools(caller, &what)
 }
 
 fn entries(page: &ToolPage) -> Vec<Value> {
-    serde_json::from_slice(&page.tools).expect("a JSON array")
+    serde_json::from_slice(&page.json()).expect("a JSON array")
 }
 
 fn names(page: &ToolPage) -> Vec<String> {
@@ -42,9 +58,12 @@ async fn direct_tools_in_pages_are_the_whole_list() {
     let two = page(&core, None, 2, ALL);
     assert_eq!(two.last, Some("a-echo"));
     // Exactly the bytes of two tools, and one byte less.
-    assert_eq!(page(&core, None, ALL, two.tools.len()), two);
-    assert_eq!(names(&page(&core, None, ALL, two.tools.len() - 1)).len(), 1);
-    assert_eq!(page(&core, None, ALL, whole.tools.len()), whole);
+    assert_eq!(page(&core, None, ALL, two.json().len()), two);
+    assert_eq!(
+        names(&page(&core, None, ALL, two.json().len() - 1)).len(),
+        1
+    );
+    assert_eq!(page(&core, None, ALL, whole.json().len()), whole);
     for (max_tools, max_bytes) in [(1, ALL), (2, ALL), (3, ALL), (ALL, 0), (0, 0)] {
         let (mut all, mut after) = (Vec::new(), None);
         loop {
@@ -56,11 +75,8 @@ async fn direct_tools_in_pages_are_the_whole_list() {
         }
         assert_eq!(all, entries(&whole), "{max_tools} {max_bytes}");
     }
-    assert_eq!(
-        core.direct_tools(&CALLER, None, Some("a-none"), ALL, ALL),
-        None
-    );
-    assert_eq!(core.direct_tools(&CALLER, None, Some(""), ALL, ALL), None);
+    assert_eq!(after(&core, &CALLER, Some("a-none")), None);
+    assert_eq!(after(&core, &CALLER, Some("")), None);
 }
 
 #[tokio::test]
@@ -72,13 +88,13 @@ async fn direct_tools_continue_after_a_tool_that_was_withdrawn() {
     assert_eq!(names(&rest), ["a-twin"]);
     let whole = page(&broker.core, None, ALL, ALL);
     assert_eq!(names(&whole), ["a-deep-b-echo", "a-twin"]);
-    let found = broker.core.find_flat(&CALLER, "a-echo");
+    let found = broker.core.flat(&CALLER, "a-echo");
     assert!(found.is_some(), "it exists, though it is withdrawn");
     // No empty page after the last served tool.
     broker.lists(0, &snapshot(&["echo"]));
     assert_eq!(page(&broker.core, None, 2, ALL).last, None);
     let after = page(&broker.core, Some("a-twin"), ALL, ALL);
-    assert_eq!((after.tools.as_slice(), after.last), (&b"[]"[..], None));
+    assert_eq!((after.json().as_slice(), after.last), (&b"[]"[..], None));
 }
 
 #[tokio::test]
@@ -89,19 +105,16 @@ async fn flat_name_finds_the_tool_that_exists_for_the_caller() {
         {"deny": ["/a/twin"], "to": ["first"], "except": ["second"]},
     ]));
     let core = &broker.core;
-    let found = core.find_flat(&CALLER, "a-deep-b-echo").unwrap();
-    assert_eq!(found.path, "/a/deep/b/echo");
+    let found = core.flat(&CALLER, "a-deep-b-echo").unwrap();
+    assert_eq!(found.item.path, "/a/deep/b/echo");
     assert!(found.header_params.is_empty());
     let narrow = member_of(&["first"]);
-    assert!(core.find_flat(&CALLER, "a-twin").is_some());
+    assert!(core.flat(&CALLER, "a-twin").is_some());
     for name in ["a-twin", "a-twi", "A-echo", "/a/echo", "a", ""] {
-        assert_eq!(core.find_flat(&narrow, name), None, "{name}");
+        assert_eq!(core.flat(&narrow, name), None, "{name}");
     }
-    assert_eq!(
-        core.direct_tools(&narrow, None, Some("a-twin"), ALL, ALL),
-        None
-    );
-    let less = core.direct_tools(&narrow, None, None, ALL, ALL).unwrap();
+    assert_eq!(after(core, &narrow, Some("a-twin")), None);
+    let less = after(core, &narrow, None).unwrap();
     assert_eq!(names(&less), ["a-deep-b-echo", "a-echo"]);
     assert_eq!(less.last, None);
 
@@ -110,7 +123,7 @@ async fn flat_name_finds_the_tool_that_exists_for_the_caller() {
         json!({"tool_filter": ["!twin"]}),
         json!({}),
     );
-    assert_eq!(hidden.core.find_flat(&CALLER, "a-twin"), None);
+    assert_eq!(hidden.core.flat(&CALLER, "a-twin"), None);
     let less = page(&hidden.core, None, ALL, ALL);
     assert_eq!(names(&less), ["a-deep-b-echo", "a-echo"]);
 }
@@ -144,7 +157,7 @@ async fn tool_changes_grow_only_if_other_tools_are_listed() {
         json!({"tool_filter": ["!twin"]}),
         json!({}),
     );
-    let mut changes = broker.core.tool_changes();
+    let mut changes = broker.core.services().tool_changes();
     let mut has_grown = || {
         let grown = changes.has_changed().unwrap();
         changes.borrow_and_update();

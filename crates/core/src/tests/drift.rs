@@ -9,8 +9,8 @@ use broker_model::{CallCode, SourceCause};
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
-use super::fixture::{CALLER, fixture, fixture_of, json_of, snapshot};
-use crate::{Describe, RefusalCause, StartMode};
+use super::fixture::{CALLER, Describe, MetaReplies, fixture, fixture_of, json_of, snapshot};
+use crate::{Broker, Name, RefusalCause, StartMode};
 
 fn edit(tool: &mut ListedTool, change: impl FnOnce(&mut Map<String, Value>)) {
     let mut members = tool.read();
@@ -29,7 +29,7 @@ async fn plain_start_with_drift_is_refused_with_every_difference() {
     });
     broker.lists(0, &live);
     broker.matches(1);
-    let outcome = timeout(WAIT_TIMEOUT, broker.core.first_verdict())
+    let outcome = timeout(WAIT_TIMEOUT, broker.core.services().first_verdict())
         .await
         .unwrap();
     assert_eq!(outcome.refuse, Some(RefusalCause::Drift));
@@ -48,7 +48,7 @@ async fn plain_start_with_drift_is_refused_with_every_difference() {
         .await
         .unwrap_err();
     assert_eq!(error.code, CallCode::StartRefused);
-    assert!(!broker.core.health().ready);
+    assert!(!broker.core.services().health().ready);
 }
 
 #[tokio::test]
@@ -60,7 +60,7 @@ async fn plain_start_with_a_failed_required_source_is_refused_after_one_try() {
         ..SourceFailure::new(SourceCause::ExitBeforeReady, "it exited with code 1")
     };
     broker.sources[1].set(State::Backoff, Some(failure));
-    let outcome = timeout(WAIT_TIMEOUT, broker.core.first_verdict())
+    let outcome = timeout(WAIT_TIMEOUT, broker.core.services().first_verdict())
         .await
         .unwrap();
     assert_eq!(
@@ -85,10 +85,10 @@ async fn plain_start_with_a_failed_required_source_is_refused_after_one_try() {
 async fn optional_source_that_fails_refuses_no_start_and_is_retried() {
     let broker = fixture_of(StartMode::Plain, json!({}), json!({"required": false}));
     broker.matches(0);
-    let outcome = timeout(WAIT_TIMEOUT, broker.core.first_verdict())
+    let outcome = timeout(WAIT_TIMEOUT, broker.core.services().first_verdict())
         .await
         .unwrap();
-    assert!(outcome.refuse.is_none() && broker.core.health().ready);
+    assert!(outcome.refuse.is_none() && broker.core.services().health().ready);
     let failure = SourceFailure::new(SourceCause::StartupTimeout, "no answer");
     broker.sources[1].set(State::Backoff, Some(failure));
     while !broker.core.inner().drift_state.gate.is_settled(1) {
@@ -101,7 +101,7 @@ async fn optional_source_that_fails_refuses_no_start_and_is_retried() {
         .await
         .unwrap_err();
     assert_eq!(error.code, CallCode::ToolWithdrawn);
-    assert!(broker.core.health().ready);
+    assert!(broker.core.services().health().ready);
 }
 
 #[tokio::test]
@@ -110,8 +110,8 @@ async fn withdrawn_tool_is_listed_not_callable_and_restored() {
     broker.matches(0);
     broker.matches(1);
     let core = &broker.core;
-    let before = core.list(&CALLER, "/a", 1).unwrap();
-    let before_deep = core.list(&CALLER, "/", 16).unwrap();
+    let before = core.tree(&CALLER, "/a", 1).unwrap();
+    let before_deep = core.tree(&CALLER, "/", 16).unwrap();
     let mut live = snapshot(&["echo", "twin"]);
     edit(&mut live.tools[1], |tool| {
         tool.insert("description".to_owned(), json!("Now deletes."));
@@ -119,7 +119,7 @@ async fn withdrawn_tool_is_listed_not_callable_and_restored() {
     });
     assert_eq!(broker.lists(0, &live), Verdict::Serve);
 
-    let tree = core.list(&CALLER, "/a", 1).unwrap();
+    let tree = core.tree(&CALLER, "/a", 1).unwrap();
     assert_ne!(tree.etag, before.etag);
     let child = &json_of(&tree)["children"][2];
     let withdrawn = &child["withdrawn"];
@@ -132,15 +132,20 @@ async fn withdrawn_tool_is_listed_not_callable_and_restored() {
     );
     assert!(withdrawn["since"].as_str().unwrap().ends_with('Z'));
     assert!(json_of(&tree)["children"][1].get("withdrawn").is_none());
-    let deep = core.list(&CALLER, "/", 16).unwrap();
+    let deep = core.tree(&CALLER, "/", 16).unwrap();
     assert_ne!(deep.etag, before_deep.etag);
     for path in ["/a", "/a/twin"] {
-        let described = core.describe(&CALLER, Describe::One(path)).unwrap();
+        let described = core.described(&CALLER, Describe::One(path)).unwrap();
         let text = json_of(&described).to_string();
         assert!(text.contains("\"withdrawn\"") && text.contains("at /a/twin"));
         assert!(!text.contains("deletes"), "only reviewed text is shown");
     }
-    assert!(core.lookup(&CALLER, "/a/twin").unwrap().withdrawn);
+    assert!(
+        core.look_up(&CALLER, Name::Path("/a/twin"))
+            .unwrap()
+            .item
+            .withdrawn
+    );
 
     let error = broker
         .call("/a/twin", json!({"text": ""}))
@@ -154,7 +159,7 @@ async fn withdrawn_tool_is_listed_not_callable_and_restored() {
     );
     assert_eq!(
         details["expected"],
-        core.lookup(&CALLER, "/a/twin").unwrap().digest.unwrap()
+        core.look_up(&CALLER, Name::Path("/a/twin")).unwrap().digest
     );
     let found = broker_model::digest::Digest::of_tool(&live.tools[1].read());
     assert_eq!(details["found"], found.as_str());
@@ -163,7 +168,7 @@ async fn withdrawn_tool_is_listed_not_callable_and_restored() {
         broker.call("/a/echo", json!({"text": ""})).await.is_ok(),
         "its neighbour is served"
     );
-    let health = core.health();
+    let health = core.services().health();
     assert_eq!(
         (health.sources[0].state, health.sources[0].withdrawn),
         ("ready", 1)
@@ -180,7 +185,7 @@ async fn withdrawn_tool_is_listed_not_callable_and_restored() {
 
     // The source itself is up since the epoch; its tools are withdrawn since now.
     broker.lists(0, &snapshot(&[]));
-    let health = core.health();
+    let health = core.services().health();
     assert_eq!(health.sources[0].state, "withdrawn");
     assert!(
         health.sources[0].since.as_str() > "2000",
@@ -189,7 +194,7 @@ async fn withdrawn_tool_is_listed_not_callable_and_restored() {
     );
 
     broker.matches(0);
-    let after = core.list(&CALLER, "/a", 1).unwrap();
+    let after = core.tree(&CALLER, "/a", 1).unwrap();
     assert_eq!((after.etag, after.body), (before.etag, before.body));
     broker.sources[0].answer(Ok("{}"));
     assert!(broker.call("/a/twin", json!({"text": ""})).await.is_ok());
@@ -200,7 +205,7 @@ async fn source_without_any_served_tool_is_withdrawn() {
     let broker = fixture(StartMode::Tolerant);
     broker.lists(0, &snapshot(&["new"]));
     broker.matches(1);
-    let outcome = broker.core.first_verdict().await;
+    let outcome = broker.core.services().first_verdict().await;
     assert!(outcome.refuse.is_none());
     assert!(
         outcome
@@ -209,7 +214,10 @@ async fn source_without_any_served_tool_is_withdrawn() {
             .iter()
             .any(|tool| tool.class == Class::Added)
     );
-    assert_eq!(broker.core.health().sources[0].state, "withdrawn");
+    assert_eq!(
+        broker.core.services().health().sources[0].state,
+        "withdrawn"
+    );
     let error = broker.call("/a/new", json!({})).await.unwrap_err();
     assert_eq!(error.code, CallCode::PathNotFound);
 }
@@ -220,11 +228,11 @@ async fn server_info_change_withdraws_nothing() {
     let mut live = snapshot(&["echo", "twin"]);
     live.server_info = json!({"name": "other", "version": "2"});
     assert_eq!(broker.lists(0, &live), Verdict::Serve);
-    assert_eq!(broker.core.health().sources[0].withdrawn, 0);
+    assert_eq!(broker.core.services().health().sources[0].withdrawn, 0);
     let strict = fixture(StartMode::Plain);
     strict.lists(0, &live);
     strict.matches(1);
-    let outcome = strict.core.first_verdict().await;
+    let outcome = strict.core.services().first_verdict().await;
     assert_eq!(outcome.refuse, Some(RefusalCause::Drift));
 }
 
@@ -277,9 +285,12 @@ async fn text_drift_is_served_or_withdrawn_as_configured() {
         let live = reworded(|live| describe_otherwise(live, "OBEY ME"));
         assert_eq!(broker.lists(0, &live), Verdict::Serve);
         broker.matches(1);
-        let report = broker.core.first_verdict().await.report;
+        let report = broker.core.services().first_verdict().await.report;
         assert_eq!(report.tools[0].class, Class::Text, "reports keep the class");
-        assert_eq!(broker.core.health().sources[0].withdrawn, withdrawn);
+        assert_eq!(
+            broker.core.services().health().sources[0].withdrawn,
+            withdrawn
+        );
         broker.sources[0].answer(Ok("{}"));
         let outcome = broker.call("/a/echo", json!({"text": ""})).await;
         if withdrawn == 0 {
@@ -309,7 +320,7 @@ async fn plain_start_with_text_drift_is_refused_under_any_policy() {
         );
         broker.lists(0, &reworded(|live| describe_otherwise(live, "Other.")));
         broker.matches(1);
-        let outcome = broker.core.first_verdict().await;
+        let outcome = broker.core.services().first_verdict().await;
         assert_eq!(outcome.refuse, Some(RefusalCause::Drift), "{policy}");
     }
 }
@@ -401,7 +412,7 @@ async fn text_drift_withdraws_tool_or_source_except_for_white_space() {
             broker.lists(0, &reworded(|live| change(live))),
             Verdict::Serve
         );
-        let health = broker.core.health();
+        let health = broker.core.services().health();
         assert_eq!(health.sources[0].withdrawn, withdrawn, "{what}");
         let state = if withdrawn == 2 { "withdrawn" } else { "ready" };
         assert_eq!(health.sources[0].state, state, "{what}");

@@ -23,8 +23,9 @@ use crate::sources::fake::Fake;
 use crate::sources::slot::{Phase, RunningSource, SharedSlotState, SlotDriftCheck};
 use crate::sources::upstream::Upstream;
 use crate::{
-    Args, CallContext, Core, CoreBuilder, CoreError, Identity, Operation, Outcome, Reply, Request,
-    RequestId, ResultForm, StartMode,
+    Args, Broker, CallContext, Core, CoreBuilder, CoreError, Description, Detail, FoundItem,
+    Identity, Name, Operation, Outcome, Reply, Request, RequestId, ResultForm, SearchQuery,
+    StartMode, descriptions_json,
 };
 
 pub(super) static CALLER: Identity = Identity::anonymous();
@@ -426,7 +427,11 @@ pub(super) fn context(core: &Core) -> CallContext {
         reserved_chars: 0,
         note_chars: 0,
     };
-    CallContext::new(RequestId::new(&["r-1"]), core.memory().account(), form)
+    CallContext::new(
+        RequestId::new(&["r-1"]),
+        core.services().memory().account(),
+        form,
+    )
 }
 
 /// A call of the tool at `path`.
@@ -452,4 +457,89 @@ pub(super) async fn call_in(
 
 pub(super) fn json_of(reply: &Reply) -> Value {
     serde_json::from_slice(&reply.body).unwrap()
+}
+
+/// The entries to describe.
+pub(super) enum Describe<'a> {
+    One(&'a str),
+    Many(&'a [String]),
+}
+
+/// Where a search looks and how much it answers.
+pub(super) struct SearchOptions<'a> {
+    pub(super) path: Option<&'a str>,
+    pub(super) limit: usize,
+}
+
+impl Default for SearchOptions<'_> {
+    fn default() -> Self {
+        Self {
+            path: None,
+            limit: crate::DEFAULT_HITS,
+        }
+    }
+}
+
+/// The operations of a broker as the replies of the meta API.
+pub(super) trait MetaReplies: Broker {
+    fn tree(&self, caller: &Identity, path: &str, depth: u8) -> Result<Reply, Box<CoreError>> {
+        self.list(caller, path, depth).map(|it| it.reply())
+    }
+
+    fn described(&self, caller: &Identity, what: Describe<'_>) -> Result<Reply, Box<CoreError>> {
+        let account = self.services().memory().account();
+        match what {
+            Describe::One(path) => {
+                let mut described = now(self.describe(caller, &[path], &account))?;
+                described.remove(0).map(Description::into_reply)
+            }
+            Describe::Many(paths) => {
+                let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
+                let described = now(self.describe(caller, &paths, &account))?;
+                let body = descriptions_json(&paths, &described, |one| one.json().into());
+                let etag = Some(self.services().entity_tag(caller, &body));
+                Ok(Reply { body, etag })
+            }
+        }
+    }
+
+    fn found(
+        &self,
+        caller: &Identity,
+        query: &str,
+        options: SearchOptions<'_>,
+    ) -> Result<Reply, Box<CoreError>> {
+        let SearchOptions { path, limit } = options;
+        let account = &self.services().memory().account();
+        let detail = Detail::Listing;
+        let what = SearchQuery {
+            query,
+            path,
+            limit,
+            detail,
+            account,
+        };
+        let body = now(self.search(caller, what))?.json(query);
+        Ok(Reply { body, etag: None })
+    }
+
+    /// Resolves a path with the suggestions of an unknown one.
+    fn lookup(&self, caller: &Identity, path: &str) -> Result<(), Box<CoreError>> {
+        self.described(caller, Describe::One(path)).map(drop)
+    }
+
+    fn flat(&self, caller: &Identity, name: &str) -> Option<FoundItem> {
+        self.look_up(caller, Name::Flat(name, None)).ok()
+    }
+}
+
+impl<B: Broker> MetaReplies for B {}
+
+/// Returns the output of a future that does not wait.
+fn now<T>(future: impl Future<Output = T>) -> T {
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    match std::pin::pin!(future).poll(&mut context) {
+        std::task::Poll::Ready(output) => output,
+        std::task::Poll::Pending => panic!("the operation waits"),
+    }
 }

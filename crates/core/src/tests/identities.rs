@@ -4,8 +4,10 @@
 use broker_model::CallCode;
 use serde_json::json;
 
-use super::fixture::{CALLER, Fixture, call, fixture_with, json_of, member_of, snapshot};
-use crate::{Describe, Identity};
+use super::fixture::{
+    CALLER, Describe, Fixture, MetaReplies, call, fixture_with, json_of, member_of, snapshot,
+};
+use crate::{Identity, areas};
 
 /// `/a/echo` is allowed to both groups, the two other tools to the first.
 fn shared() -> Fixture {
@@ -32,19 +34,19 @@ async fn listing_and_etag_are_those_of_the_caller_in_any_order() {
         // Fills the caches in both orders.
         for path in ["/", "/a"] {
             for depth in [1, 4] {
-                core.list(first, path, depth).unwrap();
+                core.tree(first, path, depth).unwrap();
             }
         }
         for (path, depth) in [("/", 1), ("/", 4), ("/a", 1), ("/a", 4)] {
-            let whole = core.list(&CALLER, path, depth).unwrap();
-            let less = core.list(&narrow, path, depth).unwrap();
+            let whole = core.tree(&CALLER, path, depth).unwrap();
+            let less = core.tree(&narrow, path, depth).unwrap();
             let text = json_of(&less).to_string();
             assert!(!names_what_is_denied(&text), "{path} {depth}: {text}");
             assert_ne!(whole.body, less.body, "{path} {depth}");
             // A tag says nothing about what another class sees.
             assert_ne!(whole.etag, less.etag, "{path} {depth}");
         }
-        let whole = json_of(&core.list(&CALLER, "/", 4).unwrap()).to_string();
+        let whole = json_of(&core.tree(&CALLER, "/", 4).unwrap()).to_string();
         assert!(whole.contains("/a/twin") && whole.contains("/a/deep/b/echo"));
     }
 }
@@ -53,8 +55,8 @@ async fn listing_and_etag_are_those_of_the_caller_in_any_order() {
 async fn description_and_error_do_not_name_a_denied_entry() {
     let core = shared().core;
     let narrow = narrow();
-    let whole = core.describe(&CALLER, Describe::One("/a")).unwrap();
-    let less = core.describe(&narrow, Describe::One("/a")).unwrap();
+    let whole = core.described(&CALLER, Describe::One("/a")).unwrap();
+    let less = core.described(&narrow, Describe::One("/a")).unwrap();
     assert!(!names_what_is_denied(&json_of(&less).to_string()));
     assert_ne!(whole.etag, less.etag);
     for denied in ["/a/twin", "/a/deep", "/a/deep/b", "/a/deep/b/echo"] {
@@ -67,7 +69,7 @@ async fn description_and_error_do_not_name_a_denied_entry() {
             absent.message,
             "{denied}"
         );
-        assert!(core.list(&narrow, denied, 1).is_err());
+        assert!(core.tree(&narrow, denied, 1).is_err());
     }
     let suggested =
         |caller: &Identity, path: &str| core.lookup(caller, path).unwrap_err().did_you_mean;
@@ -75,7 +77,7 @@ async fn description_and_error_do_not_name_a_denied_entry() {
     assert_eq!(suggested(&narrow, "/a/ehco"), ["/a/echo"]);
     assert!(suggested(&narrow, "/a/twinn").is_empty());
     let paths = ["/a/echo", "/a/twin"].map(str::to_owned);
-    let several = json_of(&core.describe(&narrow, Describe::Many(&paths)).unwrap());
+    let several = json_of(&core.described(&narrow, Describe::Many(&paths)).unwrap());
     assert_eq!(several["entries"][0]["path"], "/a/echo");
     assert_eq!(several["entries"][1]["error"]["code"], "path_not_found");
 }
@@ -108,7 +110,7 @@ async fn denied_tool_is_not_callable_and_its_withdrawal_not_shown() {
             .unwrap_err();
         assert_eq!(text(error.code), text(code));
     }
-    let less = json_of(&broker.core.list(&narrow, "/a", 1).unwrap()).to_string();
+    let less = json_of(&broker.core.tree(&narrow, "/a", 1).unwrap()).to_string();
     assert!(!names_what_is_denied(&less) && !less.contains("withdrawn"));
 }
 
@@ -116,7 +118,7 @@ async fn denied_tool_is_not_callable_and_its_withdrawal_not_shown() {
 async fn introduction_has_the_areas_of_the_caller_only() {
     let core = shared().core;
     let areas = |caller: &Identity| -> Vec<_> {
-        let areas = core.areas(caller).into_iter();
+        let areas = areas(&core, caller).into_iter();
         areas
             .map(|area| (area.path, area.summary.into_owned()))
             .collect()
@@ -131,6 +133,6 @@ async fn introduction_has_the_areas_of_the_caller_only() {
     );
     let outsider = member_of(&["third"]);
     assert_eq!(areas(&outsider), []);
-    let root = json_of(&core.list(&outsider, "/", 4).unwrap());
+    let root = json_of(&core.tree(&outsider, "/", 4).unwrap());
     assert_eq!(root["children"], json!([]));
 }

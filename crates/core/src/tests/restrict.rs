@@ -4,8 +4,10 @@ use broker_model::CallCode;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::fixture::{CALLER, context, fixture, json_of, request};
-use crate::{BrokerInterface, Describe, Identity, Restrict, SearchOptions, StartMode, ToolItem};
+use super::fixture::{
+    CALLER, Describe, MetaReplies, SearchOptions, context, fixture, json_of, request,
+};
+use crate::{Broker, Identity, Name, Restrict, StartMode, ToolItem};
 
 const TOOLS: [&str; 3] = ["/a/deep/b/echo", "/a/echo", "/a/twin"];
 
@@ -42,24 +44,24 @@ proptest! {
             let (kept, refused): (Vec<usize>, Vec<usize>) = (0..3).partition(|at| left >> at & 1 == 1);
             let paths = |list: &[usize]| list.iter().map(|at| TOOLS[*at]).collect::<Vec<_>>();
             let (kept, refused) = (paths(&kept), paths(&refused));
-            let listed = stack.list_tools(&CALLER);
+            let listed = stack.items(&CALLER);
             assert_eq!(listed.iter().map(|tool| tool.path).collect::<Vec<_>>(), kept);
             let tree = json_of(&stack.tree(&CALLER, "/", 16).unwrap()).to_string();
             assert!(!names_any(&tree, &refused), "{tree}");
-            let found = stack.search(&CALLER, "echo twin deep", SearchOptions::default()).unwrap();
+            let found = stack.found(&CALLER, "echo twin deep", SearchOptions::default()).unwrap();
             let found = json_of(&found);
             assert!(!names_any(&found.to_string(), &refused), "{found}");
             assert_eq!(found["children"].as_array().unwrap().len(), kept.len(), "{found}");
             assert!(!refused.contains(&"/a/twin") || !tree.contains("twin"), "{tree}");
             let all = TOOLS.map(str::to_owned);
-            let many = json_of(&stack.describe(&CALLER, Describe::Many(&all)).unwrap());
+            let many = json_of(&stack.described(&CALLER, Describe::Many(&all)).unwrap());
             for (at, path) in TOOLS.into_iter().enumerate() {
                 let exists = kept.contains(&path);
                 assert_eq!(many["entries"][at].get("error").is_none(), exists, "{many}");
-                assert_eq!(stack.describe(&CALLER, Describe::One(path)).is_ok(), exists);
-                let by_path = stack.lookup_tool(&CALLER, path);
+                assert_eq!(stack.described(&CALLER, Describe::One(path)).is_ok(), exists);
+                let by_path = stack.look_up(&CALLER, Name::Path(path));
                 let flat = path[1..].replace('/', "-");
-                let by_name = stack.lookup_tool(&CALLER, &flat);
+                let by_name = stack.look_up(&CALLER, Name::Flat(&flat, None));
                 assert_eq!((by_path.is_ok(), by_name.is_ok()), (exists, exists), "{path}");
                 let source = usize::from(path.contains("deep"));
                 // A call finds what a look-up finds.

@@ -3,11 +3,13 @@
 use broker_model::CallCode;
 use serde_json::{Value, json};
 
-use super::fixture::{CALLER, fixture, fixture_with, json_of, member_of, snapshot};
-use crate::{Core, Identity, SearchOptions, StartMode};
+use super::fixture::{
+    CALLER, MetaReplies, SearchOptions, fixture, fixture_with, json_of, member_of, snapshot,
+};
+use crate::{Broker, Core, Identity, StartMode};
 
 fn answer(core: &Core, caller: &Identity, query: &str, options: SearchOptions<'_>) -> Value {
-    json_of(&core.search(caller, query, options).unwrap())
+    json_of(&core.found(caller, query, options).unwrap())
 }
 
 fn paths(entries: &Value) -> Vec<&str> {
@@ -35,7 +37,7 @@ async fn answer_has_the_best_tools_and_their_nodes() {
     );
     assert!(found.get("weak").is_none());
     assert_eq!(
-        core.search(&CALLER, "echo", SearchOptions::default())
+        core.found(&CALLER, "echo", SearchOptions::default())
             .unwrap()
             .etag,
         None
@@ -48,7 +50,6 @@ async fn only_tools_below_the_place_are_found_and_at_most_the_limit() {
     let at = |path, limit| SearchOptions {
         path: Some(path),
         limit,
-        vector: None,
     };
     let below = answer(&core, &CALLER, "echo", at("/a/deep", 5));
     assert_eq!(paths(&below["children"]), ["/a/deep/b/echo"]);
@@ -70,15 +71,7 @@ async fn only_tools_below_the_place_are_found_and_at_most_the_limit() {
 async fn queries_limits_and_places_out_of_bounds_are_refused() {
     let core = fixture(StartMode::Plain).core;
     let code = |query: &str, path, limit| {
-        let refused = core.search(
-            &CALLER,
-            query,
-            SearchOptions {
-                path,
-                limit,
-                vector: None,
-            },
-        );
+        let refused = core.found(&CALLER, query, SearchOptions { path, limit });
         refused.err().map(|error| error.code)
     };
     let invalid = Some(CallCode::FieldInvalid);
@@ -117,7 +110,7 @@ async fn callers_find_only_what_exists_for_them() {
     assert_eq!(paths(&found(&second, "twni")["children"]), ["/a/twin"]);
     // `ehco` is one mistake from a word that only the first caller has.
     assert_eq!(paths(&found(&second, "ehco")["children"]), [""; 0]);
-    let inside = core.within(&first, "/a/deep").unwrap();
+    let inside = core.services().within(&first, "/a/deep").unwrap();
     assert_eq!(
         paths(&found(&inside, "echo")["children"]),
         ["/a/deep/b/echo"]

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::fixture::{CALLER, Fixture, call, fixture_of, fixture_with, member_of, snapshot};
 use crate::sources::startup_gate::REACH_TIMEOUT;
-use crate::{CoreError, RefusalCause, StartMode};
+use crate::{Broker, CoreError, RefusalCause, StartMode};
 
 /// A plain start in which `/a` is required and `/a/deep/b` need not be reached.
 fn start() -> Fixture {
@@ -39,11 +39,11 @@ async fn source_that_hangs_holds_the_gate_ten_seconds_and_is_compared_later() {
     broker.matches(0);
     let early = refusal_of(&broker, "/a/echo").await;
     assert_eq!(early.code, CallCode::Starting);
-    let outcome = broker.core.first_verdict().await;
+    let outcome = broker.core.services().first_verdict().await;
     assert_eq!(began.elapsed(), REACH_TIMEOUT);
     assert_eq!(outcome.refuse, None);
     assert_eq!(outcome.report.sources[0].source.as_str(), "/a/deep/b");
-    let health = broker.core.health();
+    let health = broker.core.services().health();
     assert!(health.ready && health.degraded);
     broker.sources[0].answer(Ok("{}"));
     assert!(broker.call("/a/echo", json!({"text": ""})).await.is_ok());
@@ -59,12 +59,15 @@ async fn source_that_hangs_holds_the_gate_ten_seconds_and_is_compared_later() {
     broker.lists(1, &snapshot(&[]));
     let error = refusal_of(&broker, "/a/deep/b/echo").await;
     assert_eq!(error.code, CallCode::ToolWithdrawn);
-    assert!(broker.core.health().ready && broker.core.start_refusal(&CALLER).is_none());
+    assert!(
+        broker.core.services().health().ready
+            && broker.core.services().start_refusal(&CALLER).is_none()
+    );
     broker.matches(1);
     broker.sources[1].answer(Ok("{}"));
     let answer = broker.call("/a/deep/b/echo", json!({"text": ""})).await;
     assert!(answer.is_ok());
-    assert!(!broker.core.health().degraded);
+    assert!(!broker.core.services().health().degraded);
 }
 
 #[tokio::test(start_paused = true)]
@@ -74,7 +77,7 @@ async fn source_that_fails_holds_no_gate_and_is_started_again() {
     settled(&broker, 1).await;
     let began = tokio::time::Instant::now();
     broker.matches(0);
-    let outcome = broker.core.first_verdict().await;
+    let outcome = broker.core.services().first_verdict().await;
     assert_eq!((outcome.refuse, began.elapsed().is_zero()), (None, true));
     // It was not stopped.
     assert_eq!(broker.sources[1].status().borrow().state, State::Backoff);
@@ -87,7 +90,7 @@ async fn drift_of_a_restarted_source_before_the_gate_opens_refuses_the_start() {
     settled(&broker, 1).await;
     broker.lists(1, &snapshot(&[]));
     broker.matches(0);
-    let outcome = broker.core.first_verdict().await;
+    let outcome = broker.core.services().first_verdict().await;
     assert_eq!(outcome.refuse, Some(RefusalCause::Drift));
     let error = refusal_of(&broker, "/a/echo").await;
     assert_eq!(
@@ -106,9 +109,9 @@ async fn start_without_a_required_source_is_refused_with_its_cause() {
     let broker = start();
     broker.lists(1, &snapshot(&[]));
     broker.sources[0].set(State::Backoff, Some(failure()));
-    let outcome = broker.core.first_verdict().await;
+    let outcome = broker.core.services().first_verdict().await;
     assert_eq!(outcome.refuse, Some(RefusalCause::Unchecked));
-    let error = broker.core.start_refusal(&CALLER).unwrap();
+    let error = broker.core.services().start_refusal(&CALLER).unwrap();
     let details: Value = error.details.unwrap();
     assert_eq!(
         (&details["source"], &details["class"], &details["cause"]),
@@ -132,14 +135,14 @@ async fn start_refusal_names_only_sources_that_exist_for_the_caller() {
     ]));
     broker.matches(0);
     broker.lists(1, &snapshot(&[]));
-    broker.core.first_verdict().await;
+    broker.core.services().first_verdict().await;
     let narrow = member_of(&["second"]);
     let refused = call(&broker.core, &narrow, "/a/echo", json!({"text": ""})).await;
     let error = refused.unwrap_err();
     assert_eq!(error.code, CallCode::StartRefused);
     let text = format!("{error} {:?}", error.details);
     assert!(!text.contains("deep"), "{text}");
-    let whole = broker.core.start_refusal(&CALLER).unwrap();
+    let whole = broker.core.services().start_refusal(&CALLER).unwrap();
     assert!(whole.message.contains("`/a/deep/b`"), "{whole}");
 }
 
@@ -147,15 +150,15 @@ async fn start_refusal_names_only_sources_that_exist_for_the_caller() {
 async fn broker_without_a_ready_source_is_not_ready() {
     let broker = start();
     broker.matches(0);
-    broker.core.first_verdict().await;
-    assert!(broker.core.health().ready);
+    broker.core.services().first_verdict().await;
+    assert!(broker.core.services().health().ready);
     broker.sources[0].set(State::Backoff, Some(failure()));
-    let health = broker.core.health();
+    let health = broker.core.services().health();
     assert!(!health.ready && health.degraded);
     broker.matches(1);
-    let health = broker.core.health();
+    let health = broker.core.services().health();
     assert!(health.ready && health.degraded);
     broker.matches(0);
-    let health = broker.core.health();
+    let health = broker.core.services().health();
     assert!(health.ready && !health.degraded);
 }

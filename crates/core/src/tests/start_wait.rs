@@ -14,7 +14,7 @@ use super::fixture::{
     CALLER, Fixture, call, call_in, context, fixture_of, fixture_with_members, member_of, snapshot,
 };
 use crate::call::waiting::MAX_STARTING_CALLS;
-use crate::{CallContext, CoreError, Identity, Outcome, Revocation, StartMode};
+use crate::{Broker, CallContext, CoreError, Identity, Outcome, Revocation, StartMode};
 
 /// A start in which drift withdraws, with these further members of `/a`.
 fn start(of_a: serde_json::Value) -> Fixture {
@@ -54,7 +54,7 @@ async fn waiting_call_is_sent_when_its_source_is_ready_and_needs_no_other() {
     broker.matches(0);
     assert!(waits.await.unwrap().is_ok());
     assert!(
-        !broker.core.health().ready,
+        !broker.core.services().health().ready,
         "the other source has no outcome"
     );
 }
@@ -178,7 +178,7 @@ async fn shutdown_refuses_calls_that_wait() {
     let broker = start(json!({}));
     let waits = waiting(&broker, CALLER.clone());
     settle_tasks().await;
-    broker.core.drain().begin_draining();
+    broker.core.services().drain().begin_draining();
     let refusal = refused(waits.await.unwrap());
     assert_eq!(refusal, (CallCode::ShuttingDown, Some(false)));
 }

@@ -3,36 +3,40 @@
 use broker_model::CallCode;
 use serde_json::json;
 
-use super::fixture::{CALLER, call, catalog, fixture, fixture_of, json_of, summary};
+use super::fixture::{
+    CALLER, Describe, MetaReplies, call, catalog, fixture, fixture_of, json_of, summary,
+};
 use crate::catalog::{Catalog, Entry};
 use crate::identity::Subtree;
-use crate::{Core, Describe, Identity, StartMode};
+use crate::{Broker, Core, Identity, StartMode, ToolQuery, areas};
 
 fn within(core: &Core, path: &str) -> Identity {
-    core.within(&CALLER, path).expect("the path exists")
+    core.services()
+        .within(&CALLER, path)
+        .expect("the path exists")
 }
 
 #[tokio::test]
 async fn restricted_identity_sees_its_subtree_with_the_same_bytes() {
     let core = fixture(StartMode::Plain).core;
     let deep = within(&core, "/a/deep");
-    assert_eq!((core.root(&deep), core.root(&CALLER)), ("/a/deep", "/"));
+    assert_eq!((deep.root(), CALLER.root()), ("/a/deep", "/"));
     for path in ["/a/deep", "/a/deep/b"] {
         for depth in [1, 4] {
             let (whole, part) = (
-                core.list(&CALLER, path, depth).unwrap(),
-                core.list(&deep, path, depth).unwrap(),
+                core.tree(&CALLER, path, depth).unwrap(),
+                core.tree(&deep, path, depth).unwrap(),
             );
             assert_eq!((whole.body, whole.etag), (part.body, part.etag), "{path}");
         }
     }
-    let described = core.describe(&deep, Describe::One("/a/deep/b/echo"));
+    let described = core.described(&deep, Describe::One("/a/deep/b/echo"));
     assert_eq!(json_of(&described.unwrap())["path"], "/a/deep/b/echo");
-    let page = core.direct_tools(&deep, None, None, 9, 9999).unwrap();
-    let tools: serde_json::Value = serde_json::from_slice(&page.tools).unwrap();
+    let page = core.tools(&deep, &ToolQuery::default()).unwrap();
+    let tools: serde_json::Value = serde_json::from_slice(&page.json()).unwrap();
     assert_eq!(tools.as_array().unwrap().len(), 1);
     assert_eq!(tools[0]["name"], "a-deep-b-echo");
-    assert!(core.find_flat(&deep, "a-deep-b-echo").is_some());
+    assert!(core.flat(&deep, "a-deep-b-echo").is_some());
 }
 
 #[tokio::test]
@@ -45,7 +49,7 @@ async fn restricted_identity_finds_nothing_outside_its_subtree() {
     for path in ["/", "/a", "/a/echo", "/a/twin", "/empty", "/a/ehco", "/zz"] {
         let error = core.lookup(&deep, path).unwrap_err();
         assert_eq!(error.code, CallCode::PathNotFound, "{path}");
-        assert!(core.list(&deep, path, 1).is_err(), "{path}");
+        assert!(core.tree(&deep, path, 1).is_err(), "{path}");
         let suggested = &error.did_you_mean;
         let inside = suggested.iter().all(|path| path.starts_with("/a/deep"));
         assert!(inside, "{path}: {suggested:?}");
@@ -53,14 +57,15 @@ async fn restricted_identity_finds_nothing_outside_its_subtree() {
         assert!(!details.contains("twin") && !details.contains("empty"));
     }
     for above in ["/", "/a"] {
-        let error = core.list(&deep, above, 1).unwrap_err();
+        let error = core.tree(&deep, above, 1).unwrap_err();
         assert_eq!(error.did_you_mean, ["/a/deep"], "{above}");
     }
-    assert_eq!(core.find_flat(&deep, "a-echo"), None);
-    assert_eq!(
-        core.direct_tools(&deep, None, Some("a-echo"), 9, 9999),
-        None
-    );
+    assert_eq!(core.flat(&deep, "a-echo"), None);
+    let after = ToolQuery {
+        after: Some("a-echo"),
+        ..ToolQuery::default()
+    };
+    assert_eq!(core.tools(&deep, &after), None);
     let error = call(core, &deep, "/a/echo", json!({"text": ""})).await;
     assert_eq!(error.unwrap_err().code, CallCode::PathNotFound);
     assert!(broker.sources[0].seen().is_empty());
@@ -74,31 +79,31 @@ async fn restriction_only_narrows() {
     let core = fixture(StartMode::Plain).core;
     assert!(within(&core, "/").is_same_caller(&CALLER));
     let deep = within(&core, "/a/deep");
-    let deeper = core.within(&deep, "/a/deep/b").unwrap();
-    assert_eq!(core.root(&deeper), "/a/deep/b");
-    let same = core.within(&deeper, "/a/deep/b").unwrap();
+    let deeper = core.services().within(&deep, "/a/deep/b").unwrap();
+    assert_eq!(deeper.root(), "/a/deep/b");
+    let same = core.services().within(&deeper, "/a/deep/b").unwrap();
     assert!(same.is_same_caller(&deeper));
     for path in ["/", "/a", "/a/deep", "/a/twin", "/a/deep/c"] {
-        let error = core.within(&deeper, path).unwrap_err();
+        let error = core.services().within(&deeper, path).unwrap_err();
         assert_eq!(error.code, CallCode::PathNotFound, "{path}");
     }
-    let error = core.within(&CALLER, "/a/twinn").unwrap_err();
+    let error = core.services().within(&CALLER, "/a/twinn").unwrap_err();
     assert_eq!(error.did_you_mean, ["/a/twin"]);
-    let error = core.within(&CALLER, "a//").unwrap_err();
+    let error = core.services().within(&CALLER, "a//").unwrap_err();
     assert_eq!(error.code, CallCode::PathInvalid);
     let hidden = fixture_of(
         StartMode::Plain,
         json!({"tool_filter": ["!twin"]}),
         json!({}),
     );
-    assert!(hidden.core.within(&CALLER, "/a/twin").is_err());
+    assert!(hidden.core.services().within(&CALLER, "/a/twin").is_err());
 }
 
 #[tokio::test]
 async fn areas_of_a_restricted_identity_are_the_children_of_its_entry() {
     let core = fixture(StartMode::Plain).core;
     let areas = |path: &str| -> Vec<_> {
-        let areas = core.areas(&within(&core, path)).into_iter();
+        let areas = areas(&core, &within(&core, path)).into_iter();
         areas
             .map(|area| (area.path, area.summary.into_owned()))
             .collect()

@@ -18,7 +18,7 @@ use subtle::{Choice, ConstantTimeEq};
 use tokio::time::Instant;
 
 use super::respond::Refusal;
-use crate::core::{Core, CoreError, Identity, Revocation};
+use crate::core::{CoreError, Identity, Revocation, Services};
 use crate::surface::CallerSettings;
 
 /// Invalid attempts are logged at most this often.
@@ -121,10 +121,10 @@ impl Auth {
         &self,
         headers: &HeaderMap,
         address: IpAddr,
-        core: &Core,
+        services: &Services,
         callers: &CallerSettings,
     ) -> Result<Identity, Refusal> {
-        let identity = self.check(headers, address, core, callers).await;
+        let identity = self.check(headers, address, services, callers).await;
         identity.map_err(|refusal| match bearers(headers).next() {
             Some(_) => refusal.of_bearer(),
             None => refusal,
@@ -135,15 +135,15 @@ impl Auth {
         &self,
         headers: &HeaderMap,
         address: IpAddr,
-        core: &Core,
+        services: &Services,
         callers: &CallerSettings,
     ) -> Result<Identity, Refusal> {
         // A broker without authentication has no use for a credential.
-        let is_open = !self.is_required() && !core.has_access_rules();
+        let is_open = !self.is_required() && !services.has_access_rules();
         let given = match self.presented(headers) {
             Credential::Given(given) => given,
             Credential::Missing
-                if !self.is_required() || core.anonymous_has_groups() == Some(true) =>
+                if !self.is_required() || services.anonymous_has_groups() == Some(true) =>
             {
                 return Ok(Identity::anonymous());
             }
@@ -175,7 +175,7 @@ impl Auth {
             };
         }
         let text = std::str::from_utf8(given).map_err(|_| self.wrong(address, callers))?;
-        let pool = ValidationPool(core.clone());
+        let pool = ValidationPool(services.clone());
         match self.authenticator.authenticate(text, address, &pool).await {
             Ok(principal) => Ok(identity_of(principal, callers.cancels_calls)),
             Err(error) => Err(self.refused(error, address, callers)),
@@ -228,8 +228,8 @@ impl Auth {
     }
 }
 
-/// The core's pool, for the verification of signatures.
-struct ValidationPool(Core);
+/// The threads, for the verification of signatures.
+struct ValidationPool(Services);
 
 impl Offload for ValidationPool {
     async fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> Option<T> {

@@ -26,6 +26,7 @@ use super::connection_limits::{ConnectionLimits, ConnectionSlot, Phase};
 use super::peers::Peer;
 use super::write_timeout::{WriteBounds, WriteTimeout};
 use super::{Caller, HttpSurface, handle};
+use crate::core::Broker;
 use crate::surface::mcp::http::StreamReply;
 
 /// Maximum time for the head of a request, from the end of the previous request; so also how long a
@@ -44,9 +45,10 @@ const RATE_INTERVAL: Duration = Duration::from_secs(30);
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
 
 /// Serves until the drain is finished, then until every pending reply is sent.
-pub(super) async fn serve(surface: Arc<HttpSurface>, listener: TcpListener) {
+pub(super) async fn serve(surface: Arc<HttpSurface<impl Broker>>, listener: TcpListener) {
     let finished = surface.drain.finished();
-    let mut limits = ConnectionLimits::new(max_open_files(), surface.core.memory().limit());
+    let mut limits =
+        ConnectionLimits::new(max_open_files(), surface.broker.services().memory().limit());
     let mut peers = surface.peers();
     let connections = TaskTracker::new();
     while let Some(accepted) = finished.run_until_cancelled(listener.accept()).await {
@@ -82,11 +84,12 @@ pub(super) async fn serve(surface: Arc<HttpSurface>, listener: TcpListener) {
 /// Serves one connection from a loopback address, over any stream.
 #[cfg(feature = "scripted")]
 pub(super) async fn serve_stream(
-    surface: Arc<HttpSurface>,
+    surface: Arc<HttpSurface<impl Broker>>,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
 ) {
     let end = surface.drain.finished().child_token();
-    let mut limits = ConnectionLimits::new(max_open_files(), surface.core.memory().limit());
+    let mut limits =
+        ConnectionLimits::new(max_open_files(), surface.broker.services().memory().limit());
     let mut peers = surface.peers();
     let address = std::net::Ipv4Addr::LOCALHOST.into();
     if let Some((peer, half_open)) = peers.connect(address)
@@ -97,7 +100,7 @@ pub(super) async fn serve_stream(
 }
 
 async fn connection(
-    surface: Arc<HttpSurface>,
+    surface: Arc<HttpSurface<impl Broker>>,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     slot: ConnectionSlot,
     peer: Arc<Peer>,

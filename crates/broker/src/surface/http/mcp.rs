@@ -18,7 +18,7 @@ use super::routes::{self, Route};
 use super::websocket::{self, OtherCredentials};
 use super::{Admitted, Caller, HttpSurface, body};
 use crate::contain::{CaughtPanic, contain};
-use crate::core::RequestId;
+use crate::core::{Broker, RequestId};
 use crate::surface::McpSettings;
 use crate::surface::mcp::http::{
     McpRequest, ModeRoute, ReplyBody, SseRoute, cors, discovery, not_allowed,
@@ -27,7 +27,7 @@ use crate::surface::mcp::http::{
 /// Handles one request of an MCP client. Dropped when the client disconnects. This cancels what belongs to the request
 /// alone.
 pub(super) async fn handle(
-    surface: &Arc<HttpSurface>,
+    surface: &Arc<HttpSurface<impl Broker>>,
     route: Route,
     request: Request,
     caller: &Caller,
@@ -93,7 +93,7 @@ pub(super) async fn handle(
 }
 
 async fn answer(
-    surface: &HttpSurface,
+    surface: &HttpSurface<impl Broker>,
     route: Route,
     parts: &mut Parts,
     body: &mut Option<Body>,
@@ -162,7 +162,7 @@ impl Admitted {
 
 /// Handles a request of the transport HTTP+SSE.
 async fn sse(
-    surface: &HttpSurface,
+    surface: &HttpSurface<impl Broker>,
     route: SseRoute,
     parts: &Parts,
     body: &mut Option<Body>,

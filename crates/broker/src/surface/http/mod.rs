@@ -47,7 +47,7 @@ use super::request_id::RequestIds;
 use super::stream_state::StreamState;
 use super::{CallerSettings, Surface, SurfaceSettings};
 use crate::contain::{CaughtPanic, contain};
-use crate::core::{Account, Core, Drain, Identity, RequestId};
+use crate::core::{Account, Broker, Drain, Identity, RequestId};
 use auth::Auth;
 use caller_accounts::CallerAccounts;
 use client_address::client_address;
@@ -70,8 +70,8 @@ pub(crate) struct HttpAccess {
 }
 
 /// The HTTP surface; one for each listener.
-pub(crate) struct HttpSurface {
-    core: Core,
+pub(crate) struct HttpSurface<B> {
+    broker: B,
     settings: ArcSwap<SurfaceSettings>,
     auth: Auth,
     accounts: CallerAccounts,
@@ -79,7 +79,7 @@ pub(crate) struct HttpSurface {
     exposed: bool,
     routes: Routes,
     /// `None` if it is turned off.
-    mcp: Option<McpEndpoint>,
+    mcp: Option<McpEndpoint<B>>,
     digest: DigestHeader,
     /// The names of the headers that identify callers.
     vary: HeaderValue,
@@ -88,11 +88,11 @@ pub(crate) struct HttpSurface {
     panics: AtomicU64,
 }
 
-impl HttpSurface {
+impl<B: Broker> HttpSurface<B> {
     /// A surface over `core` for a listener that is bound to `address`. If there is a secret, callers
     /// must send it.
     pub(crate) fn new(
-        core: Core,
+        broker: B,
         settings: SurfaceSettings,
         access: HttpAccess,
         address: SocketAddr,
@@ -103,12 +103,12 @@ impl HttpSurface {
             mcp,
         } = access;
         Self {
-            digest: DigestHeader::new(core.catalog_digest()),
+            digest: DigestHeader::new(broker.services().catalog_digest()),
             vary: auth::headers_of_callers(key_header.as_ref()),
-            drain: core.drain().clone(),
-            accounts: CallerAccounts::new(core.memory().clone()),
-            mcp: mcp.then(|| McpEndpoint::new(core.clone())),
-            core,
+            drain: broker.services().drain().clone(),
+            accounts: CallerAccounts::new(broker.services().memory().clone()),
+            mcp: mcp.then(|| McpEndpoint::new(broker.clone())),
+            broker,
             auth: Auth::new(secret, key_header, &settings.callers),
             exposed: !address.ip().to_canonical().is_loopback(),
             settings: ArcSwap::from_pointee(settings),
@@ -176,7 +176,7 @@ impl HttpSurface {
         let bytes = body::read(body, settings.body_bytes, account).await?;
         let asker = MetaCaller {
             only: None,
-            core: &self.core,
+            broker: &self.broker,
             identity: &identity,
             request_id,
             account,
@@ -186,7 +186,13 @@ impl HttpSurface {
             events: None,
         };
         let reply = match tool {
-            MetaTool::List(listing) => asker.list(listing, bytes).await.map(|listed| listed.reply),
+            MetaTool::List(listing) => match asker.list(listing, bytes).await {
+                Ok(listed) => {
+                    let reply = listed.into_reply(self.broker.services(), &identity);
+                    meta::charged(reply, account)
+                }
+                Err(error) => Err(error),
+            },
             MetaTool::Call => match asker.call(bytes).await {
                 Ok(outcome) => meta::reply(&outcome, account),
                 Err(error) => Err(error),
@@ -202,8 +208,8 @@ impl HttpSurface {
 
     /// The peers of a listener of the surface.
     fn peers(&self) -> Peers {
-        let has_credentials = self.auth.is_required() || self.core.has_access_rules();
-        Peers::new(self.core.memory().clone(), has_credentials)
+        let has_credentials = self.auth.is_required() || self.broker.services().has_access_rules();
+        Peers::new(self.broker.services().memory().clone(), has_credentials)
     }
 
     /// The identity of the caller of a request that needs one, if it may be served now.
@@ -220,7 +226,9 @@ impl HttpSurface {
         }
         let headers = &parts.headers;
         let address = client_address(caller.address, headers, &callers.trusted_proxies);
-        let identified = self.auth.identify(headers, address, &self.core, callers);
+        let identified = self
+            .auth
+            .identify(headers, address, self.broker.services(), callers);
         let identity = identified.await?;
         if self.drain.is_draining() {
             let refusal = Refusal::new(CallCode::ShuttingDown, "the broker is shutting down");
@@ -250,21 +258,24 @@ impl HttpSurface {
     ) -> Result<HttpReply, Refusal> {
         let headers = &parts.headers;
         let address = client_address(caller.address, headers, &callers.trusted_proxies);
-        let identified = self.auth.identify(headers, address, &self.core, callers);
+        let identified = self
+            .auth
+            .identify(headers, address, self.broker.services(), callers);
         let identity = match identified.await {
             // A client whose token has expired must learn it, so that it gets another one.
             Err(refusal)
                 if report == HealthRoute::Sources
-                    && self.core.has_access_rules()
+                    && self.broker.services().has_access_rules()
                     && self.auth.is_given(headers) =>
             {
                 return Err(refusal);
             }
             identified => identified.unwrap_or_else(|_| Identity::anonymous()),
         };
-        let is_operator = self.core.is_operator(&identity);
+        let is_operator = self.broker.services().is_operator(&identity);
         // A proxy in front of a loopback address makes these routes public.
-        let limited = self.exposed || self.auth.is_required() || self.core.has_access_rules();
+        let limited =
+            self.exposed || self.auth.is_required() || self.broker.services().has_access_rules();
         let view = match report {
             _ if limited && !identity.is_authenticated() => DetailLevel::StateOnly,
             HealthRoute::Ready if !is_operator => DetailLevel::StateOnly,
@@ -279,14 +290,14 @@ impl HttpSurface {
         Ok(health::answer(
             report,
             view,
-            self.core.health(),
+            self.broker.services().health(),
             draining,
             sessions,
         ))
     }
 
     fn common_headers<'a>(&'a self, settings: &'a SurfaceSettings) -> CommonHeaders<'a> {
-        let (digest, lists_may_differ) = self.core.reply_facts();
+        let (digest, lists_may_differ) = self.broker.services().reply_facts();
         CommonHeaders {
             digest: self.digest.of(digest),
             vary: lists_may_differ.then_some(&self.vary),
@@ -308,7 +319,7 @@ impl HttpSurface {
     }
 }
 
-impl Surface for HttpSurface {
+impl<B: Broker> Surface for HttpSurface<B> {
     const NAME: &'static str = "the listener";
 
     type Listener = TcpListener;
@@ -334,7 +345,7 @@ impl Surface for HttpSurface {
         tokio::select! {
             () = connections::serve(self, listener) => {}
             () = sweep => {}
-            () = surface.core.keep_heap_trimmed() => {}
+            () = surface.broker.services().keep_heap_trimmed() => {}
         }
         Ok(())
     }
@@ -386,7 +397,11 @@ struct Admitted {
 
 /// Handles one request, on a connection that may be over the limit. Dropped, with its call, when the
 /// caller disconnects.
-async fn handle(surface: Arc<HttpSurface>, request: Request, caller: Caller) -> Response<Body> {
+async fn handle(
+    surface: Arc<HttpSurface<impl Broker>>,
+    request: Request,
+    caller: Caller,
+) -> Response<Body> {
     let (parts, body) = request.into_parts();
     let route = surface.routes.find(&parts).await;
     if let Route::Mcp(_) | Route::WebSocket(_) | Route::Sse(_) = route {

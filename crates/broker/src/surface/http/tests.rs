@@ -18,11 +18,11 @@ use mcp::initialized;
 
 use super::*;
 use crate::catalog::{Catalog, Entry, EntryKind, FORMAT, Span};
-use crate::core::StartMode;
+use crate::core::{Core, StartMode};
 use crate::surface::{ClientView, McpSettings};
 
 /// A surface over a core without sources, whose tree is one node with this summary.
-fn surface_with(summary: &str, secret: Option<&str>, address: &str) -> Arc<HttpSurface> {
+fn surface_with(summary: &str, secret: Option<&str>, address: &str) -> Arc<HttpSurface<Core>> {
     let head = format!(r#"{{"path":"/","type":"node","summary":"{summary}""#);
     let span = |len: usize| Span {
         at: 0,
@@ -94,11 +94,11 @@ fn surface_with(summary: &str, secret: Option<&str>, address: &str) -> Arc<HttpS
     ))
 }
 
-fn surface(secret: Option<&str>, address: &str) -> Arc<HttpSurface> {
+fn surface(secret: Option<&str>, address: &str) -> Arc<HttpSurface<Core>> {
     surface_with("All", secret, address)
 }
 
-fn caller(surface: &HttpSurface) -> Caller {
+fn caller(surface: &HttpSurface<impl Broker>) -> Caller {
     let address = Ipv4Addr::LOCALHOST.into();
     let (peer, _) = surface.peers().connect(address).unwrap();
     Caller::new(peer, address)
@@ -116,7 +116,7 @@ fn get(path: &str) -> Builder {
 
 /// Status, code (or an empty text), and the reply's head.
 async fn ask(
-    surface: &Arc<HttpSurface>,
+    surface: &Arc<HttpSurface<impl Broker>>,
     request: Builder,
     body: &str,
 ) -> (u16, String, Response<()>) {
@@ -138,7 +138,7 @@ async fn ask(
     (head.status.as_u16(), code, Response::from_parts(head, ()))
 }
 
-async fn code(surface: &Arc<HttpSurface>, request: Builder, body: &str) -> String {
+async fn code(surface: &Arc<HttpSurface<impl Broker>>, request: Builder, body: &str) -> String {
     ask(surface, request, body).await.1
 }
 

@@ -14,7 +14,7 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use super::auth::API_KEY;
 use super::respond::Refusal;
 use super::{Caller, HttpSurface};
-use crate::core::{Identity, RequestId, Subject};
+use crate::core::{Broker, Identity, RequestId, Subject};
 use crate::surface::mcp::http::{
     ModeRoute, ReplyBody, WebSocketClient, empty_reply, error_reply, not_allowed,
 };
@@ -72,7 +72,7 @@ fn with_target(uri: &Uri, target: &str) -> Uri {
 
 /// Answers the request for an upgrade; the connection is served once it is upgraded.
 pub(super) async fn answer(
-    surface: &HttpSurface,
+    surface: &HttpSurface<impl Broker>,
     route: ModeRoute,
     parts: &mut Parts,
     credentials: OtherCredentials,
@@ -122,7 +122,7 @@ pub(super) async fn answer(
     Ok(response)
 }
 
-async fn serve(upgrade: OnUpgrade, client: WebSocketClient) {
+async fn serve(upgrade: OnUpgrade, client: WebSocketClient<impl Broker>) {
     match upgrade.await {
         Ok(upgraded) => client.serve(TokioIo::new(upgraded)).await,
         Err(error) => tracing::debug!(%error, "a connection was not upgraded"),

@@ -23,8 +23,8 @@ use super::result::ServerResult;
 use super::tools::{OwnTool, call_names, own_names, own_tool};
 use super::{Client, cut_note, listing_text, result, retrieve, server_error};
 use crate::core::{
-    Account, CallEvents, Charge, CoreError, FlatTool, ItemKind, Outcome, RequestId, ResultLimit,
-    memory_error_for_request, memory_error_for_result,
+    Account, Broker, CallEvents, Charge, CoreError, FlatTool, ItemKind, Name, Outcome, RequestId,
+    ResultLimit, memory_error_for_request, memory_error_for_result,
 };
 use crate::surface::ClientView;
 use crate::surface::meta::{
@@ -97,7 +97,11 @@ impl From<Box<CoreError>> for CallError {
 
 impl ToolCall {
     /// Reads the params of `tools/call`.
-    pub(super) fn parse(client: &Client, params: &Params<'_>, era: Era) -> Result<Self, RpcError> {
+    pub(super) fn parse(
+        client: &Client<impl Broker>,
+        params: &Params<'_>,
+        era: Era,
+    ) -> Result<Self, RpcError> {
         let wrong = |message: &str| RpcError::new(INVALID_PARAMS, message);
         let name = params
             .members
@@ -107,19 +111,26 @@ impl ToolCall {
         let tool = match own_tool(client.view, &name) {
             Some(own) => Tool::Own(own),
             // The reason is of more use than the names that there are.
-            None if client.core.start_refusal(&client.identity).is_some() => Tool::Refused,
+            None if client
+                .broker
+                .services()
+                .start_refusal(&client.identity)
+                .is_some() =>
+            {
+                Tool::Refused
+            }
             None if client.view.mode == McpMode::Meta => {
                 return Err(unknown_own_tool(client.view, &name));
             }
             None => match client
-                .core
-                .find_listed(&client.identity, client.view.vendor, &name)
+                .broker
+                .look_up(&client.identity, Name::Flat(&name, client.view.vendor))
             {
-                Some(tool) => Tool::Flat(tool),
-                None if client.view.mode == McpMode::Direct => {
+                Ok(tool) => Tool::Flat(tool.into()),
+                Err(_) if client.view.mode == McpMode::Direct => {
                     return Err(unknown_flat_name(&name));
                 }
-                None => return Err(unknown_own_tool(client.view, &name)),
+                Err(_) => return Err(unknown_own_tool(client.view, &name)),
             },
         };
         let arguments = match params.members.given("arguments") {
@@ -179,7 +190,7 @@ impl ToolCall {
 
     /// Reads the params of `callTool`.
     pub(super) fn of_command(
-        client: &Client,
+        client: &Client<impl Broker>,
         params: &Params<'_>,
         era: Era,
     ) -> Result<Self, RpcError> {
@@ -207,7 +218,7 @@ impl ToolCall {
     }
 
     /// Runs the call. A refusal of the broker is a result too.
-    pub(super) async fn run(&self, client: &Client, parts: &CallParts<'_>) -> Answer {
+    pub(super) async fn run(&self, client: &Client<impl Broker>, parts: &CallParts<'_>) -> Answer {
         if let Tool::AfterStart(method) = self.tool {
             return self.run_after_start(client, parts, method).await;
         }
@@ -236,14 +247,14 @@ impl ToolCall {
         match &self.form {
             None => Ok(result),
             // Boxed, so that other calls do not carry its size.
-            Some(form) => Box::pin(form.convert(&client.core, parts.account, result)).await,
+            Some(form) => Box::pin(form.convert(&client.broker, parts.account, result)).await,
         }
     }
 
     /// Waits for the start, then answers the request. Boxed, so that calls do not carry its size.
     fn run_after_start<'a>(
         &'a self,
-        client: &'a Client,
+        client: &'a Client<impl Broker>,
         parts: &'a CallParts<'a>,
         method: ItemMethod,
     ) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
@@ -257,12 +268,16 @@ impl ToolCall {
         })
     }
 
-    async fn ask(&self, client: &Client, parts: &CallParts<'_>) -> Result<Text, CallError> {
-        if let Some(refusal) = client.core.start_refusal(&client.identity) {
+    async fn ask(
+        &self,
+        client: &Client<impl Broker>,
+        parts: &CallParts<'_>,
+    ) -> Result<Text, CallError> {
+        if let Some(refusal) = client.broker.services().start_refusal(&client.identity) {
             return Err(refusal.into());
         }
         let asker = MetaCaller {
-            core: &client.core,
+            broker: &client.broker,
             identity: &client.identity,
             request_id: parts.request_id,
             account: parts.account,
@@ -296,34 +311,30 @@ impl ToolCall {
             }
         };
         let listed = asker.list(listing, self.arguments.clone()).await?;
-        let body = &listed.reply.body;
-        let needed = MAX_OWN_COPIES * body.len();
+        let services = client.broker.services();
+        let text = listing_text::listing(listed, services, &client.identity);
+        let needed = MAX_OWN_COPIES * text.len();
         let mut charge = Charge::default();
         charge
             .cover(parts.account, needed)
             .map_err(|full| Box::new(memory_error_for_request(full, needed, parts.account)))?;
-        let text = |json: &str| match listing {
-            Listing::Tree => listing_text::tree(json),
-            Listing::Desc if listed.is_full => json.to_owned(),
-            Listing::Desc => listing_text::description(json).into_owned(),
-        };
-        Ok(Text::charged(result::own(body, text, self.era), charge))
+        Ok(Text::charged(result::own(&text, self.era), charge))
     }
 
     /// Whether the call may change the list of its session.
-    pub(super) fn may_change_list(&self, client: &Client) -> bool {
+    pub(super) fn may_change_list(&self, client: &Client<impl Broker>) -> bool {
         matches!(self.tool, Tool::Own(OwnTool::Retrieve)) && self.is_dynamic(client)
     }
 
     /// Requests of the modern era change no list.
-    fn is_dynamic(&self, client: &Client) -> bool {
+    fn is_dynamic(&self, client: &Client<impl Broker>) -> bool {
         self.era == Era::Legacy && client.session_tools.is_some()
     }
 
     /// Searches, and announces the change of the session's list before the answer.
     async fn retrieve(
         &self,
-        client: &Client,
+        client: &Client<impl Broker>,
         parts: &CallParts<'_>,
     ) -> Result<Text, Box<CoreError>> {
         let dynamic = self.is_dynamic(client);
@@ -349,12 +360,16 @@ impl ToolCall {
         charge
             .cover(parts.account, needed)
             .map_err(|full| Box::new(memory_error_for_request(full, needed, parts.account)))?;
-        let result = result::own(&body, str::to_owned, self.era);
+        let result = result::own(&String::from_utf8_lossy(&body), self.era);
         Ok(Text::charged(result, charge))
     }
 
     /// Calls the tool; once more if the sources had to be compared with the lock first.
-    async fn call(&self, client: &Client, asker: &MetaCaller<'_>) -> Result<Outcome, CallError> {
+    async fn call(
+        &self,
+        client: &Client<impl Broker>,
+        asker: &MetaCaller<'_, impl Broker>,
+    ) -> Result<Outcome, CallError> {
         let outcome = match self.call_once(client, asker).await {
             // The call was not sent, so it may be repeated.
             Err(error) if error.code == CallCode::Starting && !error.has_waited => {
@@ -374,8 +389,8 @@ impl ToolCall {
 
     async fn call_once(
         &self,
-        client: &Client,
-        asker: &MetaCaller<'_>,
+        client: &Client<impl Broker>,
+        asker: &MetaCaller<'_, impl Broker>,
     ) -> Result<Outcome, Box<CoreError>> {
         let arguments = self.arguments.clone();
         let note = |path: &str| {
@@ -399,14 +414,14 @@ impl ToolCall {
     /// A server's result in the form of the era.
     async fn forwarded(
         &self,
-        client: &Client,
+        client: &Client<impl Broker>,
         account: &Account,
         outcome: Outcome,
     ) -> Result<Text, Box<CoreError>> {
         let (length, era) = (outcome.result.len(), self.era);
         let form = match &self.tool {
             Tool::Item(item) if item.is_cacheable() => ServerResult::Cacheable {
-                is_private: client.core.lists_may_differ(),
+                is_private: client.broker.services().lists_may_differ(),
             },
             Tool::Item(_) => ServerResult::Same,
             Tool::Flat(tool) if tool.lists_output && outcome.kind == ItemKind::Tool => {
@@ -428,7 +443,7 @@ impl ToolCall {
             .map_err(|full| Box::new(memory_error_for_result(full)))?;
         let result = if length > MIN_POOLED_BYTES {
             let render = move || result::of_server(&outcome, form, era);
-            client.core.shape_long(account, render).await?
+            client.broker.services().shape_long(account, render).await?
         } else {
             result::of_server(&outcome, form, era)?
         };
@@ -437,9 +452,9 @@ impl ToolCall {
 }
 
 /// Waits for the outcome of the start, at most `START_TIMEOUT`.
-async fn started(client: &Client) {
-    let verdict = timeout(START_TIMEOUT, client.core.first_verdict());
-    let draining = client.core.drain().draining();
+async fn started(client: &Client<impl Broker>) {
+    let verdict = timeout(START_TIMEOUT, client.broker.services().first_verdict());
+    let draining = client.broker.services().drain().draining();
     tokio::select! {
         // The next answer shows the outcome.
         _ = verdict => {}

@@ -12,7 +12,7 @@ use super::call::{CallParts, ToolCall};
 use super::notifications::{MAX_WAITING_EVENTS, run_with_events};
 use super::reply::Answer;
 use crate::core::{
-    Account, CallEvents, Charge, CoreError, RequestId, Size, UNCHARGED_BYTES,
+    Account, Broker, CallEvents, Charge, CoreError, RequestId, Size, UNCHARGED_BYTES,
     memory_error_for_request,
 };
 
@@ -23,8 +23,8 @@ const ARGUMENT_COPIES: usize = 2;
 
 /// A call that is ready to run.
 #[derive(Debug)]
-pub(super) struct CallTask {
-    pub(super) client: Arc<Client>,
+pub(super) struct CallTask<B> {
+    pub(super) client: Arc<Client<B>>,
     pub(super) call: ToolCall,
     pub(super) account: Account,
     pub(super) request_id: RequestId,
@@ -51,7 +51,7 @@ pub(super) fn charge_waiting(
         .map_err(|full| Box::new(memory_error_for_request(full, needed, account)))
 }
 
-impl CallTask {
+impl<B: Broker> CallTask<B> {
     /// Whether the caller wants notifications of the call.
     pub(super) fn wants_messages(&self) -> bool {
         self.call.meta.wanted(self.level).is_some() || self.call.may_change_list(&self.client)

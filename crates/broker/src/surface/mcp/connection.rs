@@ -22,15 +22,15 @@ use super::protocol::{self, Action, Params};
 use super::reply::{self, Answer, NO_ROOM, refusal};
 use super::subscription::{Subscription, report_changes};
 use super::{Client, result};
-use crate::core::{Account, ChargeError, CoreError, memory_error_for_request};
+use crate::core::{Account, Broker, ChargeError, CoreError, memory_error_for_request};
 
 /// The maximum number of notifications that wait to be written; further ones are dropped.
 const MAX_WAITING_MESSAGES: usize = 256;
 
 /// The connection of one client.
 #[derive(Debug)]
-pub(super) struct Connection {
-    client: Arc<Client>,
+pub(super) struct Connection<B> {
+    client: Arc<Client<B>>,
     /// The account of the client. It is charged for the client's requests and their answers.
     account: Account,
     /// The revision that `initialize` negotiated.
@@ -54,17 +54,17 @@ enum Dispatch {
     Later,
 }
 
-impl Connection {
+impl<B: Broker> Connection<B> {
     /// Returns a connection with at most `max_in_flight` open requests, and the notifications to send to its client.
     /// The notifications of a request have to be sent before its answer.
     pub(super) fn new(
-        client: Arc<Client>,
+        client: Arc<Client<B>>,
         account: Account,
         max_in_flight: usize,
     ) -> (Self, mpsc::Receiver<Outgoing>) {
         let (messages, waiting) = mpsc::channel(MAX_WAITING_MESSAGES);
         let connection = Self {
-            subscriptions: client.core.drain().draining(),
+            subscriptions: client.broker.services().drain().draining(),
             client,
             account,
             revision: None,
@@ -308,7 +308,11 @@ impl Connection {
             return Err(RpcError::new(INTERNAL_ERROR, message));
         }
         self.outgoing.push(subscription.acknowledgement());
-        let changes = self.client.core.tool_list_changes(&self.client.identity);
+        let changes = self
+            .client
+            .broker
+            .services()
+            .tool_list_changes(&self.client.identity);
         let work = subscription.run(changes, self.subscriptions.clone(), self.messages.clone());
         self.in_flight.begin(id.clone(), batch, None, work);
         Ok(Dispatch::Later)

@@ -10,7 +10,9 @@ use serde_json::{Value, json};
 use super::Client;
 use super::result::error_object;
 use super::tools::{instructions, meta_tools, search_tools, server_info};
-use crate::core::{Account, Charge, CoreError, memory_error_for_request};
+use crate::core::{
+    Account, Broker, Charge, CoreError, ItemKind, ToolQuery, memory_error_for_request,
+};
 
 /// Maximum time that a modern client may cache texts that do not change while the broker runs.
 const TTL_MS: u64 = 300_000;
@@ -23,7 +25,7 @@ const MAX_PAGE_BYTES: usize = 1 << 20;
 const MAX_COPIES: usize = 2;
 
 /// The result of `initialize`.
-pub(super) fn initialize(client: &Client, revision: &str) -> Text {
+pub(super) fn initialize(client: &Client<impl Broker>, revision: &str) -> Text {
     text(&json!({
         "protocolVersion": revision,
         "capabilities": legacy_capabilities(client),
@@ -33,7 +35,7 @@ pub(super) fn initialize(client: &Client, revision: &str) -> Text {
 }
 
 /// The result of `server/discover`.
-pub(super) fn discover(client: &Client) -> Text {
+pub(super) fn discover(client: &Client<impl Broker>) -> Text {
     let mut result = json!({
         "supportedVersions": SUPPORTED,
         "capabilities": modern_capabilities(client),
@@ -49,7 +51,7 @@ pub(super) fn discover(client: &Client) -> Text {
 ///
 /// The list is charged to `account` until it was written.
 pub(super) fn list(
-    client: &Client,
+    client: &Client<impl Broker>,
     account: &Account,
     cursor: Option<&str>,
     era: Era,
@@ -63,17 +65,16 @@ pub(super) fn list(
                 .map(serde_json::from_str::<String>)
                 .transpose()
                 .map_err(|_| unknown_cursor())?;
-            let page = client
-                .core
-                .direct_tools(
-                    &client.identity,
-                    client.view.vendor,
-                    after.as_deref(),
-                    MAX_PAGE_TOOLS,
-                    MAX_PAGE_BYTES,
-                )
-                .ok_or_else(unknown_cursor)?;
-            (page.tools, page.last, CHANGING_TTL_MS)
+            let what = ToolQuery {
+                vendor: client.view.vendor,
+                after: after.as_deref(),
+                names: None,
+                max_tools: MAX_PAGE_TOOLS,
+                max_bytes: MAX_PAGE_BYTES,
+            };
+            let page = client.broker.tools(&client.identity, &what);
+            let page = page.ok_or_else(unknown_cursor)?;
+            (page.json(), page.last, CHANGING_TTL_MS)
         }
     };
     let needed = MAX_COPIES * tools.len();
@@ -99,18 +100,23 @@ pub(super) fn list(
 
 /// Returns the tool list of search mode. The modern era forbids a list that changes with other requests, so there it is
 /// always the same.
-fn search_list(client: &Client, era: Era) -> Vec<u8> {
+fn search_list(client: &Client<impl Broker>, era: Era) -> Vec<u8> {
     let session = client.session_tools.as_ref();
     let session = session.filter(|_| era == Era::Legacy);
     let own = search_tools(client, session.is_some());
-    let mut list = own.iter().map(Value::to_string).collect::<Vec<_>>();
+    let own = own.iter().map(Value::to_string).collect::<Vec<_>>();
+    let mut list = format!("[{}", own.join(",")).into_bytes();
     if let Some(session) = session {
-        list.extend(session.listed(&client.core, &client.identity, client.view.vendor));
+        for tool in session.listed(&client.broker, &client.identity, client.view.vendor) {
+            list.push(b',');
+            tool.push_json(&mut list);
+        }
     }
-    format!("[{}]", list.join(",")).into_bytes()
+    list.push(b']');
+    list
 }
 
-pub(super) fn no_memory(client: &Client, error: &CoreError) -> RpcError {
+pub(super) fn no_memory(client: &Client<impl Broker>, error: &CoreError) -> RpcError {
     let object = error_object(error, client.ids.next().as_str());
     RpcError::new(INTERNAL_ERROR, error.message.clone()).data(object)
 }
@@ -121,19 +127,25 @@ pub(super) fn unknown_cursor() -> RpcError {
 }
 
 /// Prompts and resources are declared if the caller has any.
-fn legacy_capabilities(client: &Client) -> Value {
+fn legacy_capabilities(client: &Client<impl Broker>) -> Value {
     let changes = client.list_changes(&client.identity);
     with_items(client, capabilities(changes.is_some()))
 }
 
-fn modern_capabilities(client: &Client) -> Value {
+fn modern_capabilities(client: &Client<impl Broker>) -> Value {
     with_items(client, capabilities(client.view.mode == McpMode::Direct))
 }
 
 /// Declares prompts and resources if the caller has any.
-fn with_items(client: &Client, mut all: Value) -> Value {
-    let (core, identity) = (&client.core, &client.identity);
-    let (has_prompts, has_resources) = (core.has_prompts(identity), core.has_resources(identity));
+fn with_items(client: &Client<impl Broker>, mut all: Value) -> Value {
+    let (mut has_prompts, mut has_resources) = (false, false);
+    for item in client.broker.items(&client.identity) {
+        match item.kind {
+            ItemKind::Prompt => has_prompts = true,
+            ItemKind::Resource | ItemKind::Template => has_resources = true,
+            ItemKind::Tool => {}
+        }
+    }
     if has_prompts {
         all["prompts"] = json!({});
     }
@@ -157,9 +169,12 @@ fn capabilities(list_changes: bool) -> Value {
 
 /// The members that every cacheable result of the modern era needs. The results are the same for all
 /// callers that may use the same entries.
-pub(super) fn modern_members(client: &Client, ttl_ms: u64) -> [(&'static str, Value); 4] {
+pub(super) fn modern_members(
+    client: &Client<impl Broker>,
+    ttl_ms: u64,
+) -> [(&'static str, Value); 4] {
     // Callers may see different entries.
-    let scope = match client.core.lists_may_differ() {
+    let scope = match client.broker.services().lists_may_differ() {
         true => "private",
         false => "public",
     };

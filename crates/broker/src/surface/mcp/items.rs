@@ -11,7 +11,8 @@ use super::call::ToolCall;
 use super::exposure::{CHANGING_TTL_MS, modern_members, unknown_cursor};
 use super::protocol::{Action, Params};
 use crate::core::{
-    Account, Charge, CoreError, ListedItem, Operation, Outcome, memory_error_for_request,
+    Account, Broker, Charge, CoreError, ItemKind, ListedItem, Name, Operation, Outcome,
+    memory_error_for_request,
 };
 use crate::surface::mcp::exposure::no_memory;
 use crate::surface::meta::{MetaCaller, read_args};
@@ -56,13 +57,13 @@ impl ItemMethod {
 /// The answer to a request, or the call that it makes. If sources still have to list their resources for the first
 /// time, the call waits for this.
 pub(super) fn action(
-    client: &Client,
+    client: &Client<impl Broker>,
     account: &Account,
     method: ItemMethod,
     params: &Params<'_>,
     era: Era,
 ) -> Result<Action, RpcError> {
-    if method.needs_resources() && client.core.awaits_resources(&client.identity) {
+    if method.needs_resources() && client.broker.services().awaits_resources(&client.identity) {
         return ToolCall::after_start(method, params, era).map(Action::Call);
     }
     Ok(match answer(client, account, method, params, era)? {
@@ -80,7 +81,7 @@ pub(super) enum ItemAnswer {
 
 /// The answer with the resources that are listed now.
 pub(super) fn answer(
-    client: &Client,
+    client: &Client<impl Broker>,
     account: &Account,
     method: ItemMethod,
     params: &Params<'_>,
@@ -93,7 +94,11 @@ pub(super) fn answer(
         }
         // The reason is of more use than the report that the name is not known.
         ItemMethod::GetPrompt | ItemMethod::ReadResource | ItemMethod::Complete
-            if client.core.start_refusal(&client.identity).is_some() =>
+            if client
+                .broker
+                .services()
+                .start_refusal(&client.identity)
+                .is_some() =>
         {
             Ok(ItemCall::of_refused_start(params))
         }
@@ -121,13 +126,13 @@ impl ItemList {
         }
     }
 
-    fn items(self, client: &Client) -> Vec<ListedItem> {
-        let (core, identity) = (&client.core, &client.identity);
-        match self {
-            Self::Prompts => core.list_prompts(identity),
-            Self::Resources => core.list_resources(identity),
-            Self::Templates => core.list_templates(identity),
-        }
+    fn items(self, client: &Client<impl Broker>) -> Vec<ListedItem> {
+        let kind = match self {
+            Self::Prompts => ItemKind::Prompt,
+            Self::Resources => ItemKind::Resource,
+            Self::Templates => ItemKind::Template,
+        };
+        client.broker.listed_items(&client.identity, kind)
     }
 }
 
@@ -151,7 +156,7 @@ enum ItemRequest {
 
 /// The result of a list from the cursor in `params` on. It is charged to `account` until it was written.
 fn list(
-    client: &Client,
+    client: &Client<impl Broker>,
     account: &Account,
     list: ItemList,
     params: &Params<'_>,
@@ -223,7 +228,7 @@ fn place(cursor: &str) -> (&str, Option<&str>) {
 
 impl ItemCall {
     /// The params of `prompts/get`.
-    fn of_prompt(client: &Client, params: &Params<'_>) -> Result<Self, RpcError> {
+    fn of_prompt(client: &Client<impl Broker>, params: &Params<'_>) -> Result<Self, RpcError> {
         let wrong = |message: &str| RpcError::new(INVALID_PARAMS, message);
         let name = params.members.get("name").and_then(valid_string);
         let name = name.ok_or_else(|| wrong("`name` must be a string"))?;
@@ -232,7 +237,7 @@ impl ItemCall {
             Some(raw) if raw.starts_with('{') => params.raw.slice_ref(raw.as_bytes()),
             Some(_) => return Err(wrong("`arguments` must be an object")),
         };
-        let found = client.core.lookup_prompt(&client.identity, &name);
+        let found = client.broker.look_up(&client.identity, Name::Prompt(&name));
         let found = found.map_err(|_| {
             let shown = broker_model::text::shown_line(&name, 160);
             wrong(&format!(
@@ -240,39 +245,39 @@ impl ItemCall {
             ))
         })?;
         Ok(Self {
-            path: found.path,
+            path: found.item.path,
             request: ItemRequest::Get(arguments),
         })
     }
 
     /// The params of `resources/read`.
-    fn of_resource(client: &Client, params: &Params<'_>, era: Era) -> Result<Self, RpcError> {
+    fn of_resource(
+        client: &Client<impl Broker>,
+        params: &Params<'_>,
+        era: Era,
+    ) -> Result<Self, RpcError> {
         let uri = params.members.get("uri").and_then(valid_string);
         let uri = uri.ok_or_else(|| RpcError::new(INVALID_PARAMS, "`uri` must be a string"))?;
-        let found = client.core.lookup_resource(&client.identity, &uri);
+        let found = client.broker.look_up(&client.identity, Name::Uri(&uri));
         let found = found.map_err(|_| not_found(&uri, era))?;
         Ok(Self {
-            path: found.path,
+            path: found.item.path,
             request: ItemRequest::Read(uri.into()),
         })
     }
 
     /// The params of `completion/complete`.
-    fn of_completion(client: &Client, params: &Params<'_>) -> Result<Self, RpcError> {
+    fn of_completion(client: &Client<impl Broker>, params: &Params<'_>) -> Result<Self, RpcError> {
         let wrong = |message: &str| RpcError::new(INVALID_PARAMS, message);
         let reference = params.members.given("ref").map(JsonMembers::parse);
         let Some(Ok(reference)) = reference else {
             return Err(wrong("`ref` must be an object"));
         };
         let text = |name: &str| reference.get(name).and_then(valid_string);
-        let (core, identity) = (&client.core, &client.identity);
+        let look_up = |name: Name<'_>| client.broker.look_up(&client.identity, name).ok();
         let found = match text("type").as_deref() {
-            Some("ref/prompt") => {
-                text("name").and_then(|name| core.lookup_prompt(identity, &name).ok())
-            }
-            Some("ref/resource") => {
-                text("uri").and_then(|uri| core.lookup_template(identity, &uri).ok())
-            }
+            Some("ref/prompt") => text("name").and_then(|name| look_up(Name::Prompt(&name))),
+            Some("ref/resource") => text("uri").and_then(|uri| look_up(Name::Template(&uri))),
             _ => return Err(wrong("`ref.type` must be `ref/prompt` or `ref/resource`")),
         };
         let found = found.ok_or_else(|| {
@@ -292,7 +297,7 @@ impl ItemCall {
         let members: Vec<String> = members.collect();
         let params = Bytes::from(format!("{{{}}}", members.join(",")));
         Ok(Self {
-            path: found.path,
+            path: found.item.path,
             request: ItemRequest::Complete(params),
         })
     }
@@ -319,7 +324,10 @@ impl ItemCall {
     }
 
     /// Makes the call.
-    pub(super) async fn make(&self, caller: &MetaCaller<'_>) -> Result<Outcome, Box<CoreError>> {
+    pub(super) async fn make(
+        &self,
+        caller: &MetaCaller<'_, impl Broker>,
+    ) -> Result<Outcome, Box<CoreError>> {
         let (operation, received) = match &self.request {
             ItemRequest::Get(arguments) => {
                 let (args, received) = read_args(arguments.clone())?;

@@ -5,37 +5,15 @@ use std::borrow::Cow;
 use broker_model::text::shown_line;
 use broker_wire::write::ObjectWriter;
 use broker_wire::{JsonMembers, valid_string};
-use serde::Deserialize;
-use serde::de::IgnoredAny;
-use serde_json::value::RawValue;
+use bytes::Bytes;
+
+use crate::core::{Identity, ListedEntry, Reply, Services, descriptions_json};
+use crate::surface::meta::{DescriptionForm, Listed, ListingAnswer, with_warnings};
 
 /// The maximum characters of a summary in one line.
 const MAX_SUMMARY_CHARS: usize = 200;
 /// The members of a description that only a request with `full` gets: they do not help to make a call.
 const FULL_ONLY: [&str; 2] = ["digest", "output_schema"];
-
-/// The members of `meta_tree` that its text shows.
-#[derive(Deserialize)]
-struct Entry<'a> {
-    #[serde(borrow)]
-    path: Cow<'a, str>,
-    #[serde(rename = "type", borrow)]
-    kind: Cow<'a, str>,
-    #[serde(default, borrow)]
-    summary: Cow<'a, str>,
-    #[serde(default, borrow)]
-    children: Vec<Self>,
-    withdrawn: Option<IgnoredAny>,
-    /// Of a search: nodes with good tools.
-    #[serde(default, borrow)]
-    nodes: Vec<Self>,
-    /// Of a search: no tool fits well.
-    #[serde(default)]
-    weak: bool,
-    /// What was not used of the request.
-    #[serde(default, borrow)]
-    warnings: Vec<Cow<'a, str>>,
-}
 
 /// One line for an entry: its path, with `/` at the end of a node, and its summary.
 pub(super) fn line(path: &str, is_node: bool, summary: &str) -> String {
@@ -43,66 +21,83 @@ pub(super) fn line(path: &str, is_node: bool, summary: &str) -> String {
     format!("{path}{end}  {}", shown_line(summary, MAX_SUMMARY_CHARS))
 }
 
-/// A reply of `meta_tree` as lines; as it is if it cannot be read.
-pub(super) fn tree(json: &str) -> String {
-    let Ok(top) = serde_json::from_str::<Entry<'_>>(json) else {
-        return json.to_owned();
+/// Returns the text of a listing.
+pub(super) fn listing(listed: Listed, services: &Services, identity: &Identity) -> String {
+    let warnings = &listed.warnings;
+    let short = |body: Bytes| {
+        let reply = Reply { body, etag: None };
+        with_warnings(reply, warnings).body
     };
-    let mut lines = Vec::new();
-    push(&mut lines, &top.children);
+    let json = match &listed.answer {
+        ListingAnswer::Tree(listing) => {
+            let mut lines = Vec::new();
+            push(
+                &mut lines,
+                listing.tree().children.as_deref().unwrap_or_default(),
+            );
+            return with_warning_lines(lines, None, warnings);
+        }
+        ListingAnswer::Found(_, found) => {
+            let mut lines = Vec::new();
+            for hit in &found.hits {
+                push(&mut lines, std::slice::from_ref(&hit.entry));
+            }
+            return with_warning_lines(lines, found.is_weak.then_some(&found.nodes), warnings);
+        }
+        ListingAnswer::One(one, DescriptionForm::Short) => {
+            short(Bytes::from(description(one.json()).into_owned()))
+        }
+        ListingAnswer::Many(paths, described, DescriptionForm::Short) => {
+            short(descriptions_json(paths, described, |one| {
+                description(one.json())
+            }))
+        }
+        ListingAnswer::One(_, DescriptionForm::Full)
+        | ListingAnswer::Many(_, _, DescriptionForm::Full) => {
+            listed.into_reply(services, identity).body
+        }
+    };
+    String::from_utf8_lossy(&json).into_owned()
+}
+
+/// Joins the lines of entries; `weak` has the nodes of a search in which no tool fits well.
+fn with_warning_lines(
+    mut lines: Vec<String>,
+    weak: Option<&Vec<ListedEntry>>,
+    warnings: &[&str],
+) -> String {
     if lines.is_empty() {
         lines.push("(no entries)".to_owned());
     }
-    if top.weak {
-        let nodes: Vec<String> = top
-            .nodes
-            .iter()
-            .map(|node| format!("{}/", node.path))
-            .collect();
+    if let Some(nodes) = weak {
+        let nodes = nodes.iter().map(|node| format!("{}/", node.path));
+        let nodes: Vec<String> = nodes.collect();
         let or = if nodes.is_empty() { "" } else { ": " };
         let nodes = nodes.join(", ");
         lines.push(format!("weak: rephrase `query`, or list a node{or}{nodes}"));
     }
-    let warnings = top.warnings.iter();
+    let warnings = warnings.iter();
     lines.extend(warnings.map(|warning| format!("warning: {warning}")));
     lines.join("\n")
 }
 
-fn push(lines: &mut Vec<String>, entries: &[Entry<'_>]) {
+fn push(lines: &mut Vec<String>, entries: &[ListedEntry]) {
     for entry in entries {
-        let mut text = line(&entry.path, entry.kind == "node", &entry.summary);
+        let mut text = line(entry.path, entry.is_node(), &entry.summary);
         if entry.withdrawn.is_some() {
             text.push_str(" (withdrawn: cannot be called)");
         }
         lines.push(text);
-        push(lines, &entry.children);
+        push(lines, entry.children.as_deref().unwrap_or_default());
     }
 }
 
-/// A reply of `meta_desc` without the members that only a request with `full` gets, and without a summary that is the
+/// Returns a description without the members that only a request with `full` gets, and without a summary that is the
 /// beginning of the description. The others are the same byte for byte.
-pub(super) fn description(json: &str) -> Cow<'_, str> {
-    let Some(members) = JsonMembers::of_valid(json) else {
-        return Cow::Borrowed(json);
-    };
-    match members
-        .get("entries")
-        .map(serde_json::from_str::<Vec<&RawValue>>)
-    {
-        Some(Ok(entries)) => {
-            let entries: Vec<_> = entries
-                .iter()
-                .map(|entry| description(entry.get()))
-                .collect();
-            let warnings = members.get("warnings");
-            let warnings = warnings.map(|list| format!(",\"warnings\":{list}"));
-            Cow::Owned(format!(
-                "{{\"entries\":[{}]{}}}",
-                entries.join(","),
-                warnings.unwrap_or_default()
-            ))
-        }
-        _ => without(json, &members),
+fn description(json: &str) -> Cow<'_, str> {
+    match JsonMembers::of_valid(json) {
+        Some(members) => without(json, &members),
+        None => Cow::Borrowed(json),
     }
 }
 
@@ -126,37 +121,76 @@ fn without<'j>(json: &'j str, members: &JsonMembers<'_>) -> Cow<'j, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use broker_drift::Class;
+
+    use crate::core::{
+        Broker as _, Core, EntryType, FoundTool, FoundTools, ItemKind, WithdrawalNote,
+    };
+
+    fn entry(path: &'static str, summary: &str, children: Option<Vec<ListedEntry>>) -> ListedEntry {
+        let kind = match children {
+            Some(_) => EntryType::Node,
+            None => EntryType::Item(ItemKind::Tool),
+        };
+        ListedEntry {
+            path,
+            kind,
+            summary: summary.to_owned().into(),
+            withdrawn: None,
+            children,
+        }
+    }
+
+    /// Returns the text of an answer.
+    fn text(answer: ListingAnswer, warnings: &[&'static str]) -> String {
+        let core = Core::builder(&crate::core::catalog::NONE).build().unwrap();
+        let warnings = warnings.to_vec();
+        let listed = Listed { answer, warnings };
+        listing(listed, core.services(), &Identity::local())
+    }
+
+    fn tree(children: Vec<ListedEntry>) -> String {
+        let root = entry("/", "all", Some(children));
+        text(ListingAnswer::Tree(Box::new(root.into())), &[])
+    }
 
     #[test]
     fn tree_is_one_line_for_each_entry() {
-        let reply = json!({"path": "/", "type": "node", "summary": "all", "children": [
-            {"path": "/a", "type": "node", "summary": "Files", "children": [
-                {"path": "/a/b", "type": "tool", "summary": "Reads"},
-                {"path": "/a/c", "type": "tool", "summary": "Writes", "withdrawn": {"class": "gone"}}]},
-            {"path": "/t", "type": "tool", "summary": "T"}]});
+        let mut withdrawn = entry("/a/c", "Writes", None);
+        let since = "2026-01-01T00:00:00Z".to_owned();
+        withdrawn.withdrawn = Some(WithdrawalNote::new(Class::Breaking, "it differs", since));
+        let below = vec![entry("/a/b", "Reads", None), withdrawn];
+        let children = vec![entry("/a", "Files", Some(below)), entry("/t", "T", None)];
         assert_eq!(
-            tree(&reply.to_string()),
+            tree(children),
             "/a/  Files\n/a/b  Reads\n/a/c  Writes (withdrawn: cannot be called)\n/t  T"
         );
-        let empty = json!({"path": "/e", "type": "node", "summary": "", "children": []});
-        assert_eq!(tree(&empty.to_string()), "(no entries)");
+        assert_eq!(tree(Vec::new()), "(no entries)");
     }
 
     #[test]
     fn search_without_a_good_tool_says_so_with_its_nodes() {
-        let node = json!({"path": "/a", "type": "node", "summary": "A"});
-        let tool = json!({"path": "/a/b", "type": "tool", "summary": "B", "score": 0.1});
-        let found = |weak: bool| json!({"path": "/", "type": "node", "query": "q", "children": [tool], "nodes": [node], "weak": weak});
-        assert_eq!(tree(&found(false).to_string()), "/a/b  B");
+        let found = |is_weak: bool, warnings: &[&'static str]| {
+            let found = FoundTools {
+                place: "/",
+                hits: vec![FoundTool {
+                    entry: entry("/a/b", "B", None),
+                    callable: None,
+                    score: 0.1,
+                }],
+                nodes: vec![entry("/a", "A", Some(Vec::new()))],
+                is_weak,
+                is_degraded: false,
+            };
+            text(ListingAnswer::Found("q".to_owned(), found), warnings)
+        };
+        assert_eq!(found(false, &[]), "/a/b  B");
         assert_eq!(
-            tree(&found(true).to_string()),
+            found(true, &[]),
             "/a/b  B\nweak: rephrase `query`, or list a node: /a/"
         );
-        let mut warned = found(false);
-        warned["warnings"] = json!(["`depth` was not used"]);
         assert_eq!(
-            tree(&warned.to_string()),
+            found(false, &["`depth` was not used"]),
             "/a/b  B\nwarning: `depth` was not used"
         );
     }
@@ -169,9 +203,7 @@ mod tests {
             "a\u{1b}[2K\u{202e}b\u{e0041}",
             "a\tb",
         ] {
-            let entry = json!({"path": "/a/b", "type": "tool", "summary": summary});
-            let reply = json!({"path": "/a", "type": "node", "summary": "", "children": [entry]});
-            let text = tree(&reply.to_string());
+            let text = tree(vec![entry("/a/b", summary, None)]);
             assert!(
                 text.starts_with("/a/b  a") && text.lines().count() == 1,
                 "{text:?}"
@@ -197,15 +229,5 @@ mod tests {
         );
         let own = r#"{"path":"/a/b","summary":"Files","description":"Reads."}"#;
         assert_eq!(description(own), own);
-        let many = format!(r#"{{"entries":[{entry},{{"path":"/c","error":{{}}}}]}}"#);
-        assert_eq!(
-            description(&many),
-            format!(r#"{{"entries":[{short},{{"path":"/c","error":{{}}}}]}}"#)
-        );
-        let warned = format!(r#"{{"entries":[{entry}],"warnings":["both"]}}"#);
-        assert_eq!(
-            description(&warned),
-            format!(r#"{{"entries":[{short}],"warnings":["both"]}}"#)
-        );
     }
 }

@@ -35,7 +35,7 @@ pub(crate) mod websocket;
 
 use super::ClientView;
 use super::request_id::RequestIds;
-use crate::core::{Core, Identity, ToolListChanges};
+use crate::core::{Broker, Identity, ToolListChanges};
 use crate::list_changed_exec::{Announcer, ListChangedExec};
 use adapter::Dialect;
 use session_tools::SessionTools;
@@ -43,8 +43,8 @@ use session_tools::SessionTools;
 /// A client: who it is, and what it sees. A legacy session and a connection over stdio have one for their
 /// whole life, a modern request over HTTP has its own.
 #[derive(Debug)]
-struct Client {
-    core: Core,
+struct Client<B> {
+    broker: B,
     identity: Identity,
     view: ClientView,
     dialect: Dialect,
@@ -54,10 +54,10 @@ struct Client {
     log_level: Arc<SharedLogLevel>,
 }
 
-impl Client {
-    fn new(core: Core, identity: Identity, view: ClientView, ids: Arc<RequestIds>) -> Self {
+impl<B: Broker> Client<B> {
+    fn new(broker: B, identity: Identity, view: ClientView, ids: Arc<RequestIds>) -> Self {
         Self {
-            core,
+            broker,
             identity,
             view,
             dialect: Dialect::default(),
@@ -70,7 +70,7 @@ impl Client {
     /// The same client, for a request of a session that was sent with another credential of the same caller.
     fn with_identity(self: &Arc<Self>, identity: &Identity) -> Arc<Self> {
         let client = Self::new(
-            self.core.clone(),
+            self.broker.clone(),
             identity.seeing_as(&self.identity),
             self.view,
             Arc::clone(&self.ids),
@@ -96,7 +96,7 @@ impl Client {
         session: impl FnOnce() -> String,
     ) -> Self {
         if self.view.mode == McpMode::Search && self.view.routing == Routing::Dynamic {
-            let end = self.core.drain().finished();
+            let end = self.broker.services().drain().finished();
             let announcer = exec.map(|exec| Announcer::new(exec, session(), &self.identity, end));
             self.session_tools = Some(Arc::new(SessionTools::new(announcer)));
         }
@@ -108,16 +108,16 @@ impl Client {
         let Some(tools) = self.session_tools.clone() else {
             return;
         };
-        let (core, identity) = (self.core.clone(), self.identity.clone());
-        let lists = core.tool_list_changes(&identity);
-        tokio::spawn(async move { tools.keep_current(&core, &identity, lists, &end).await });
+        let (broker, identity) = (self.broker.clone(), self.identity.clone());
+        let lists = broker.services().tool_list_changes(&identity);
+        tokio::spawn(async move { tools.keep_current(&broker, &identity, lists, &end).await });
     }
 
     /// The changes of its list that are announced to a legacy client, from now on; `None` if it does not change.
     /// Those that follow a search are announced with its call if no stream is open.
     fn list_changes(&self, identity: &Identity) -> Option<ToolListChanges> {
         match (self.view.mode, &self.session_tools) {
-            (McpMode::Direct, _) => Some(self.core.tool_list_changes(identity)),
+            (McpMode::Direct, _) => Some(self.broker.services().tool_list_changes(identity)),
             (_, Some(tools)) => Some(tools.changes()),
             (McpMode::Meta | McpMode::Search, None) => None,
         }
@@ -138,7 +138,7 @@ impl Client {
     /// Sets the level of the log messages that the client gets.
     fn set_log_level(&self, level: LogLevel) {
         self.log_level.set(level);
-        self.core.ask_for_logs(level);
+        self.broker.services().ask_for_logs(level);
     }
 }
 

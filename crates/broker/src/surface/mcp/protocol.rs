@@ -12,7 +12,7 @@ use super::items::{self, ItemMethod};
 use super::reply::Answer;
 use super::subscription::Subscription;
 use super::{Client, exposure};
-use crate::core::Account;
+use crate::core::{Account, Broker};
 
 /// The maximum number of members of params; the protocol has far fewer. Members of arguments do not count.
 const MAX_MEMBERS: usize = 64;
@@ -100,7 +100,7 @@ pub(super) fn is_empty_object(raw: &[u8]) -> bool {
 
 /// A request of the modern era, whose `_meta` was checked. Its answer is charged to `account`.
 pub(super) fn modern(
-    client: &Client,
+    client: &Client<impl Broker>,
     account: &Account,
     id: &Id,
     method: &str,
@@ -117,7 +117,7 @@ pub(super) fn modern(
 
 /// A request of the legacy era. Its answer is charged to `account`. `is_open` says whether `initialize` was answered before.
 pub(super) fn legacy(
-    client: &Client,
+    client: &Client<impl Broker>,
     account: &Account,
     is_open: bool,
     method: &str,
@@ -156,7 +156,7 @@ pub(super) fn legacy(
 
 /// A request of a client that sends no handshake. Its answer is charged to `account`.
 pub(super) fn simple(
-    client: &Client,
+    client: &Client<impl Broker>,
     account: &Account,
     method: &str,
     params: &Params<'_>,
@@ -175,7 +175,7 @@ pub(super) fn simple(
 }
 
 /// Whether a legacy client must have sent `initialize` before this method.
-fn needs_session(client: &Client, method: &str) -> bool {
+fn needs_session(client: &Client<impl Broker>, method: &str) -> bool {
     matches!(method, "tools/list" | "tools/call" | "logging/setLevel")
         || ItemMethod::of_name(method).is_some()
         || client.dialect.method(method).is_some()
@@ -183,7 +183,7 @@ fn needs_session(client: &Client, method: &str) -> bool {
 
 /// The methods that both eras have.
 fn tools(
-    client: &Client,
+    client: &Client<impl Broker>,
     account: &Account,
     method: &str,
     params: &Params<'_>,

@@ -35,11 +35,10 @@ const MODERN_ONLY: [&str; 3] = ["resultType", "ttlMs", "cacheScope"];
 
 /// Returns a result of a meta-tool: a text for the model. It has no second copy as structured content, since some
 /// clients show it in place of the text.
-pub(super) fn own(body: &[u8], text: impl FnOnce(&str) -> String, era: Era) -> Json {
-    let body = String::from_utf8_lossy(body);
+pub(super) fn own(text: &str, era: Era) -> Json {
     object(
         [
-            ("content", text_content(&text(&body))),
+            ("content", text_content(text)),
             ("isError", "false".to_owned()),
         ],
         Vec::new(),

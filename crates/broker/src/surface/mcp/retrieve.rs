@@ -9,8 +9,25 @@ use serde_json::Value;
 use super::Client;
 use super::session_tools::Registration;
 use super::tools::call_names;
-use crate::core::{Account, CoreError, FoundTool, FoundTools};
+use crate::core::{
+    Account, Broker, CallableTool, CoreError, Detail, FoundTool, FoundTools, SearchQuery,
+};
 use crate::surface::meta::RetrieveBody;
+
+/// A tool that was found, with what a call needs.
+struct Hit<'a> {
+    tool: &'a CallableTool,
+    score: f64,
+}
+
+impl<'a> Hit<'a> {
+    fn new(found: &'a FoundTool) -> Option<Self> {
+        Some(Self {
+            tool: found.callable.as_ref()?,
+            score: found.score,
+        })
+    }
+}
 
 /// The maximum bytes of descriptions and schemas in one answer.
 const MAX_FOUND_BYTES: usize = 1 << 20;
@@ -19,26 +36,28 @@ const MAX_FOUND_BYTES: usize = 1 << 20;
 /// `{"tools":[{"name","path","description","input_schema","score","registered"}],"newly_registered":[…],"evicted":[…],"weak"?,"degraded"?,"hint"?}`,
 /// and the change of the list.
 pub(super) async fn retrieve(
-    (client, account): (&Client, &Account),
+    (client, account): (&Client<impl Broker>, &Account),
     arguments: &[u8],
     dynamic: bool,
 ) -> Result<(Vec<u8>, Registration), Box<CoreError>> {
     let RetrieveBody { query, limit } = RetrieveBody::parse(arguments)?;
     let limit = limit.unwrap_or(client.view.top_k);
-    let (core, identity) = (&client.core, &client.identity);
-    let vector = core.query_vector(identity, &query).await;
-    let found = if core.is_long_search(&vector) {
-        let (core, identity) = (core.clone(), identity.clone());
-        let find = move || core.find_tools(&identity, &query, limit, MAX_FOUND_BYTES, &vector);
-        client.core.read_long(account, find).await?
-    } else {
-        core.find_tools(identity, &query, limit, MAX_FOUND_BYTES, &vector)
-    }?;
+    let what = SearchQuery {
+        query: &query,
+        path: None,
+        limit,
+        detail: Detail::Call {
+            max_bytes: MAX_FOUND_BYTES,
+        },
+        account,
+    };
+    let found = client.broker.search(&client.identity, what).await?;
+    let hits: Vec<Hit<'_>> = found.hits.iter().filter_map(Hit::new).collect();
     let session = client.session_tools.as_ref().filter(|_| dynamic);
     let registration = session.map_or_else(Registration::default, |session| {
-        let hits = found.tools.iter().take(client.view.top_k);
+        let hits = hits.iter().take(client.view.top_k);
         // A tool with the name of one of the broker's own tools is called by its path, as is one that clients cannot list.
-        let is_listed = |hit: &&FoundTool| {
+        let is_listed = |hit: &&Hit<'_>| {
             hit.tool.is_listable(client.view.vendor) && !client.has_own_tool(hit.tool.name)
         };
         let hits = hits.filter(is_listed);
@@ -48,8 +67,8 @@ pub(super) async fn retrieve(
     let is_registered = |name: &str| session.is_some_and(|session| session.has(name));
     // The names of the list, where the hits are in it.
     let vendor = client.view.vendor.filter(|_| session.is_some());
-    let mut out = written(&found, &registration, vendor, is_registered);
-    if session.is_none() && !found.tools.is_empty() {
+    let mut out = written((&found, &hits), &registration, vendor, is_registered);
+    if session.is_none() && !hits.is_empty() {
         out.extend_from_slice(b",\"hint\":");
         push_string(&mut out, &hint(client));
     }
@@ -59,14 +78,14 @@ pub(super) async fn retrieve(
 
 /// The answer without its hint and its last brace.
 fn written(
-    found: &FoundTools,
+    (found, hits): (&FoundTools, &[Hit<'_>]),
     registration: &Registration,
     vendor: Option<ModelVendor>,
     is_registered: impl Fn(&str) -> bool,
 ) -> Vec<u8> {
     let mut out = b"{\"tools\":[".to_vec();
-    for (rank, hit) in found.tools.iter().enumerate() {
-        let tool = &hit.tool;
+    for (rank, hit) in hits.iter().enumerate() {
+        let tool = hit.tool;
         out.extend_from_slice(if rank > 0 {
             b",{\"name\":"
         } else {
@@ -106,7 +125,7 @@ fn listed_name(vendor: Option<ModelVendor>, name: &str) -> Cow<'_, str> {
 }
 
 /// How a client without registered tools calls what it found.
-fn hint(client: &Client) -> String {
+fn hint(client: &Client<impl Broker>) -> String {
     let names = call_names(client.view);
     let names: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
     format!(

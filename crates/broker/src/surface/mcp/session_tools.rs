@@ -7,7 +7,7 @@ use broker_model::model_vendor::ModelVendor;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::core::{Core, Identity, ToolListChanges};
+use crate::core::{Broker, Identity, ListedTool, ToolListChanges, ToolQuery};
 use crate::list_changed_exec::{Announcer, Changed};
 
 /// The maximum number of tools in the list of a session in addition to the tools of the broker.
@@ -125,19 +125,18 @@ impl SessionTools {
     /// The entries of the list that are served and exist for the caller, within the limits of a vendor.
     pub(super) fn listed(
         &self,
-        core: &Core,
+        broker: &impl Broker,
         identity: &Identity,
         vendor: Option<ModelVendor>,
-    ) -> Vec<String> {
+    ) -> Vec<ListedTool> {
         let names: Vec<_> = self.lock().tools.iter().map(|tool| tool.name).collect();
-        let listed = core.listed_tools(identity, vendor, names.into_iter());
-        listed.into_iter().map(|(_, entry)| entry).collect()
+        listed_tools(broker, identity, vendor, &names)
     }
 
     /// Removes the tools that are withdrawn or that the caller may not use any more, for as long as it runs.
     pub(super) async fn keep_current(
         &self,
-        core: &Core,
+        broker: &impl Broker,
         identity: &Identity,
         mut lists: ToolListChanges,
         end: &CancellationToken,
@@ -149,14 +148,14 @@ impl SessionTools {
                     return;
                 },
             }
-            self.remove_gone(core, identity);
+            self.remove_gone(broker, identity);
         }
     }
 
-    fn remove_gone(&self, core: &Core, identity: &Identity) {
+    fn remove_gone(&self, broker: &impl Broker, identity: &Identity) {
         let names: Vec<_> = self.lock().tools.iter().map(|tool| tool.name).collect();
-        let there = core.listed_tools(identity, None, names.iter().copied());
-        let gone = |name| !there.iter().any(|(listed, _)| *listed == name);
+        let there = listed_tools(broker, identity, None, &names);
+        let gone = |name| !there.iter().any(|tool| tool.name == name);
         let mut state = self.lock();
         let before = state.tools.len();
         // A tool that was registered in between was served a moment ago.
@@ -205,6 +204,22 @@ impl SessionTools {
         // The state is valid after a panic: no change of it can panic halfway.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns the tools of these flat names that are served and exist for the caller.
+fn listed_tools(
+    broker: &impl Broker,
+    identity: &Identity,
+    vendor: Option<ModelVendor>,
+    names: &[&'static str],
+) -> Vec<ListedTool> {
+    let what = ToolQuery {
+        vendor,
+        names: Some(names),
+        ..ToolQuery::default()
+    };
+    let page = broker.tools(identity, &what);
+    page.map(|page| page.tools).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::Client;
 use super::listing_text::line;
-use crate::core::{AreaRef, Core, Identity, MAX_DEPTH, MAX_DESCRIBED};
+use crate::core::{Broker, Identity, ListedEntry, MAX_DEPTH, MAX_DESCRIBED, areas as areas_of};
 use crate::surface::ClientView;
 use crate::surface::meta::SplitCall;
 
@@ -101,12 +101,12 @@ pub(super) fn server_info() -> Value {
 
 /// One line for each top-level entry that exists for the caller, as `meta_tree` shows it. If that is long, only
 /// the paths.
-fn areas(core: &Core, identity: &Identity) -> String {
-    let areas = core.areas(identity);
+fn areas(broker: &impl Broker, identity: &Identity) -> String {
+    let areas = areas_of(broker, identity);
     let mut lines = String::new();
     for area in &areas {
         lines.push('\n');
-        lines.push_str(&line(area.path, area.is_node, &area.summary));
+        lines.push_str(&line(area.path, area.is_node(), &area.summary));
         if lines.len() > MAX_AREA_BYTES {
             return format!("\n{}", paths(&areas, MAX_AREA_PATHS));
         }
@@ -114,9 +114,9 @@ fn areas(core: &Core, identity: &Identity) -> String {
     lines
 }
 
-fn paths(areas: &[AreaRef], max: usize) -> String {
+fn paths(areas: &[ListedEntry], max: usize) -> String {
     let shown = areas.iter().take(max);
-    let shown = shown.map(|area| format!("{}{}", area.path, if area.is_node { "/" } else { "" }));
+    let shown = shown.map(|area| format!("{}{}", area.path, if area.is_node() { "/" } else { "" }));
     let mut text = shown.collect::<Vec<_>>().join(" ");
     if let more @ 1.. = areas.len().saturating_sub(max) {
         text.push_str(&format!(" and {more} more"));
@@ -125,10 +125,16 @@ fn paths(areas: &[AreaRef], max: usize) -> String {
 }
 
 /// How a model uses the broker, in the client's mode, and the tools that it cannot call.
-pub(super) fn instructions(client: &Client) -> String {
-    let (paths, count) = client
-        .core
-        .withdrawn_paths(&client.identity, MAX_NAMED_WITHDRAWN);
+pub(super) fn instructions(client: &Client<impl Broker>) -> String {
+    let items = client.broker.items(&client.identity);
+    let withdrawn = items.iter().filter(|item| item.withdrawn);
+    let (mut paths, mut count) = (Vec::new(), 0);
+    for item in withdrawn {
+        if count < MAX_NAMED_WITHDRAWN {
+            paths.push(item.path);
+        }
+        count += 1;
+    }
     let mut text = use_of(client);
     if count > 0 {
         text.push_str("\nWithdrawn, not callable: ");
@@ -141,9 +147,9 @@ pub(super) fn instructions(client: &Client) -> String {
 }
 
 /// How a model uses the broker, in the client's mode.
-fn use_of(client: &Client) -> String {
+fn use_of(client: &Client<impl Broker>) -> String {
     let top = || {
-        let areas = client.core.areas(&client.identity);
+        let areas = areas_of(&client.broker, &client.identity);
         paths(&areas, MAX_NAMED_AREAS)
     };
     match client.view.mode {
@@ -156,7 +162,7 @@ fn use_of(client: &Client) -> String {
         McpMode::Meta => format!("{META_INSTRUCTIONS}Areas: {}", top()),
         McpMode::Search => format!("{}Areas: {}", search_instructions(client), top()),
         McpMode::Direct => {
-            let areas = areas(&client.core, &client.identity);
+            let areas = areas(&client.broker, &client.identity);
             direct_instructions(&left_out_for_vendor(client), &areas)
         }
     }
@@ -164,26 +170,27 @@ fn use_of(client: &Client) -> String {
 
 /// Returns the tools that the list leaves out because of the limits of the client's vendor; empty if all tools are
 /// listed.
-fn left_out_for_vendor(client: &Client) -> String {
+fn left_out_for_vendor(client: &Client<impl Broker>) -> String {
     let Some(vendor) = client.view.vendor else {
         return String::new();
     };
-    let limits = client.core.vendor_limits(&client.identity, vendor);
-    let mut text = String::new();
-    if let Some(max) = limits.max_tools.filter(|max| limits.tools > *max) {
-        let all = limits.tools;
+    let mut tools = client.broker.callable_tools(&client.identity);
+    tools.retain(|tool| tool.listable);
+    let (all, mut text) = (tools.len(), String::new());
+    if let Some(max) = vendor.max_tools().filter(|max| all > *max) {
         text.push_str(&format!(
             "The list has the first {max} of {all} tools in the order of the tree, since the model's API takes no more. Ask the \
              user for a smaller part of the tree if a tool is missing.\n"
         ));
     }
-    if !limits.refused.is_empty() {
-        let shown = limits.refused.iter().take(MAX_NAMED_WITHDRAWN);
-        let shown = shown.copied().collect::<Vec<_>>().join(" ");
+    tools.retain(|tool| !tool.is_listable(Some(vendor)));
+    if !tools.is_empty() {
+        let shown = tools.iter().take(MAX_NAMED_WITHDRAWN);
+        let shown = shown.map(|tool| tool.path).collect::<Vec<_>>().join(" ");
         text.push_str(&format!(
             "Not in the list, since the model's API refuses the names of their arguments: {shown}"
         ));
-        if let more @ 1.. = limits.refused.len().saturating_sub(MAX_NAMED_WITHDRAWN) {
+        if let more @ 1.. = tools.len().saturating_sub(MAX_NAMED_WITHDRAWN) {
             text.push_str(&format!(" and {more} more"));
         }
         text.push('\n');
@@ -212,7 +219,7 @@ const SPLIT_META_INSTRUCTIONS: &str = "meta_call is three tools: meta_call_read 
      meta_call_write for tools that change something without deleting or overwriting, meta_call_destructive for all \
      others. A call by the wrong one is refused with the right name. ";
 
-fn search_instructions(client: &Client) -> String {
+fn search_instructions(client: &Client<impl Broker>) -> String {
     let call = match client.session_tools {
         Some(_) => "the hits become tools of this session: call them by their names".to_owned(),
         None => format!("call a hit by {}", call_names(client.view).join(", ")),
@@ -226,9 +233,9 @@ fn search_instructions(client: &Client) -> String {
 /// The entries of the meta-tools in `tools/list`. Every model pays for each word of them; there are no
 /// `outputSchema`s, since a model reads the text, and `additionalProperties` is not closed, since an unknown member is
 /// refused with the known ones.
-pub(super) fn meta_tools(client: &Client) -> Value {
-    let areas = areas(&client.core, &client.identity);
-    let root = client.core.root(&client.identity);
+pub(super) fn meta_tools(client: &Client<impl Broker>) -> Value {
+    let areas = areas(&client.broker, &client.identity);
+    let root = client.identity.root();
     let mut tools = vec![
         json!({
             "name": NAMES[0],
@@ -292,8 +299,8 @@ fn limit_schema(default: usize) -> Value {
 }
 
 /// Returns the entries of the broker's tools in search mode; `is_dynamic` if the found tools are in the list as well.
-pub(super) fn search_tools(client: &Client, is_dynamic: bool) -> Vec<Value> {
-    let areas = areas(&client.core, &client.identity);
+pub(super) fn search_tools(client: &Client<impl Broker>, is_dynamic: bool) -> Vec<Value> {
+    let areas = areas(&client.broker, &client.identity);
     let call = match is_dynamic {
         true => "The best hits become tools of this session.",
         false => "Returns name, description and input_schema of each.",

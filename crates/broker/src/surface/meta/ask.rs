@@ -13,17 +13,17 @@ use tokio::time::Instant;
 use super::call_body::{CallBody, LongArgs, LongCallBody, ShortArgs};
 use super::fields::{BodyForm, DescBody, DescRequest, TreeBody, TreeRequest};
 use super::members::{json_invalid, utf8};
-use super::reply::{chars_around, with_warnings};
+use super::reply::chars_around;
 use crate::core::{
-    Account, Args, CallContext, CallEvents, Charge, Core, CoreError, Describe, Identity, Operation,
-    Outcome, QueryVector, Reply, Request, RequestId, ResultForm, ResultLimit, SMALL_BYTES,
-    SearchOptions, memory_error_for_request,
+    self, Account, Args, Broker, CallContext, CallEvents, CoreError, Described, Description,
+    Detail, FoundTools, Identity, Name, Operation, Outcome, Request, RequestId, ResultForm,
+    ResultLimit, SMALL_BYTES, SearchQuery,
 };
 
 /// The caller of a request.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::surface) struct MetaCaller<'a> {
-    pub(in crate::surface) core: &'a Core,
+pub(in crate::surface) struct MetaCaller<'a, B> {
+    pub(in crate::surface) broker: &'a B,
     pub(in crate::surface) identity: &'a Identity,
     pub(in crate::surface) request_id: RequestId,
     pub(in crate::surface) account: &'a Account,
@@ -95,12 +95,47 @@ pub(in crate::surface) enum Listing {
 /// The answer to a listing.
 #[derive(Debug)]
 pub(in crate::surface) struct Listed {
-    pub(in crate::surface) reply: Reply,
-    /// Whether a description was asked for with all its members.
-    pub(in crate::surface) is_full: bool,
+    pub(in crate::surface) answer: ListingAnswer,
+    /// What was not used of the request.
+    pub(in crate::surface) warnings: Vec<&'static str>,
 }
 
-impl MetaCaller<'_> {
+/// The values that a listing found.
+#[derive(Debug)]
+pub(in crate::surface) enum ListingAnswer {
+    Tree(Box<core::Listing>),
+    /// A query, and its hits.
+    Found(String, FoundTools),
+    One(Box<Description>, DescriptionForm),
+    /// The paths, and what each describes.
+    Many(Vec<String>, Vec<Described>, DescriptionForm),
+}
+
+/// The members that a description of an MCP client has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::surface) enum DescriptionForm {
+    /// What helps to make a call.
+    Short,
+    Full,
+}
+
+/// The body of a listing.
+enum ListingBody {
+    Tree(TreeBody),
+    Desc(DescRequest),
+}
+
+impl ListingBody {
+    fn parse(what: Listing, form: BodyForm, body: &[u8]) -> Result<Self, Box<CoreError>> {
+        let text = utf8(body)?;
+        match what {
+            Listing::Tree => TreeBody::parse(text).map(Self::Tree),
+            Listing::Desc => DescRequest::parse(text, form).map(Self::Desc),
+        }
+    }
+}
+
+impl<B: Broker> MetaCaller<'_, B> {
     /// `meta_call`.
     pub(in crate::surface) async fn call(&self, body: Bytes) -> Result<Outcome, Box<CoreError>> {
         if body.len() > SMALL_BYTES {
@@ -129,7 +164,11 @@ impl MetaCaller<'_> {
         let text = body.clone();
         let account = self.account.clone();
         let read = move || LongCallBody::parse(utf8(&text)?, &account);
-        let read = self.core.read_long(self.account, read).await??;
+        let read = self
+            .broker
+            .services()
+            .read_long(self.account, read)
+            .await??;
         let args = match read.args {
             Some(LongArgs::Within(at)) => Args::Unread { body, at },
             Some(LongArgs::Unquoted(args)) => {
@@ -145,7 +184,7 @@ impl MetaCaller<'_> {
 
     /// Returns a path without a copy of it, if the catalog has it.
     pub(super) fn path(&self, path: &str) -> Cow<'static, str> {
-        match self.core.known_path(path) {
+        match self.broker.services().known_path(path) {
             Some(known) => Cow::Borrowed(known),
             None => Cow::Owned(path.to_owned()),
         }
@@ -176,8 +215,9 @@ impl MetaCaller<'_> {
         let Some(only) = self.only else {
             return Ok(());
         };
-        let safety = self.core.call_safety(self.identity, path);
-        safety.map_or(Ok(()), |safety| only.check(path, safety))
+        // The call has the error of a path that names no item.
+        let found = self.broker.look_up(self.identity, Name::Path(path));
+        found.map_or(Ok(()), |found| only.check(path, found.safety()))
     }
 
     /// Calls an entry of any kind, with a result in the form of the config. Not an `async fn`, since that would have
@@ -216,7 +256,7 @@ impl MetaCaller<'_> {
         meta: Option<Box<str>>,
         received: Option<Instant>,
     ) -> impl Future<Output = Result<Outcome, Box<CoreError>>> + Send {
-        self.core.call(Request {
+        self.broker.call(Request {
             identity: self.identity.clone(),
             context: CallContext {
                 meta,
@@ -235,50 +275,87 @@ impl MetaCaller<'_> {
         what: Listing,
         body: Bytes,
     ) -> Result<Listed, Box<CoreError>> {
-        let form = self.form;
-        let vector = self.query_vector(what, &body).await;
-        let is_long = body.len() > SMALL_BYTES
-            || self.core.is_long_search(&vector)
-            || (what == Listing::Desc && is_long_lookup(self.core, form, &body));
-        let mut listed = if is_long {
+        let (form, mut charge) = (self.form, None);
+        let read = if body.len() > SMALL_BYTES {
             // A body longer than fifty paths is nearly always refused.
-            let (core, account) = (self.core.clone(), self.account.clone());
-            let identity = self.identity.clone();
-            let list = move || {
-                let _charge = core.charge_parsed(&account, &body)?;
-                list(&core, &identity, what, form, &body, &vector)
+            let (services, account) = (self.broker.services().clone(), self.account.clone());
+            let read = move || {
+                let charge = services.charge_parsed(&account, &body)?;
+                ListingBody::parse(what, form, &body).map(|read| (read, charge))
             };
-            self.core.read_long(self.account, list).await?
+            let read = self.broker.services().read_long(self.account, read);
+            let (read, parsed) = read.await??;
+            charge = Some(parsed);
+            read
         } else {
-            list(self.core, self.identity, what, form, &body, &vector)
-        }?;
-        let mut charge = Charge::default();
-        let needed = listed.reply.body.len();
-        if let Err(full) = charge.cover(self.account, needed) {
-            return Err(Box::new(memory_error_for_request(
-                full,
-                needed,
-                self.account,
-            )));
-        }
-        listed.reply.body = charge.hold(listed.reply.body);
-        Ok(listed)
+            ListingBody::parse(what, form, &body)?
+        };
+        let listed = match read {
+            ListingBody::Tree(body) => self.tree(body).await,
+            ListingBody::Desc(request) => self.describe(request).await,
+        };
+        drop(charge);
+        listed
     }
 
-    /// The vector of the query of a search, if the broker uses a model.
-    async fn query_vector(&self, what: Listing, body: &[u8]) -> QueryVector {
-        // A search has a path and a query; a longer body is refused where it is read.
-        if !self.core.has_query_vectors() || what != Listing::Tree || body.len() > SMALL_BYTES {
-            return QueryVector::default();
-        }
-        let tree = utf8(body).and_then(TreeBody::parse);
-        match tree.map(|tree| tree.what) {
-            Ok(TreeRequest::Search { query, .. }) => {
-                self.core.query_vector(self.identity, &query).await
+    async fn tree(&self, body: TreeBody) -> Result<Listed, Box<CoreError>> {
+        let path = body.path.as_deref().map(|path| self.form.path(path));
+        let answer = match body.what {
+            TreeRequest::List { depth } => {
+                let path = path.unwrap_or_else(|| self.identity.root());
+                let listing = self.broker.list(self.identity, path, depth)?;
+                ListingAnswer::Tree(Box::new(listing))
             }
-            _ => QueryVector::default(),
-        }
+            TreeRequest::Search { query, limit } => {
+                let what = SearchQuery {
+                    query: &query,
+                    path,
+                    limit,
+                    detail: Detail::Listing,
+                    account: self.account,
+                };
+                // Boxed, so that other requests do not carry its size.
+                let found = Box::pin(self.broker.search(self.identity, what)).await?;
+                ListingAnswer::Found(query, found)
+            }
+        };
+        Ok(Listed {
+            answer,
+            warnings: body.warnings,
+        })
     }
+
+    async fn describe(&self, request: DescRequest) -> Result<Listed, Box<CoreError>> {
+        let DescRequest {
+            what,
+            is_full,
+            warnings,
+        } = request;
+        let form = match is_full {
+            true => DescriptionForm::Full,
+            false => DescriptionForm::Short,
+        };
+        let (broker, identity, account) = (self.broker, self.identity, self.account);
+        let answer = match what {
+            DescBody::One(path) => {
+                let mut described = broker.describe(identity, &[&path], account).await?;
+                let one = described.pop().ok_or_else(|| unanswered(&path))??;
+                ListingAnswer::One(Box::new(one), form)
+            }
+            DescBody::Many(paths) => {
+                let names: Vec<&str> = paths.iter().map(String::as_str).collect();
+                let described = broker.describe(identity, &names, account).await?;
+                ListingAnswer::Many(paths, described, form)
+            }
+        };
+        Ok(Listed { answer, warnings })
+    }
+}
+
+/// Returns the error of a path for which a layer returned no description.
+fn unanswered(path: &str) -> Box<CoreError> {
+    let error = CoreError::new(CallCode::Internal, "the entry was not described");
+    Box::new(error.path(path))
 }
 
 /// Reads arguments, and returns the time of their arrival if core has to read them. They are one JSON object.
@@ -294,67 +371,4 @@ pub(in crate::surface) fn read_args(
     let value = json::parse(text).map_err(|error| json_invalid(text, 0, text, &error))?;
     let text = arguments;
     Ok((Args::Read { text, value }, None))
-}
-
-/// Whether a list of paths to describe has so many unknown ones that their suggestions take long.
-fn is_long_lookup(core: &Core, form: BodyForm, body: &[u8]) -> bool {
-    // Nearly every catalog is so small that no body needs to be read for this.
-    if !core.has_long_lookups() {
-        return false;
-    }
-    let request = utf8(body).and_then(|text| DescRequest::parse(text, form));
-    request.is_ok_and(|request| match &request.what {
-        DescBody::One(path) => core.is_long_lookup([path.as_str()]),
-        DescBody::Many(paths) => core.is_long_lookup(paths.iter().map(String::as_str)),
-    })
-}
-
-/// Answers a body that was not read yet, or only for its query.
-fn list(
-    core: &Core,
-    identity: &Identity,
-    what: Listing,
-    form: BodyForm,
-    body: &[u8],
-    vector: &QueryVector,
-) -> Result<Listed, Box<CoreError>> {
-    let text = utf8(body)?;
-    match what {
-        Listing::Tree => {
-            let body = TreeBody::parse(text)?;
-            let path = body.path.as_deref().map(|path| form.path(path));
-            let reply = match body.what {
-                TreeRequest::List { depth } => {
-                    core.list(identity, path.unwrap_or_else(|| core.root(identity)), depth)
-                }
-                TreeRequest::Search { query, limit } => {
-                    let vector = Some(vector);
-                    let options = SearchOptions {
-                        path,
-                        limit,
-                        vector,
-                    };
-                    core.search(identity, &query, options)
-                }
-            }?;
-            Ok(Listed {
-                reply: with_warnings(reply, &body.warnings),
-                is_full: true,
-            })
-        }
-        Listing::Desc => {
-            let DescRequest {
-                what,
-                is_full,
-                warnings,
-            } = DescRequest::parse(text, form)?;
-            let what = match &what {
-                DescBody::One(path) => Describe::One(path),
-                DescBody::Many(paths) => Describe::Many(paths),
-            };
-            let reply = core.describe(identity, what)?;
-            let reply = with_warnings(reply, &warnings);
-            Ok(Listed { reply, is_full })
-        }
-    }
 }

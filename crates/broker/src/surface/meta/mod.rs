@@ -10,7 +10,9 @@ mod members;
 mod named_call;
 mod reply;
 
-pub(super) use ask::{Listing, MetaCaller, ReplyRoom, SplitCall, read_args};
+pub(super) use ask::{
+    DescriptionForm, Listed, Listing, ListingAnswer, MetaCaller, ReplyRoom, SplitCall, read_args,
+};
 pub(super) use fields::{BodyForm, RetrieveBody};
 pub(super) use members::{is_quoted_object, similar_names};
-pub(super) use reply::reply;
+pub(super) use reply::{charged, reply, with_warnings};

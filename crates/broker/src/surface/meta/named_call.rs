@@ -9,7 +9,7 @@ use super::MetaCaller;
 use super::arguments::ArgsJson;
 use super::call_body::LongArgs;
 use super::members::{field_invalid, json_invalid, unknown_field, utf8};
-use crate::core::{Account, Core, CoreError, Identity, Outcome, SMALL_BYTES};
+use crate::core::{Account, Broker, CoreError, Name, Outcome, SMALL_BYTES};
 
 const MEMBERS: [&str; 4] = ["name", "arguments", "path", "args"];
 
@@ -57,7 +57,7 @@ impl NamedCall {
     }
 }
 
-impl MetaCaller<'_> {
+impl<B: Broker> MetaCaller<'_, B> {
     /// `call_tool`. Returns the path of the tool and the outcome.
     pub(in crate::surface) async fn call_named(
         &self,
@@ -67,7 +67,10 @@ impl MetaCaller<'_> {
         let read = if body.len() > SMALL_BYTES {
             let (text, account) = (body.clone(), self.account.clone());
             let read = move || NamedCall::parse(utf8(&text)?, &account);
-            self.core.read_long(self.account, read).await??
+            self.broker
+                .services()
+                .read_long(self.account, read)
+                .await??
         } else {
             NamedCall::parse(utf8(&body)?, self.account)?
         };
@@ -76,21 +79,24 @@ impl MetaCaller<'_> {
             Some(LongArgs::Unquoted(arguments)) => arguments,
             None => Bytes::from_static(b"{}"),
         };
-        let path = match self.core.find_flat(self.identity, &read.name) {
-            Some(tool) => tool.path.into(),
-            None if read.name.starts_with('/') => self.path(&read.name),
-            None => return Err(self.unknown(&read.name)),
+        let path = match self
+            .broker
+            .look_up(self.identity, Name::Flat(&read.name, None))
+        {
+            Ok(found) => found.item.path.into(),
+            Err(_) if read.name.starts_with('/') => self.path(&read.name),
+            Err(_) => return Err(self.unknown(&read.name).await),
         };
         called(&path);
         self.call_tool(path, arguments).await
     }
 
     /// The refusal of a name, the same for a tool that does not exist and one that the caller may not see.
-    fn unknown(&self, name: &str) -> Box<CoreError> {
+    async fn unknown(&self, name: &str) -> Box<CoreError> {
         let shown = broker_model::text::shown_line(name, 160);
         let message = format!("no tool has the name `{shown}`");
         let mut error = CoreError::new(CallCode::PathNotFound, message);
-        error.did_you_mean = similar_paths(self.core, self.identity, name);
+        error.did_you_mean = self.similar_paths(name).await;
         let hint = match error.did_you_mean.first() {
             Some(path) => {
                 format!("Send `\"name\": \"{path}\"` if that is the tool: a name may be a path.")
@@ -99,13 +105,17 @@ impl MetaCaller<'_> {
         };
         Box::new(error.hint(hint))
     }
-}
 
-/// The paths that may have been meant by a name.
-fn similar_paths(core: &Core, identity: &Identity, name: &str) -> Vec<String> {
-    match core.lookup(identity, &format!("/{}", name.trim_start_matches('/'))) {
-        Ok(found) => vec![found.path.to_owned()],
-        Err(error) => error.did_you_mean,
+    /// Returns the paths that may have been meant by a name.
+    async fn similar_paths(&self, name: &str) -> Vec<String> {
+        let path = format!("/{}", name.trim_start_matches('/'));
+        let paths = [path.as_str()];
+        let described = self.broker.describe(self.identity, &paths, self.account);
+        match described.await.map(|mut described| described.pop()) {
+            Ok(Some(Ok(found))) => vec![found.path().to_owned()],
+            Ok(Some(Err(error))) | Err(error) => error.did_you_mean,
+            Ok(None) => Vec::new(),
+        }
     }
 }
 

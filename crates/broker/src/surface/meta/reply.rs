@@ -2,8 +2,10 @@
 
 use serde::Serialize;
 
+use super::ask::{Listed, ListingAnswer};
 use crate::core::{
-    Account, Charge, CoreError, Outcome, Reply, UNCHARGED_BYTES, memory_error_for_result,
+    Account, Charge, CoreError, Identity, Outcome, Reply, Services, UNCHARGED_BYTES,
+    descriptions_json, memory_error_for_request, memory_error_for_result,
 };
 
 const PATH: &str = "{\"path\":\"";
@@ -54,8 +56,30 @@ pub(in crate::surface) fn reply(
     })
 }
 
+impl Listed {
+    /// Returns the JSON of the answer.
+    pub(in crate::surface) fn into_reply(self, services: &Services, identity: &Identity) -> Reply {
+        let reply = match self.answer {
+            ListingAnswer::Tree(listing) => listing.reply(),
+            ListingAnswer::Found(query, found) => Reply {
+                body: found.json(&query),
+                etag: None,
+            },
+            ListingAnswer::One(description, _) => description.into_reply(),
+            ListingAnswer::Many(paths, described, _) => {
+                let body = descriptions_json(&paths, &described, |one| one.json().into());
+                Reply {
+                    etag: Some(services.entity_tag(identity, &body)),
+                    body,
+                }
+            }
+        };
+        with_warnings(reply, &self.warnings)
+    }
+}
+
 /// Adds `warnings`, if there are any, as the last member of a listing. Its digest is not the one of the listing alone.
-pub(super) fn with_warnings(reply: Reply, warnings: &[&str]) -> Reply {
+pub(in crate::surface) fn with_warnings(reply: Reply, warnings: &[&str]) -> Reply {
     let Some(object) = reply.body.strip_suffix(END.as_bytes()) else {
         return reply;
     };
@@ -67,6 +91,19 @@ pub(super) fn with_warnings(reply: Reply, warnings: &[&str]) -> Reply {
         body: [object, after.as_bytes(), END.as_bytes()].concat().into(),
         etag: None,
     }
+}
+
+/// Charges the caller for the bytes of a listing.
+pub(in crate::surface) fn charged(
+    mut reply: Reply,
+    account: &Account,
+) -> Result<Reply, Box<CoreError>> {
+    let (mut charge, needed) = (Charge::default(), reply.body.len());
+    charge
+        .cover(account, needed)
+        .map_err(|full| Box::new(memory_error_for_request(full, needed, account)))?;
+    reply.body = charge.hold(reply.body);
+    Ok(reply)
 }
 
 fn member(name: &str, value: &impl Serialize) -> String {

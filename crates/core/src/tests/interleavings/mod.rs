@@ -16,7 +16,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::sleep;
 
 use super::fixture::{CALLER, call, config, setup};
-use crate::{Core, CoreError, InstanceHealth, ReloadError, StartMode};
+use crate::{Broker, Core, CoreError, InstanceHealth, ReloadError, StartMode};
 
 mod servers;
 
@@ -227,7 +227,7 @@ impl History {
         self.settle();
         sleep(QUIET).await;
         self.judge_calls().await;
-        let health = self.core.health();
+        let health = self.core.services().health();
         let source = &health.sources[0];
         assert_eq!((source.state, source.withdrawn), ("ready", 0), "{source:?}");
         let count = source.instances.len();
@@ -265,7 +265,7 @@ impl History {
         *locked(&one.listing) = self.random.of(&[Listing::Breaking, Listing::Gone]);
         one.announced.send_modify(|count| *count += 1);
         sleep(QUIET).await;
-        assert_eq!(self.core.health().sources[0].withdrawn, 1);
+        assert_eq!(self.core.services().health().sources[0].withdrawn, 1);
         for _ in 0..2 * alive.len() {
             assert!(!self.succeeds(ECHO).await && self.succeeds(TWIN).await);
         }
@@ -275,7 +275,7 @@ impl History {
             self.settle();
         }
         sleep(QUIET).await;
-        assert_eq!(self.core.health().sources[0].withdrawn, 0);
+        assert_eq!(self.core.services().health().sources[0].withdrawn, 0);
         assert!(self.succeeds(ECHO).await);
     }
 }
@@ -341,7 +341,7 @@ async fn calls_go_to_other_instances_while_one_owes_its_listing() {
     };
     withhold(0, true);
     sleep(Duration::from_secs(11)).await;
-    let health = history.core.health().sources[0].clone();
+    let health = history.core.services().health().sources[0].clone();
     let shown = |one: &InstanceHealth| (one.state, one.cause);
     let instances: Vec<_> = health.instances.iter().map(shown).collect();
     let pending = ("starting", Some("recheck_pending"));
@@ -359,7 +359,7 @@ async fn calls_go_to_other_instances_while_one_owes_its_listing() {
     );
     withhold(1, true);
     sleep(Duration::from_secs(11)).await;
-    let health = history.core.health().sources[0].clone();
+    let health = history.core.services().health().sources[0].clone();
     assert_eq!((health.state, health.cause), pending);
     history.call(ECHO, 0);
     let (_, refused) = history.calls.pop().unwrap();

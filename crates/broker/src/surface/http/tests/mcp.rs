@@ -6,6 +6,7 @@ mod sessions;
 use serde_json::json;
 
 use super::*;
+use crate::core::Broker;
 
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
 const PING: &str = r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#;
@@ -29,7 +30,7 @@ impl Reply {
     }
 }
 
-async fn send(surface: &Arc<HttpSurface>, request: Builder, body: &str) -> Reply {
+async fn send(surface: &Arc<HttpSurface<impl Broker>>, request: Builder, body: &str) -> Reply {
     let request = request.body(Body::from(body.to_owned())).unwrap();
     let (head, body) = handle(surface.clone(), request, caller(surface))
         .await
@@ -43,7 +44,7 @@ async fn send(surface: &Arc<HttpSurface>, request: Builder, body: &str) -> Reply
     }
 }
 
-pub(super) async fn initialized(surface: &Arc<HttpSurface>) -> String {
+pub(super) async fn initialized(surface: &Arc<HttpSurface<impl Broker>>) -> String {
     let reply = send(surface, post("/mcp"), INITIALIZE).await;
     assert_eq!(reply.status, 200, "{}", reply.text);
     reply.header("mcp-session-id").to_owned()
@@ -169,7 +170,7 @@ async fn session_of_another_identity_is_unknown() {
         .body(())
         .unwrap()
         .into_parts();
-    let account = anonymous.core.memory().account();
+    let account = anonymous.broker.services().memory().account();
     let settings = anonymous.settings.load_full();
     for (identity, status) in [
         (crate::core::Identity::secret(), 404),

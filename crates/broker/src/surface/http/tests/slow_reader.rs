@@ -1,6 +1,7 @@
 //! A caller that reads its reply too slowly, over a real connection and with the clock paused: the
 //! connection is closed, and the memory of the reply is released.
 
+use crate::core::Broker as _;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -39,7 +40,7 @@ async fn ask(listener: &TcpListener) -> TcpStream {
 #[tokio::test(start_paused = true)]
 async fn slow_reader_is_disconnected_and_its_memory_released() {
     let surface = surface_with(&"x".repeat(REPLY_BYTES), None, "127.0.0.1:1");
-    let memory = surface.core.memory().clone();
+    let memory = surface.broker.services().memory().clone();
     let listener = listener();
     let mut caller = ask(&listener).await;
     let drain = surface.drain.clone();

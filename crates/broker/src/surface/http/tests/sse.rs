@@ -1,12 +1,13 @@
 //! Streams of the transport HTTP+SSE: their shares.
 
 use super::*;
+use crate::core::Broker;
 use crate::surface::mcp::http::SSE_STREAM;
 
 /// The number of streams that all loopback addresses may have.
 const SHARE: usize = 1_000;
 
-async fn open(surface: &Arc<HttpSurface>) -> Response<Body> {
+async fn open(surface: &Arc<HttpSurface<impl Broker>>) -> Response<Body> {
     let request = get(SSE_STREAM).header("accept", "text/event-stream");
     let request = request.body(Body::empty()).unwrap();
     handle(surface.clone(), request, caller(surface)).await

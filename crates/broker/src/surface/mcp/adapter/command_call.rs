@@ -5,7 +5,7 @@ use broker_wire::{JsonMembers, RpcError, valid_string};
 use bytes::Bytes;
 use serde_json::json;
 
-use crate::core::FlatTool;
+use crate::core::{Broker, FlatTool, ItemKind, Name};
 use crate::surface::mcp::Client;
 use crate::surface::mcp::protocol::Params;
 
@@ -49,17 +49,22 @@ impl CommandCall {
 
     /// The tool at the path `/stage/command`, else the one with the flat name `command`, else the one with the flat name
     /// `stage-command`.
-    pub(in crate::surface::mcp) fn find(&self, client: &Client) -> Result<FlatTool, RpcError> {
+    pub(in crate::surface::mcp) fn find(
+        &self,
+        client: &Client<impl Broker>,
+    ) -> Result<FlatTool, RpcError> {
         let (stage, command) = (self.stage.trim_matches('/'), self.command.as_str());
         let path = match stage {
             "" => format!("/{command}"),
             stage => format!("/{stage}/{command}"),
         };
-        let (core, identity) = (&client.core, &client.identity);
-        let by_name = |name: &str| core.find_listed(identity, client.view.vendor, name);
-        core.find_tool(identity, &path)
+        let look_up = |name: Name<'_>| client.broker.look_up(&client.identity, name).ok();
+        let by_name = |name: &str| look_up(Name::Flat(name, client.view.vendor));
+        let by_path = look_up(Name::Path(&path)).filter(|it| it.item.kind == ItemKind::Tool);
+        by_path
             .or_else(|| by_name(command))
             .or_else(|| by_name(&format!("{}-{command}", stage.replace('/', "-"))))
+            .map(FlatTool::from)
             .ok_or_else(|| {
                 let shown = |text: &str| broker_model::text::shown_line(text, 160);
                 let (path, command) = (shown(&path), shown(command));

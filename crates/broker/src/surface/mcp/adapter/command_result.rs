@@ -10,7 +10,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::{COMMAND_FAILED, CommandCall};
-use crate::core::{Account, Charge, Core, CoreError, memory_error_for_result};
+use crate::core::{Account, Broker, Charge, CoreError, memory_error_for_result};
 use crate::surface::mcp::result::error_object;
 
 /// Longer results are read on another thread.
@@ -42,7 +42,7 @@ impl ResultForm {
     /// A tool result in this form.
     pub(in crate::surface::mcp) async fn convert(
         &self,
-        core: &Core,
+        broker: &impl Broker,
         account: &Account,
         result: Text,
     ) -> Result<Text, RpcError> {
@@ -55,7 +55,7 @@ impl ResultForm {
         let form = self.clone();
         let convert = move || form.converted(&result, charge);
         match needed > MAX_COPIES * MIN_POOLED_BYTES {
-            true => core.shape_long(account, convert).await,
+            true => broker.services().shape_long(account, convert).await,
             false => convert(),
         }
     }

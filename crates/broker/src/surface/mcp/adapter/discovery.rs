@@ -1,10 +1,10 @@
 //! The discovery document: the tools of a caller as commands, for clients that read it before they connect.
 
+use broker_wire::{JsonMembers, valid_string};
 use bytes::Bytes;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::core::{Account, CallableTool, Core, CoreError, Describe, Identity};
+use crate::core::{Account, Broker, CallableTool, CoreError, Identity};
 use crate::surface::mcp::tools::server_info;
 
 /// The version of the document's format.
@@ -21,46 +21,41 @@ pub(in crate::surface::mcp) struct Document {
     pub(in crate::surface::mcp) etag: String,
 }
 
-/// The description of the topmost entry.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Root {
-    summary: String,
-    description: String,
-}
-
 /// The document for a caller.
 pub(in crate::surface::mcp) async fn document(
-    core: &Core,
+    broker: &impl Broker,
     identity: &Identity,
     account: &Account,
 ) -> Result<Document, Box<CoreError>> {
-    let (for_job, caller) = (core.clone(), identity.clone());
+    let paths = [identity.root()];
+    let described = broker.describe(identity, &paths, account).await;
+    let root = described.map(|mut described| described.pop());
+    let root = match root {
+        Ok(Some(Ok(description))) => text_of(description.json()),
+        Ok(Some(Err(_)) | None) | Err(_) => String::new(),
+    };
+    let (for_job, caller) = (broker.clone(), identity.clone());
     // Schemas of many tools are long.
-    core.read_long(account, move || {
-        let root = core_root(&for_job, &caller);
+    let render = move || {
         let body = render(&root, &for_job.callable_tools(&caller), MAX_BYTES);
         Document {
-            etag: for_job.entity_tag(&caller, body.as_bytes()),
+            etag: for_job.services().entity_tag(&caller, body.as_bytes()),
             body: body.into(),
         }
-    })
-    .await
+    };
+    broker.services().read_long(account, render).await
 }
 
-fn core_root(core: &Core, identity: &Identity) -> String {
-    let reply = core.describe(identity, Describe::One(core.root(identity)));
-    let root = reply
-        .ok()
-        .and_then(|reply| serde_json::from_slice(&reply.body).ok());
-    let Root {
-        summary,
-        description,
-    } = root.unwrap_or_default();
-    match description.is_empty() {
-        true => summary,
-        false => description,
-    }
+/// Returns the description of an entry, else its summary.
+fn text_of(description: &str) -> String {
+    let members = JsonMembers::of_valid(description);
+    let text = |name| {
+        let members = members.as_ref()?;
+        let text = members.get(name).and_then(valid_string)?;
+        (!text.is_empty()).then(|| text.into_owned())
+    };
+    let text = text("description").or_else(|| text("summary"));
+    text.unwrap_or_default()
 }
 
 /// The text of the document, of at most `max` bytes.

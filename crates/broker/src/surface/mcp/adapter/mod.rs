@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::Client;
 use super::tools::server_info;
+use crate::core::Broker;
 
 mod command_call;
 mod command_result;
@@ -60,13 +61,13 @@ impl Dialect {
 }
 
 /// The result of `statusReport`: `{"status","name","version","catalog_digest"}`.
-pub(super) fn status_report(client: &Client, era: Era) -> Text {
+pub(super) fn status_report(client: &Client<impl Broker>, era: Era) -> Text {
     let info = server_info();
     let mut report = json!({
         "status": "ok",
         "name": info["name"],
         "version": info["version"],
-        "catalog_digest": client.core.catalog_digest(),
+        "catalog_digest": client.broker.services().catalog_digest(),
     });
     if era == Era::Modern {
         report["resultType"] = json!("complete");

@@ -20,6 +20,7 @@ use super::session_id::SessionId;
 use super::sessions::{Full, Owner};
 use super::stream::{EventStream, MAX_WAITING_CHANGES};
 use super::{McpEndpoint, McpRequest, is_modern};
+use crate::core::Broker;
 use crate::surface::mcp::call_task::{CallTask, charge_waiting};
 use crate::surface::mcp::connection::too_many_requests;
 use crate::surface::mcp::protocol::{self, Action, Params};
@@ -54,7 +55,7 @@ impl Begun {
 
 /// Begins a legacy session.
 pub(super) fn initialize(
-    endpoint: &McpEndpoint,
+    endpoint: &McpEndpoint<impl Broker>,
     request: &McpRequest<'_>,
     accepted: Accepted,
     id: &Id,
@@ -107,7 +108,7 @@ fn too_many_sessions(full: Full, id: &Id) -> Response<ReplyBody> {
 
 /// A request of a session. A call runs on if its connection is lost; then its result is discarded.
 pub(super) fn request(
-    session: &Arc<Session>,
+    session: &Arc<Session<impl Broker>>,
     request: &McpRequest<'_>,
     accepted: Accepted,
     id: &Id,
@@ -187,7 +188,7 @@ pub(super) fn request(
 
 /// Handles a batch. Only some legacy revisions have batches. Its answers are one message, without notifications.
 pub(super) async fn batch(
-    endpoint: &McpEndpoint,
+    endpoint: &McpEndpoint<impl Broker>,
     request: &McpRequest<'_>,
     accepted: Accepted,
     messages: Vec<Incoming>,
@@ -252,9 +253,9 @@ pub(super) async fn batch(
 /// The stream of a session for messages that belong to no request: the changes of a list that can change. Each
 /// change is reported on one stream of the session.
 pub(super) fn open_stream(
-    endpoint: &McpEndpoint,
+    endpoint: &McpEndpoint<impl Broker>,
     request: &McpRequest<'_>,
-    mut used: SessionUse,
+    mut used: SessionUse<impl Broker>,
 ) -> Result<Response<ReplyBody>, Refused> {
     if !headers::accepted(&request.parts.headers).stream {
         return Err(Refused::not_acceptable("`text/event-stream`"));
@@ -270,7 +271,7 @@ pub(super) fn open_stream(
     let ending = Box::pin(async move {
         let client = &used.session.client;
         let changes = client.list_changes(&identity);
-        let draining = client.core.drain().draining();
+        let draining = client.broker.services().drain().draining();
         let report = async {
             let _reporter = used.session.become_reporter().await;
             let _announcing = client.session_tools.as_ref().map(SessionTools::open_stream);
@@ -284,7 +285,7 @@ pub(super) fn open_stream(
             () = report => {}
             () = used.session.ended().cancelled() => {}
             () = draining.cancelled() => {}
-            () = client.core.right_ended(&identity) => {}
+            () = client.broker.services().right_ended(&identity) => {}
         }
         drop(owned);
         None
@@ -293,7 +294,7 @@ pub(super) fn open_stream(
 }
 
 /// Handles a notification of a session.
-pub(super) fn notification(session: &Session, method: &str, params: Option<&Raw>) {
+pub(super) fn notification(session: &Session<impl Broker>, method: &str, params: Option<&Raw>) {
     if method != CANCELLED {
         return;
     }

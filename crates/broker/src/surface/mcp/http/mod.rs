@@ -36,7 +36,7 @@ pub(in crate::surface) use target::ModeRoute;
 use super::adapter::Dialect;
 use super::websocket::MAX_MESSAGE_BYTES;
 use super::{Client, adapter, result};
-use crate::core::{Account, Core, CoreError, Identity, RequestId};
+use crate::core::{Account, Broker, CoreError, Identity, RequestId};
 use crate::surface::request_id::RequestIds;
 use crate::surface::stream_state::StreamState;
 use crate::surface::{ClientView, McpSettings};
@@ -53,10 +53,10 @@ const MODERN_METHODS: &str = "POST";
 
 /// The endpoint of MCP clients on a listener.
 #[derive(Debug)]
-pub(in crate::surface) struct McpEndpoint {
-    core: Core,
+pub(in crate::surface) struct McpEndpoint<B> {
+    broker: B,
     ids: Arc<RequestIds>,
-    sessions: Arc<Sessions>,
+    sessions: Arc<Sessions<B>>,
     /// The streams of the transport HTTP+SSE.
     sse: Arc<SseTable>,
 }
@@ -78,10 +78,10 @@ pub(in crate::surface) struct McpRequest<'a> {
     pub(in crate::surface) stream: Option<Arc<StreamState>>,
 }
 
-impl McpEndpoint {
-    pub(in crate::surface) fn new(core: Core) -> Self {
+impl<B: Broker> McpEndpoint<B> {
+    pub(in crate::surface) fn new(broker: B) -> Self {
         Self {
-            core,
+            broker,
             ids: Arc::new(RequestIds::new()),
             sessions: Arc::default(),
             sse: Arc::default(),
@@ -133,7 +133,8 @@ impl McpEndpoint {
             Ok(client) => client,
             Err(refused) => return Ok(refused.reply(None)),
         };
-        let document = adapter::document(&client.core, &client.identity, &request.account).await?;
+        let document =
+            adapter::document(&client.broker, &client.identity, &request.account).await?;
         Ok(discovery::reply(&request.parts.headers, document))
     }
 
@@ -143,7 +144,7 @@ impl McpEndpoint {
         &self,
         request: &McpRequest<'_>,
         is_simple: bool,
-    ) -> Result<WebSocketClient, Box<Response<ReplyBody>>> {
+    ) -> Result<WebSocketClient<B>, Box<Response<ReplyBody>>> {
         let client = self.begin_websocket(request, is_simple);
         client.map_err(|refused| Box::new(refused.reply(None)))
     }
@@ -152,7 +153,7 @@ impl McpEndpoint {
         &self,
         request: &McpRequest<'_>,
         is_simple: bool,
-    ) -> Result<WebSocketClient, Refused> {
+    ) -> Result<WebSocketClient<B>, Refused> {
         let owned = self.begin_stream(request)?;
         let is_greeted = is_simple && request.route == ModeRoute::V1;
         let client = self.client(request)?;
@@ -183,12 +184,12 @@ impl McpEndpoint {
     }
 
     /// The session that the request names. A session of another caller is unknown.
-    fn session(&self, request: &McpRequest<'_>) -> Result<SessionUse, Refused> {
+    fn session(&self, request: &McpRequest<'_>) -> Result<SessionUse<B>, Refused> {
         self.named_session(request)?.ok_or_else(session_required)
     }
 
     /// As [`Self::session`]; `None` if the request does not name a session.
-    fn named_session(&self, request: &McpRequest<'_>) -> Result<Option<SessionUse>, Refused> {
+    fn named_session(&self, request: &McpRequest<'_>) -> Result<Option<SessionUse<B>>, Refused> {
         let mut values = request.parts.headers.get_all(headers::SESSION_ID).iter();
         let Some(value) = values.next() else {
             return Ok(None);
@@ -208,7 +209,7 @@ impl McpEndpoint {
     }
 
     /// Counts a stream of the caller that ends only with its connection.
-    fn begin_stream(&self, request: &McpRequest<'_>) -> Result<OwnedStream, Refused> {
+    fn begin_stream(&self, request: &McpRequest<'_>) -> Result<OwnedStream<B>, Refused> {
         let owner = Owner::new(&request.identity, request.address);
         self.sessions.begin_stream(owner).map_err(|_full| {
             let error = RpcError::new(INTERNAL_ERROR, "this caller has too many open streams");
@@ -218,13 +219,14 @@ impl McpEndpoint {
 
     /// The client of a request that belongs to no session: its mode and its part of the tree come from the
     /// URL.
-    fn client(&self, request: &McpRequest<'_>) -> Result<Client, Refused> {
+    fn client(&self, request: &McpRequest<'_>) -> Result<Client<B>, Refused> {
         let under = target::under(request.parts.uri.query())
             .map_err(|message| Refused::bad_request(RpcError::new(INVALID_REQUEST, message)))?;
         let identity = match under {
             None => request.identity.clone(),
             Some(path) => self
-                .core
+                .broker
+                .services()
                 .within(&request.identity, &path)
                 .map_err(|error| {
                     let object = result::error_object(&error, request.request_id.as_str());
@@ -239,7 +241,7 @@ impl McpEndpoint {
             vendor: request.route.vendor().or(request.identity.vendor()),
             ..configured
         };
-        let client = Client::new(self.core.clone(), identity, view, Arc::clone(&self.ids));
+        let client = Client::new(self.broker.clone(), identity, view, Arc::clone(&self.ids));
         Ok(client.with_dialect(request.route.dialect()))
     }
 }

@@ -20,7 +20,7 @@ use super::simple::{self, Taken};
 use super::stream::{EventStream, MAX_WAITING_CHANGES};
 use super::{McpEndpoint, McpRequest, is_modern, legacy, session_required};
 use crate::contain::{CaughtPanic, contain};
-use crate::core::{Account, Charge, CoreError, SMALL_BYTES};
+use crate::core::{Account, Broker, Charge, CoreError, SMALL_BYTES};
 use crate::surface::mcp::Client;
 use crate::surface::mcp::call::ToolCall;
 use crate::surface::mcp::call_task::CallTask;
@@ -33,7 +33,7 @@ const MAX_WAITING_MESSAGES: usize = 64;
 
 /// Handles the message in `body`.
 pub(super) async fn message(
-    endpoint: &McpEndpoint,
+    endpoint: &McpEndpoint<impl Broker>,
     request: &McpRequest<'_>,
     body: Bytes,
 ) -> Result<Response<ReplyBody>, Box<CoreError>> {
@@ -41,7 +41,11 @@ pub(super) async fn message(
         ..=SMALL_BYTES => Ok(read_client_line(&body)),
         _ => {
             let read = move || read_checked(&body);
-            endpoint.core.read_long(&request.account, read).await?
+            endpoint
+                .broker
+                .services()
+                .read_long(&request.account, read)
+                .await?
         }
     };
     let message = match simple::taken(request, message) {
@@ -87,7 +91,7 @@ pub(super) fn read_checked(body: &Bytes) -> Result<ClientLine, (Id, RpcError)> {
 }
 
 fn notification(
-    endpoint: &McpEndpoint,
+    endpoint: &McpEndpoint<impl Broker>,
     request: &McpRequest<'_>,
     method: &str,
     params: Option<&Raw>,
@@ -101,7 +105,7 @@ fn notification(
 
 /// Handles a response of a client, although the broker did not send it a request.
 fn response(
-    endpoint: &McpEndpoint,
+    endpoint: &McpEndpoint<impl Broker>,
     request: &McpRequest<'_>,
 ) -> Result<Response<ReplyBody>, Refused> {
     if is_modern(request.parts) {
@@ -116,7 +120,7 @@ fn response(
 }
 
 async fn one_request(
-    endpoint: &McpEndpoint,
+    endpoint: &McpEndpoint<impl Broker>,
     request: &McpRequest<'_>,
     accepted: Accepted,
     id: &Id,
@@ -144,7 +148,7 @@ async fn one_request(
 
 /// A request that describes itself. Its headers are checked in the order of the specification.
 async fn modern(
-    endpoint: &McpEndpoint,
+    endpoint: &McpEndpoint<impl Broker>,
     request: &McpRequest<'_>,
     accepted: Accepted,
     id: &Id,
@@ -221,7 +225,7 @@ fn check_modern(parts: &Parts, method: &str, params: &Params<'_>) -> Result<(), 
 
 /// Compares the headers of arguments with the arguments of a call.
 async fn check_params(
-    (endpoint, account): (&McpEndpoint, &Account),
+    (endpoint, account): (&McpEndpoint<impl Broker>, &Account),
     parts: &Parts,
     call: &ToolCall,
 ) -> Result<(), Refused> {
@@ -235,7 +239,7 @@ async fn check_params(
     let checked = if arguments.len() > SMALL_BYTES {
         let headers = parts.headers.clone();
         let check = move || headers::check_params(&headers, params, &arguments);
-        let checked = endpoint.core.read_long(account, check).await;
+        let checked = endpoint.broker.services().read_long(account, check).await;
         checked.unwrap_or_else(|error| Err(RpcError::new(INTERNAL_ERROR, error.message)))
     } else {
         headers::check_params(&parts.headers, params, &arguments)
@@ -245,9 +249,9 @@ async fn check_params(
 
 /// A subscription: a stream that ends with the broker or its connection.
 fn listen(
-    endpoint: &McpEndpoint,
+    endpoint: &McpEndpoint<impl Broker>,
     request: &McpRequest<'_>,
-    client: &Client,
+    client: &Client<impl Broker>,
     accepted: Accepted,
     id: &Id,
     subscription: Subscription,
@@ -257,15 +261,15 @@ fn listen(
     }
     let owned = endpoint.begin_stream(request)?;
     let (sender, messages) = mpsc::channel(MAX_WAITING_CHANGES);
-    let changes = client.core.tool_list_changes(&client.identity);
-    let (core, identity) = (client.core.clone(), client.identity.clone());
-    let end = core.drain().draining();
+    let changes = client.broker.services().tool_list_changes(&client.identity);
+    let (broker, identity) = (client.broker.clone(), client.identity.clone());
+    let end = broker.services().drain().draining();
     let acknowledgement = subscription.acknowledgement();
     let id = id.clone();
     let ending = Box::pin(async move {
         let outcome = tokio::select! {
             outcome = subscription.run(changes, end, sender) => Some(answer(&id, outcome)),
-            () = core.right_ended(&identity) => None,
+            () = broker.services().right_ended(&identity) => None,
         };
         drop(owned);
         outcome
@@ -277,7 +281,7 @@ fn listen(
 
 /// A channel for the notifications of a call, if its caller wants them and reads streams.
 pub(super) fn channel(
-    task: &CallTask,
+    task: &CallTask<impl Broker>,
     accepted: Accepted,
 ) -> (
     Option<mpsc::Sender<Outgoing>>,

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use super::session_id::SessionId;
 use super::sessions::Owner;
 use crate::contain::contain;
-use crate::core::{Account, Identity};
+use crate::core::{Account, Broker, Identity};
 use crate::surface::mcp::Client;
 use crate::surface::mcp::reply::{Answer, failed};
 
@@ -26,14 +26,14 @@ pub(super) const MAX_STREAMS: usize = 4;
 
 /// A legacy session.
 #[derive(Debug)]
-pub(super) struct Session {
+pub(super) struct Session<B> {
     id: SessionId,
     owner: Owner,
     /// The caller that created the session. The client's own identity may see less.
     identity: Identity,
     /// The account of that caller: all connections of a session belong to one caller.
     pub(super) account: Account,
-    pub(super) client: Arc<Client>,
+    pub(super) client: Arc<Client<B>>,
     pub(super) revision: &'static str,
     state: Mutex<State>,
     /// Held by the stream that reports changes of the tool list.
@@ -86,12 +86,12 @@ pub(super) enum BeginError {
     Ended,
 }
 
-impl Session {
+impl<B: Broker> Session<B> {
     pub(super) fn new(
         id: SessionId,
         owner: Owner,
         (identity, account): (Identity, Account),
-        client: Arc<Client>,
+        client: Arc<Client<B>>,
         revision: &'static str,
     ) -> Arc<Self> {
         Arc::new(Self {
@@ -241,13 +241,13 @@ impl Session {
 
 /// A session that an HTTP request or its stream uses.
 #[derive(Debug)]
-pub(super) struct SessionUse {
-    pub(super) session: Arc<Session>,
+pub(super) struct SessionUse<B: Broker> {
+    pub(super) session: Arc<Session<B>>,
     is_stream: bool,
 }
 
-impl SessionUse {
-    pub(super) fn new(session: Arc<Session>) -> Self {
+impl<B: Broker> SessionUse<B> {
+    pub(super) fn new(session: Arc<Session<B>>) -> Self {
         session.lock().uses += 1;
         Self {
             session,
@@ -268,7 +268,7 @@ impl SessionUse {
     }
 }
 
-impl Drop for SessionUse {
+impl<B: Broker> Drop for SessionUse<B> {
     fn drop(&mut self) {
         let mut state = self.session.lock();
         state.uses -= 1;

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 
 use super::session::{Session, SessionUse};
 use super::session_id::SessionId;
-use crate::core::{Identity, Subject};
+use crate::core::{Broker, Identity, Subject};
 
 /// The maximum number of sessions of all owners.
 pub(super) const MAX_SESSIONS: usize = 10_000;
@@ -70,25 +70,35 @@ pub(super) enum Full {
 }
 
 /// The sessions of a broker, and the streams that stay open without an answer.
-#[derive(Debug, Default)]
-pub(super) struct Sessions(Mutex<Table>);
+#[derive(Debug)]
+pub(super) struct Sessions<B>(Mutex<Table<B>>);
+
+impl<B> Default for Sessions<B> {
+    fn default() -> Self {
+        Self(Mutex::new(Table {
+            sessions: HashMap::new(),
+            shares: Shares::default(),
+            streams: Shares::default(),
+        }))
+    }
+}
 
 /// An open stream of an owner; it has ended when this is dropped.
 #[derive(Debug)]
-pub(super) struct OwnedStream {
-    sessions: Arc<Sessions>,
+pub(super) struct OwnedStream<B: Broker> {
+    sessions: Arc<Sessions<B>>,
     owner: Owner,
 }
 
-impl Drop for OwnedStream {
+impl<B: Broker> Drop for OwnedStream<B> {
     fn drop(&mut self) {
         self.sessions.lock().streams.remove(&self.owner);
     }
 }
 
-#[derive(Debug, Default)]
-struct Table {
-    sessions: HashMap<SessionId, Arc<Session>>,
+#[derive(Debug)]
+struct Table<B> {
+    sessions: HashMap<SessionId, Arc<Session<B>>>,
     shares: Shares,
     streams: Shares,
 }
@@ -122,10 +132,10 @@ impl Shares {
     }
 }
 
-impl Sessions {
+impl<B: Broker> Sessions<B> {
     /// Adds a session. If its owner has as many as it may have, the owner's longest idle session ends for it. If the
     /// table is full, the longest idle session of the owner with the most sessions ends.
-    pub(super) fn add(&self, session: Arc<Session>) -> Result<(), Full> {
+    pub(super) fn add(&self, session: Arc<Session<B>>) -> Result<(), Full> {
         let mut table = self.lock();
         let owner = session.owner();
         if table.sessions.len() >= MAX_SESSIONS && table.shares.has_room(owner) {
@@ -145,7 +155,7 @@ impl Sessions {
     }
 
     /// Counts a stream of an owner. An owner may have as many streams as sessions.
-    pub(super) fn begin_stream(self: &Arc<Self>, owner: Owner) -> Result<OwnedStream, Full> {
+    pub(super) fn begin_stream(self: &Arc<Self>, owner: Owner) -> Result<OwnedStream<B>, Full> {
         if !self.lock().streams.add(&owner) {
             let limit = owner.limit();
             return Err(Full::Share { limit });
@@ -157,7 +167,7 @@ impl Sessions {
     }
 
     /// The session of this id, if it belongs to the caller. It does not end as idle while it is used.
-    pub(super) fn use_session(&self, id: SessionId, identity: &Identity) -> Option<SessionUse> {
+    pub(super) fn use_session(&self, id: SessionId, identity: &Identity) -> Option<SessionUse<B>> {
         let table = self.lock();
         let session = table.sessions.get(&id)?;
         session
@@ -167,7 +177,7 @@ impl Sessions {
     }
 
     /// Ends a session when its caller loses the right to call. Calls that were sent run to their end.
-    pub(super) fn end_with_right(self: &Arc<Self>, session: Arc<Session>) {
+    pub(super) fn end_with_right(self: &Arc<Self>, session: Arc<Session<B>>) {
         let Some(revoked) = session.identity().revocation() else {
             return;
         };
@@ -239,13 +249,13 @@ impl Sessions {
         self.lock().streams.0.values().sum()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Table> {
+    fn lock(&self) -> MutexGuard<'_, Table<B>> {
         // The table is valid after a panic: every change of it is made in one step.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Table {
+impl<B: Broker> Table<B> {
     /// The session of `owner` that has had neither a request nor a stream for the longest time.
     fn longest_idle(&self, owner: &Owner) -> Option<SessionId> {
         let own = self.sessions.values();
@@ -257,7 +267,7 @@ impl Table {
 
     /// The same of the owner with the most sessions that has an idle one.
     fn longest_idle_of_most(&self) -> Option<SessionId> {
-        let share = |session: &Session| self.shares.0.get(session.owner()).copied();
+        let share = |session: &Session<B>| self.shares.0.get(session.owner()).copied();
         let sessions = self.sessions.values();
         sessions
             .filter_map(|session| {
@@ -268,7 +278,7 @@ impl Table {
             .map(|(_, _, id)| id)
     }
 
-    fn remove(&mut self, id: SessionId, end: impl FnOnce(&Session)) {
+    fn remove(&mut self, id: SessionId, end: impl FnOnce(&Session<B>)) {
         let Some(session) = self.sessions.remove(&id) else {
             return;
         };

@@ -12,7 +12,7 @@ use super::headers::{PROTOCOL_VERSION, SESSION_ID};
 use super::reply::{self, ReplyBody};
 use super::{McpEndpoint, McpRequest, ModeRoute};
 use crate::contain::{CaughtPanic, contain};
-use crate::core::Charge;
+use crate::core::{Broker, Charge};
 use crate::surface::mcp::adapter::Dialect;
 use crate::surface::mcp::call_task::CallTask;
 use crate::surface::mcp::protocol::{self, Action, Params};
@@ -62,7 +62,7 @@ fn describes_itself(params: Option<&Raw>) -> bool {
 /// The answer to a simple message: JSON with the status 200, errors included, and 202 for a notification. Boxed, so
 /// that other requests do not carry its size.
 pub(super) fn answer<'a>(
-    endpoint: &'a McpEndpoint,
+    endpoint: &'a McpEndpoint<impl Broker>,
     request: &'a McpRequest<'_>,
     message: ReadMessage,
 ) -> Pin<Box<dyn Future<Output = Response<ReplyBody>> + Send + 'a>> {
@@ -70,7 +70,7 @@ pub(super) fn answer<'a>(
 }
 
 async fn answer_message(
-    endpoint: &McpEndpoint,
+    endpoint: &McpEndpoint<impl Broker>,
     request: &McpRequest<'_>,
     message: ReadMessage,
 ) -> Response<ReplyBody> {
@@ -94,7 +94,7 @@ async fn answer_message(
 }
 
 async fn answer_request(
-    endpoint: &McpEndpoint,
+    endpoint: &McpEndpoint<impl Broker>,
     request: &McpRequest<'_>,
     method: &str,
     params: Option<Raw>,

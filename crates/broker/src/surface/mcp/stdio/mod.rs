@@ -15,7 +15,7 @@ mod output;
 
 use super::Client;
 use super::connection::Connection;
-use crate::core::{Account, Core, Identity};
+use crate::core::{Account, Broker, Identity};
 use crate::surface::request_id::RequestIds;
 use crate::surface::{Surface, SurfaceSettings};
 use output::{Output, WriteAtOnce};
@@ -27,21 +27,21 @@ const LAST_ANSWERS_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// The stdio surface.
 #[derive(Debug)]
-pub(crate) struct StdioSurface {
-    client: Arc<Client>,
+pub(crate) struct StdioSurface<B> {
+    client: Arc<Client<B>>,
     account: Account,
     line_bytes: LineLimit,
     ended: CancellationToken,
     idle: CancellationToken,
 }
 
-impl StdioSurface {
+impl<B: Broker> StdioSurface<B> {
     /// Returns a surface over `core` for a client with this identity. It accepts lines of at most `limits.body_bytes`.
-    pub(crate) fn new(core: Core, identity: Identity, settings: SurfaceSettings) -> Self {
-        let account = core.memory().whole_account();
+    pub(crate) fn new(broker: B, identity: Identity, settings: SurfaceSettings) -> Self {
+        let account = broker.services().memory().whole_account();
         let ids = Arc::new(RequestIds::new());
         let exec = settings.mcp.list_changed_exec.as_ref();
-        let client = Client::new(core, identity, settings.mcp.view, ids)
+        let client = Client::new(broker, identity, settings.mcp.view, ids)
             // The connection is the session, and no client names it.
             .with_session_tools(exec, || "stdio".to_owned());
         Self {
@@ -61,7 +61,7 @@ impl StdioSurface {
         output: impl io::Write + Send + 'static,
         at_once: Option<WriteAtOnce>,
     ) -> io::Result<()> {
-        let finished = self.client.core.drain().finished();
+        let finished = self.client.broker.services().drain().finished();
         let limit = self.line_bytes.clone();
         let framer = Framer::new(Peer::Client, limit, self.account.clone());
         let mut input = input::read(input, framer)?;
@@ -124,7 +124,7 @@ impl StdioSurface {
     }
 
     /// Passes one line to the connection; returns the lines to send at once.
-    fn take(&self, connection: &mut Connection, frame: Frame) -> Vec<Outgoing> {
+    fn take(&self, connection: &mut Connection<B>, frame: Frame) -> Vec<Outgoing> {
         match frame {
             Frame::Line(line) => connection.take_text(&line),
             Frame::OutOfMemory {
@@ -140,7 +140,7 @@ impl StdioSurface {
     }
 }
 
-impl Surface for StdioSurface {
+impl<B: Broker> Surface for StdioSurface<B> {
     const NAME: &'static str = "standard input and output";
     const EXPLAINS_REFUSAL: bool = true;
 

@@ -20,7 +20,7 @@ mod output;
 
 use super::Client;
 use super::connection::Connection;
-use crate::core::Account;
+use crate::core::{Account, Broker};
 use crate::surface::stream_state::StreamState;
 use charged_read::{ChargedRead, ReadCharge};
 use close::Close;
@@ -46,8 +46,8 @@ const INITIALIZED: &str = "notifications/initialized";
 
 /// A client whose connection is being upgraded.
 #[derive(Debug)]
-pub(in crate::surface) struct WebSocketClient {
-    pub(super) client: Arc<Client>,
+pub(in crate::surface) struct WebSocketClient<B> {
+    pub(super) client: Arc<Client<B>>,
     pub(super) account: Account,
     /// The maximum bytes of a message.
     pub(super) message_bytes: usize,
@@ -59,7 +59,7 @@ pub(in crate::surface) struct WebSocketClient {
     pub(super) state: Option<Arc<StreamState>>,
 }
 
-impl WebSocketClient {
+impl<B: Broker> WebSocketClient<B> {
     /// Serves the client over its upgraded connection, until one of both closes it. Its open requests are cancelled
     /// then.
     pub(in crate::surface) async fn serve(
@@ -92,7 +92,7 @@ impl WebSocketClient {
                 while stream.read(&mut unread).await.is_ok_and(|read| read > 0) {}
             }
         };
-        let ending = self.client.core.drain().finished();
+        let ending = self.client.broker.services().drain().finished();
         let last = async {
             ending.cancelled().await;
             sleep(LAST_TIMEOUT).await;
@@ -112,9 +112,12 @@ impl WebSocketClient {
         output: &mut Output<S>,
         reading: &ReadCharge,
     ) -> Close {
-        let core = &self.client.core;
-        let (draining, finished) = (core.drain().draining(), core.drain().finished());
-        let right_ended = core.right_ended(&self.client.identity);
+        let broker = &self.client.broker;
+        let (draining, finished) = (
+            broker.services().drain().draining(),
+            broker.services().drain().finished(),
+        );
+        let right_ended = broker.services().right_ended(&self.client.identity);
         tokio::pin!(right_ended);
         let (connection, mut messages) = Connection::new(
             Arc::clone(&self.client),

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use axum::http::HeaderMap;
 
 use super::*;
+use crate::core::Broker;
 
 /// As many sessions as the callers at one address may have, and as the table has.
 const SHARE: usize = 100;
@@ -17,7 +18,7 @@ fn address(number: usize) -> IpAddr {
 
 /// Sends a request from an address; returns the status, the headers and the body of the reply.
 async fn send_from(
-    surface: &Arc<HttpSurface>,
+    surface: &Arc<HttpSurface<impl Broker>>,
     address: IpAddr,
     request: Builder,
     body: &str,
@@ -36,7 +37,7 @@ async fn send_from(
 
 /// Begins a session; the id in its reply, or the reply of a refusal.
 async fn begin(
-    surface: &Arc<HttpSurface>,
+    surface: &Arc<HttpSurface<impl Broker>>,
     address: IpAddr,
 ) -> Result<String, (u16, HeaderMap, Value)> {
     let reply = send_from(surface, address, post("/mcp"), INITIALIZE).await;
@@ -46,12 +47,12 @@ async fn begin(
     }
 }
 
-async fn ping(surface: &Arc<HttpSurface>, address: IpAddr, session: &str) -> u16 {
+async fn ping(surface: &Arc<HttpSurface<impl Broker>>, address: IpAddr, session: &str) -> u16 {
     let request = post("/mcp").header("mcp-session-id", session);
     send_from(surface, address, request, PING).await.0
 }
 
-fn count(surface: &HttpSurface) -> usize {
+fn count(surface: &HttpSurface<impl Broker>) -> usize {
     surface.mcp.as_ref().unwrap().session_count()
 }
 
@@ -105,6 +106,6 @@ async fn full_table_ends_the_longest_idle_session_of_the_caller_with_the_most() 
     let swept = tokio::time::timeout(Duration::from_secs(120), sweep).await;
     assert!(swept.is_err(), "it sweeps as long as the broker runs");
     assert_eq!(count(&surface), 0);
-    assert_eq!(surface.core.memory().used(), 0);
+    assert_eq!(surface.broker.services().memory().used(), 0);
     assert!(begin(&surface, address(TABLE)).await.is_ok());
 }

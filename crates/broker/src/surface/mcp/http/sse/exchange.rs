@@ -6,7 +6,7 @@ use broker_wire::ClientLine;
 use broker_wire::write::Outgoing;
 use tokio::sync::mpsc::{Receiver, Sender};
 
-use crate::core::Account;
+use crate::core::{Account, Broker};
 use crate::surface::mcp::Client;
 use crate::surface::mcp::connection::Connection;
 use crate::surface::stream_state::StreamState;
@@ -16,14 +16,17 @@ const MAX_IN_FLIGHT: usize = 32;
 
 /// Handles the lines of a client, and sends what it gets to `output`. The open requests are cancelled at the end.
 pub(super) async fn run(
-    (client, state): (Arc<Client>, Option<Arc<StreamState>>),
+    (client, state): (Arc<Client<impl Broker>>, Option<Arc<StreamState>>),
     account: Account,
     mut lines: Receiver<ClientLine>,
     output: Sender<Outgoing>,
 ) {
-    let core = client.core.clone();
-    let (draining, finished) = (core.drain().draining(), core.drain().finished());
-    let right_ended = core.right_ended(&client.identity);
+    let broker = client.broker.clone();
+    let (draining, finished) = (
+        broker.services().drain().draining(),
+        broker.services().drain().finished(),
+    );
+    let right_ended = broker.services().right_ended(&client.identity);
     let (connection, mut messages) = Connection::new(Arc::clone(&client), account, MAX_IN_FLIGHT);
     let mut connection = connection.taking_empty_initialize();
     let exchange = async {

@@ -20,7 +20,7 @@ use super::reply::{self, Refused, ReplyBody};
 use super::session_id::SessionId;
 use super::stream::EventStream;
 use super::{McpEndpoint, McpRequest, headers};
-use crate::core::{CoreError, SMALL_BYTES};
+use crate::core::{Broker, CoreError, SMALL_BYTES};
 use crate::surface::mcp::reply::failed;
 
 pub(super) use table::SseTable;
@@ -57,7 +57,7 @@ impl SseRoute {
     }
 }
 
-impl McpEndpoint {
+impl<B: Broker> McpEndpoint<B> {
     /// Opens the stream of a client.
     pub(in crate::surface) fn open_sse(&self, request: &McpRequest<'_>) -> Response<ReplyBody> {
         self.begin_sse(request)
@@ -116,7 +116,10 @@ impl McpEndpoint {
             ..=SMALL_BYTES => Ok(read_client_line(&body)),
             _ => {
                 let read = move || read_checked(&body);
-                self.core.read_long(&request.account, read).await?
+                self.broker
+                    .services()
+                    .read_long(&request.account, read)
+                    .await?
             }
         };
         let line = match line {

@@ -1,0 +1,175 @@
+//! Descriptions of entries as values, with the JSON that the build compiled in where it applies.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use broker_memory::Account;
+use broker_model::CallCode;
+use broker_model::digest::etag;
+use bytes::Bytes;
+
+use crate::MAX_DESCRIBED;
+use crate::catalog::{Catalog, EntryKind};
+use crate::errors::error::CoreError;
+use crate::identity::Identity;
+use crate::listing::entry::ListedEntry;
+use crate::listing::nearest::{Budget, MAX_UNKNOWN};
+use crate::listing::paths;
+use crate::services::Services;
+use crate::snapshot::Snapshot;
+use crate::types::Reply;
+
+/// Entries that are compared with unknown paths on a thread of the runtime.
+const MAX_INLINE_LOOKUPS: usize = 5_000;
+
+/// The description of one entry, or the reason why it has none.
+pub type Described = Result<Description, Box<CoreError>>;
+
+/// What a caller has to know of an entry before it lists or calls it.
+#[derive(Clone, Debug)]
+pub struct Description {
+    path: &'static str,
+    text: Cow<'static, str>,
+    origin: Origin,
+}
+
+#[derive(Clone, Debug)]
+enum Origin {
+    /// An entry of the catalog; the tag of its text, if it is compiled in.
+    Catalog(Arc<Snapshot>, u32, Option<&'static str>),
+    /// A node that a layer changed, and the members before its children.
+    Changed(Box<ListedEntry>, &'static str),
+}
+
+impl Description {
+    /// Describes entries, each for itself.
+    ///
+    /// # Errors
+    ///
+    /// `field_invalid` for more than [`MAX_DESCRIBED`] paths.
+    pub(crate) fn all(
+        snapshot: Snapshot,
+        paths: &[impl AsRef<str>],
+    ) -> Result<Vec<Described>, Box<CoreError>> {
+        if paths.len() > MAX_DESCRIBED {
+            let message = format!(
+                "`paths` has {} items, at most {MAX_DESCRIBED} are allowed",
+                paths.len()
+            );
+            return Err(Box::new(CoreError::new(CallCode::FieldInvalid, message)));
+        }
+        let (snapshot, mut budget) = (Arc::new(snapshot), Budget::default());
+        let described = paths.iter().map(|path| {
+            let at = paths::resolve_within(snapshot.scope(), path.as_ref(), &mut budget)?;
+            Ok(Self::new(&snapshot, at))
+        });
+        Ok(described.collect())
+    }
+
+    fn new(snapshot: &Arc<Snapshot>, at: u32) -> Self {
+        let scope = snapshot.scope();
+        let entry = scope.catalog.entry(at);
+        let (text, tag) = match scope.changed_description(at, entry) {
+            Some(text) => (Cow::Owned(text), None),
+            None => (
+                Cow::Borrowed(scope.catalog.text(entry.desc)),
+                Some(entry.desc_etag),
+            ),
+        };
+        Self {
+            path: entry.path,
+            text,
+            origin: Origin::Catalog(Arc::clone(snapshot), at, tag),
+        }
+    }
+
+    /// Returns the path of the entry.
+    pub const fn path(&self) -> &'static str {
+        self.path
+    }
+
+    /// Returns the description as one JSON object.
+    pub fn json(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns the node with the entries directly below it; `None` for an item.
+    pub fn node(&self) -> Option<ListedEntry> {
+        match &self.origin {
+            Origin::Changed(node, _) => Some((**node).clone()),
+            Origin::Catalog(snapshot, at, _) => {
+                let scope = snapshot.scope();
+                match scope.catalog.entry(*at).kind {
+                    EntryKind::Node { .. } => Some(scope.listed_entry(*at, 1)),
+                    EntryKind::Item(_) => None,
+                }
+            }
+        }
+    }
+
+    /// Returns the description of the node with another head and other children. An item is unchanged.
+    #[must_use]
+    pub fn with_node(self, node: ListedEntry) -> Self {
+        let members = match &self.origin {
+            Origin::Changed(_, members) => members,
+            Origin::Catalog(snapshot, at, _) => {
+                let scope = snapshot.scope();
+                match scope.catalog.entry(*at).kind {
+                    EntryKind::Node { .. } => scope.node_members(*at),
+                    EntryKind::Item(_) => return self,
+                }
+            }
+        };
+        let mut text = String::with_capacity(1024);
+        node.push_with(members, &mut text);
+        Self {
+            path: node.path,
+            text: Cow::Owned(text),
+            origin: Origin::Changed(Box::new(node), members),
+        }
+    }
+
+    /// Returns the JSON of the description, with an entity tag unless a layer changed it.
+    pub fn into_reply(self) -> Reply {
+        let etag = match &self.origin {
+            Origin::Changed(..) => None,
+            Origin::Catalog(snapshot, _, tag) => {
+                let tag = tag.map_or_else(|| etag(self.text.as_bytes()), str::to_owned);
+                Some(snapshot.scope().etag_of(tag))
+            }
+        };
+        let body = match self.text {
+            Cow::Borrowed(text) => Bytes::from_static(text.as_bytes()),
+            Cow::Owned(text) => Bytes::from(text),
+        };
+        Reply { body, etag }
+    }
+}
+
+impl Services {
+    /// Describes entries, each for itself. Suggestions for many unknown paths are searched off the runtime's threads.
+    pub(crate) async fn describe(
+        &self,
+        identity: &Identity,
+        paths: &[&str],
+        account: &Account,
+    ) -> Result<Vec<Described>, Box<CoreError>> {
+        let snapshot = self.snapshot(identity);
+        if !is_long_lookup(snapshot.inner.catalog, paths) {
+            return Description::all(snapshot, paths);
+        }
+        let paths: Vec<String> = paths.iter().map(|path| (*path).to_owned()).collect();
+        let describe = move || Description::all(snapshot, &paths);
+        self.read_long(account, describe).await?
+    }
+}
+
+/// Whether suggestions for the unknown ones of these paths take long.
+fn is_long_lookup(catalog: &Catalog, paths: &[&str]) -> bool {
+    // Nearly every catalog is so small that no path needs to be looked up for this.
+    if MAX_UNKNOWN * catalog.entries.len() <= MAX_INLINE_LOOKUPS {
+        return false;
+    }
+    let unknown = paths.iter().filter(|path| catalog.find(path).is_none());
+    unknown.take(MAX_UNKNOWN).count() * catalog.entries.len() > MAX_INLINE_LOOKUPS
+}
