@@ -39,8 +39,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
+use broker_config::StartDefaults;
 use broker_mcp::{AskedLogLevel, ConcurrencyLimits, SourceSpec};
-use broker_model::config::StartDefaults;
 use tokio_util::task::TaskTracker;
 
 use crate::catalog::Catalog;

@@ -4,10 +4,10 @@
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
+use broker_config::Config;
 use broker_core::{Broker, Core, Detail, Identity, SearchQuery};
 use broker_model::Snapshot;
-use broker_model::config::Config;
-use broker_model::lock::{LOCK_VERSION, Lock, LockedSource};
+use broker_model::lock::{LOCK_VERSION, Lock};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -114,7 +114,7 @@ fn core(tools: &[(usize, String, String)], access: Option<&Value>) -> Core {
             instructions: None,
             tools: raw.collect(),
         };
-        LockedSource::from_snapshot(source, &snapshot)
+        source.to_locked(&snapshot)
     });
     let lock = Lock {
         version: LOCK_VERSION,
