@@ -11,4 +11,5 @@ mod replies;
 mod results;
 mod serve;
 mod smoke;
+mod stack;
 mod typed;

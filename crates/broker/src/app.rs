@@ -33,6 +33,7 @@ mod open;
 mod openness;
 mod reload;
 mod settings;
+pub(crate) mod stack;
 mod startup;
 mod status;
 mod stdio;
@@ -41,6 +42,7 @@ mod watch;
 
 pub use open::OpenOptions;
 pub(crate) use open::{close, open};
+pub(crate) use stack::Stack;
 
 use crate::catalog::{self, Catalog};
 use crate::cli::{Cli, KeyVerb, LogLevel, ServeOptions, Verb};

@@ -10,20 +10,21 @@
 //!
 //! ```
 //! use mcp_broker::catalog;
-//! use mcp_broker::core::Identity;
+//! use mcp_broker::core::{Broker as _, Identity};
 //! use mcp_broker::typed::{Broker, Options};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! // A program with a lock includes its own catalog by `include_catalog!`.
 //! let broker = Broker::open(&catalog::NONE, Options::new()).await?;
-//! let tree = broker.core().list(&Identity::local(), "/", 1)?;
-//! assert!(tree.body.starts_with(br#"{"path":"/""#));
+//! let tree = broker.core().list(&Identity::local(), "/", 1)?.tree();
+//! assert_eq!(tree.path, "/");
 //! broker.close().await;
 //! # Ok(())
 //! # }
 //! ```
 
+pub mod embed;
 pub mod typed;
 
 mod app;
@@ -44,6 +45,7 @@ pub use app::{ServedCatalog, StaleSources, main, serve};
 pub use broker_core as core;
 pub use broker_core::StaleSource;
 pub use broker_core::catalog;
+pub use broker_observe as observe;
 pub use cli::ServeOptions;
 #[doc(hidden)]
 pub use cli::command;

@@ -5,16 +5,16 @@ use std::io::{self, Read, Write};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use broker_config::{Limits, Mcp};
 use broker_model::redact::Secret;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 pub use broker_mcp::scripted::{Pipes, register};
 
-use crate::core::{Broker, Core, Identity};
-use crate::surface::http::{HostPolicy, HttpAccess, HttpSurface};
-use crate::surface::mcp::stdio::StdioSurface;
-use crate::surface::{CallerSettings, ClientView, McpSettings, Surface as _, SurfaceSettings};
+use crate::app::stack::stack;
+use crate::core::{Core, Identity};
+use crate::embed::{self, settings};
+use crate::observe::Sinks;
+use crate::surface::http::{HttpAccess, HttpSurface};
 
 /// Serves one HTTP connection over `stream` until the caller ends it. Requests must have the secret.
 pub async fn serve_http(
@@ -28,7 +28,8 @@ pub async fn serve_http(
         key_header: None,
         mcp: true,
     };
-    let surface = HttpSurface::new(core.clone(), settings(), access, address);
+    let stack = stack(core.clone(), &Sinks::default());
+    let surface = HttpSurface::new(stack, settings(), access, address);
     Arc::new(surface).serve_stream(stream).await;
 }
 
@@ -38,28 +39,6 @@ pub async fn serve_stdio(
     input: impl Read + Send + 'static,
     output: impl Write + Send + 'static,
 ) -> io::Result<()> {
-    let surface = StdioSurface::new(core.clone(), Identity::local(), settings());
-    let idle = surface.idle();
-    let finish = async {
-        idle.cancelled().await;
-        core.services().drain().finish();
-    };
-    tokio::join!(surface.serve_client(input, output, None), finish).0
-}
-
-fn settings() -> SurfaceSettings {
-    SurfaceSettings {
-        hosts: HostPolicy::default(),
-        body_bytes: Limits::default().body_bytes,
-        mcp: McpSettings {
-            view: ClientView::default(),
-            list_changed_exec: None,
-            session_idle: Mcp::default().session_idle,
-            serves_v1: true,
-            serves_sse: false,
-            base_path: String::new(),
-            body_bytes: Limits::default().body_bytes,
-        },
-        callers: CallerSettings::default(),
-    }
+    let stack = stack(core.clone(), &Sinks::default());
+    embed::serve_stdio(stack, Identity::local(), input, output).await
 }

@@ -68,12 +68,14 @@ mod tests;
 
 pub use admission::{Admission, HealthView};
 pub use broker::{Broker, DynBroker, Restrict, areas};
+pub use broker_drift::Class as DriftClass;
 pub use broker_mcp::{
     CallEvent, CallEvents, LogMessage, Progress, State as SourceState, WantedEvents,
 };
 pub use broker_memory::{
     Account, Charge, ChargeError, MemoryBudget, Owner, SMALL_BYTES, Size, UNCHARGED_BYTES, reserve,
 };
+pub use broker_model::CallCode;
 pub use broker_model::item::ItemKind;
 pub use broker_wire::LogLevel;
 pub use builder::CoreBuilder;
@@ -84,6 +86,7 @@ pub use call::context::{
 #[doc(hidden)]
 pub use call::cut::fuzzing;
 pub use call::cut::{Cut, CutDetail};
+pub use call::record::{CallRecord, RecordedItem};
 pub use call::request_id::RequestId;
 pub use clock::{Clock, SystemClock};
 pub use drain::Drain;

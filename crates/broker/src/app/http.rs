@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use broker_model::exit::Exit;
 use broker_model::redact::{Redactor, Secret};
+use broker_observe::Sinks;
 use broker_process::raise_file_limit;
 
 use super::failure::Failure;
 use super::openness::Openness;
+use super::stack::stack;
 use super::startup::{CatalogOrigin, SignalReceivers, Startup};
 use super::{listen, warn};
 use crate::cli::{SERVE_WORDS, WORDS};
@@ -78,7 +80,12 @@ pub(super) async fn start(
         key_header: startup.mcp.key_header.clone(),
         mcp: startup.mcp.is_enabled && !cli.options.no_mcp,
     };
-    let surface = HttpSurface::new(core.clone(), for_surface, access, local);
+    let surface = HttpSurface::new(
+        stack(core.clone(), &Sinks::default()),
+        for_surface,
+        access,
+        local,
+    );
     tracing::info!("listening on http://{local}");
     startup
         .run(core, surface, listener, DRAIN_TIMEOUT, signal_receivers)

@@ -4,11 +4,13 @@
 use std::path::{Path, PathBuf};
 
 use broker_mcp::Environment;
+use broker_observe::{RecordSink, Sinks};
 
 use super::failure::Failure;
 use super::http::DRAIN_TIMEOUT;
 use super::lifecycle::drain;
 use super::settings::LoadedConfig;
+use super::stack::{Stack, stack};
 use crate::catalog::{self, Catalog};
 use crate::core::{Broker, Core, StartMode, StartOutcome};
 use crate::typed::error::OpenError;
@@ -20,15 +22,17 @@ pub struct OpenOptions {
     config: Option<PathBuf>,
     environment: Option<Environment>,
     mode: StartMode,
+    sinks: Sinks,
 }
 
 impl OpenOptions {
     /// The default.
-    pub const fn new() -> Self {
+    pub fn new() -> Self {
         Self {
             config: None,
             environment: None,
             mode: StartMode::Plain,
+            sinks: Sinks::default(),
         }
     }
 
@@ -47,9 +51,16 @@ impl OpenOptions {
         self
     }
 
+    /// Adds a sink that takes the record of each call, next to the log.
+    #[must_use]
+    pub fn sink(mut self, sink: impl RecordSink) -> Self {
+        self.sinks = self.sinks.with(sink);
+        self
+    }
+
     /// Sets the start mode.
     #[must_use]
-    pub const fn mode(mut self, mode: StartMode) -> Self {
+    pub fn mode(mut self, mode: StartMode) -> Self {
         self.mode = mode;
         self
     }
@@ -65,7 +76,7 @@ impl Default for OpenOptions {
 pub(crate) async fn open(
     catalog: &'static Catalog,
     options: OpenOptions,
-) -> Result<Core, OpenError> {
+) -> Result<(Core, Stack), OpenError> {
     if catalog.format != catalog::FORMAT {
         return Err(OpenError::Catalog {
             found: catalog.format,
@@ -81,12 +92,13 @@ pub(crate) async fn open(
         .build()
         .map_err(OpenError::Diagnostics)?;
     core.start();
+    let stack = stack(core.clone(), &options.sinks);
     if options.mode == StartMode::Tolerant {
-        return Ok(core);
+        return Ok((core, stack));
     }
     let StartOutcome { report, refuse } = core.services().first_verdict().await;
     match refuse {
-        None => Ok(core),
+        None => Ok((core, stack)),
         Some(reason) => {
             core.close().await;
             Err(OpenError::Refused {

@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use broker_model::exit::Exit;
 use broker_model::redact::Redactor;
+use broker_observe::Sinks;
 
 use super::failure::Failure;
 use super::lifecycle::Running;
 use super::mcp::McpVariables;
 use super::settings::LoadedConfig;
+use super::stack::{Stack, stack};
 use super::startup::{SignalReceivers, Startup};
 use super::warn;
 use crate::catalog;
@@ -57,7 +59,7 @@ pub(super) async fn start(
 }
 
 /// The core and the surface of a start.
-fn prepare(startup: &Startup<'_>) -> Result<(Core, StdioSurface<Core>), Failure> {
+fn prepare(startup: &Startup<'_>) -> Result<(Core, StdioSurface<Stack>), Failure> {
     let settings = startup.settings()?;
     settings.warnings.iter().for_each(warn);
     // Not needed here, but it may be set for another broker, and must not be shown.
@@ -75,7 +77,8 @@ fn prepare(startup: &Startup<'_>) -> Result<(Core, StdioSurface<Core>), Failure>
             .map_err(|error| Failure::Usage(format!("`--under`: {}", error.message)))?,
     };
     core.shorten_stop(SOURCE_STOP_TIMEOUT);
-    let surface = StdioSurface::new(core.clone(), identity, for_surface);
+    let stack = stack(core.clone(), &Sinks::default());
+    let surface = StdioSurface::new(stack, identity, for_surface);
     Ok((core, surface))
 }
 

@@ -43,6 +43,7 @@ pub use number::Number;
 pub use result::RawResult;
 
 pub use crate::app::OpenOptions as Options;
+use crate::app::Stack;
 use crate::core::Broker as _;
 pub use crate::core::{CoreError, StartMode};
 
@@ -79,6 +80,7 @@ pub struct ToolResult<O> {
 #[derive(Clone, Debug)]
 pub struct Broker {
     core: Core,
+    stack: Stack,
     account: Account,
 }
 
@@ -93,9 +95,13 @@ impl Broker {
     /// [`OpenError::Diagnostics`] if config or environment cannot be used, [`OpenError::Refused`] if a
     /// source differs from the lock or could not be started; all sources are stopped then.
     pub async fn open(catalog: &'static Catalog, options: Options) -> Result<Self, OpenError> {
-        let core = crate::app::open(catalog, options).await?;
+        let (core, stack) = crate::app::open(catalog, options).await?;
         let account = core.services().memory().whole_account();
-        Ok(Self { core, account })
+        Ok(Self {
+            core,
+            stack,
+            account,
+        })
     }
 
     /// Calls a tool and waits for its answer, at most as long as the tool's `timeout`. Dropping the
@@ -162,7 +168,7 @@ impl Broker {
             path: path.into(),
             operation: Operation::CallTool(args),
         };
-        Ok(RawResult::new(self.core.call(request).await?.result))
+        Ok(RawResult::new(self.stack.call(request).await?.result))
     }
 }
 

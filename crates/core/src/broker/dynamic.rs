@@ -10,6 +10,7 @@ use broker_model::item::ItemKind;
 use super::Broker;
 use crate::call::context::{Outcome, Request};
 use crate::errors::error::CoreError;
+use crate::forward;
 use crate::identity::Identity;
 use crate::listing::description::Described;
 use crate::listing::items::ListedItem;
@@ -23,7 +24,9 @@ use crate::types::SearchQuery;
 
 /// A broker of any type. A call through it costs one allocation more than a call of the broker within.
 #[derive(Clone)]
-pub struct DynBroker(Arc<dyn Boxed>);
+pub struct DynBroker {
+    inner: Arc<dyn Boxed>,
+}
 
 type Answer<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
@@ -114,74 +117,29 @@ impl<B: Broker> Boxed for B {
 impl DynBroker {
     /// Boxes a broker.
     pub fn new(broker: impl Broker) -> Self {
-        Self(Arc::new(broker))
+        Self {
+            inner: Arc::new(broker),
+        }
     }
 }
 
 impl fmt::Debug for DynBroker {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("DynBroker").field(self.0.services()).finish()
+        f.debug_tuple("DynBroker")
+            .field(self.inner.services())
+            .finish()
     }
 }
 
 impl Broker for DynBroker {
-    fn services(&self) -> &Services {
-        self.0.services()
-    }
-
-    fn list(&self, identity: &Identity, path: &str, depth: u8) -> Result<Listing, Box<CoreError>> {
-        self.0.list(identity, path, depth)
-    }
-
-    async fn describe(
-        &self,
-        identity: &Identity,
-        paths: &[&str],
-        account: &Account,
-    ) -> Result<Vec<Described>, Box<CoreError>> {
-        self.0.describe(identity, paths, account).await
-    }
-
-    async fn search(
-        &self,
-        identity: &Identity,
-        what: SearchQuery<'_>,
-    ) -> Result<FoundTools, Box<CoreError>> {
-        self.0.search(identity, what).await
-    }
-
-    fn look_up(&self, identity: &Identity, name: Name<'_>) -> Result<FoundItem, Box<CoreError>> {
-        self.0.look_up(identity, name)
-    }
-
-    fn items(&self, identity: &Identity) -> Vec<ToolItem> {
-        self.0.items(identity)
-    }
-
-    fn tools(&self, identity: &Identity, what: &ToolQuery<'_>) -> Option<ToolPage> {
-        self.0.tools(identity, what)
-    }
-
-    fn callable_tools(&self, identity: &Identity) -> Vec<CallableTool> {
-        self.0.callable_tools(identity)
-    }
-
-    fn listed_items(&self, identity: &Identity, kind: ItemKind) -> Vec<ListedItem> {
-        self.0.listed_items(identity, kind)
-    }
+    forward!(
+        inner: services, list, describe, search, look_up, items, tools, callable_tools, listed_items, health, close
+    );
 
     fn call(
         &self,
         request: Request,
     ) -> impl Future<Output = Result<Outcome, Box<CoreError>>> + Send {
-        self.0.call(request)
-    }
-
-    fn health(&self, identity: &Identity) -> Health {
-        self.0.health(identity)
-    }
-
-    fn close(&self) -> impl Future<Output = ()> + Send {
-        self.0.close()
+        self.inner.call(request)
     }
 }

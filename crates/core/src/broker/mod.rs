@@ -3,6 +3,7 @@
 
 mod areas;
 mod dynamic;
+mod forward;
 mod restrict;
 
 pub use areas::areas;

@@ -1,6 +1,7 @@
 //! A call as a value: its caller, its context, its operation, and its outcome.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use broker_mcp::CallEvents;
 use broker_memory::Account;
@@ -10,6 +11,7 @@ use tokio::time::Instant;
 
 use crate::call::arguments::Args;
 use crate::call::cut::Cut;
+use crate::call::record::CallRecord;
 use crate::call::request_id::RequestId;
 use crate::identity::Identity;
 
@@ -60,6 +62,8 @@ pub struct CallContext {
     pub cancel: CancelMode,
     /// The form of the result.
     pub form: ResultForm,
+    /// The record that a layer keeps of the call.
+    pub record: Option<Arc<CallRecord>>,
 }
 
 impl CallContext {
@@ -74,6 +78,7 @@ impl CallContext {
             deadline: None,
             cancel: CancelMode::OnDrop,
             form,
+            record: None,
         }
     }
 }

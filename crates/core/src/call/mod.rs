@@ -14,7 +14,7 @@ mod gate;
 mod hidden_chars;
 mod operation;
 mod recheck;
-mod record;
+pub(crate) mod record;
 mod render_mode;
 pub(crate) mod request_id;
 mod resolve;
@@ -30,7 +30,6 @@ use std::pin::pin;
 
 use context::{CallContext, Operation, Outcome};
 use operation::UncheckedOperation;
-use record::Record;
 use resolve::Target;
 use revoked::while_allowed;
 
@@ -54,24 +53,8 @@ impl Inner {
         path: &str,
         operation: Operation,
     ) -> Result<Outcome, Box<CoreError>> {
-        let mut record = Record::new(context, path);
-        let outcome = self
-            .steps(identity, context, path, operation, &mut record)
-            .await;
-        record.end(&outcome);
-        outcome
-    }
-
-    async fn steps(
-        &self,
-        identity: &Identity,
-        context: &CallContext,
-        path: &str,
-        operation: Operation,
-        record: &mut Record<'_>,
-    ) -> Result<Outcome, Box<CoreError>> {
         let _in_flight = self.enter()?;
-        let target = self.resolve(identity, path, record)?;
+        let target = self.resolve(identity, path, context.record.as_deref())?;
         let call = Call {
             identity,
             context,

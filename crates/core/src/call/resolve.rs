@@ -1,6 +1,6 @@
 //! Step 2: finds the item at the path, if it exists for the caller.
 
-use super::record::Record;
+use super::record::CallRecord;
 use crate::Inner;
 use crate::admission::NarrowedArgs;
 use crate::catalog::{EntryKind, Item};
@@ -34,7 +34,7 @@ impl Inner {
         &self,
         identity: &Identity,
         path: &str,
-        record: &mut Record<'_>,
+        record: Option<&CallRecord>,
     ) -> Result<Target, Box<CoreError>> {
         let (view, caller) = (self.drift_state.view.load(), self.caller(identity));
         let scope = self.scope(&view, &caller);
@@ -55,7 +55,9 @@ impl Inner {
             narrowed: caller.narrowed(at),
             policy: caller.policy_number(),
         };
-        record.resolved(&target);
+        if let Some(record) = record {
+            record.resolved(&target);
+        }
         Ok(target)
     }
 
