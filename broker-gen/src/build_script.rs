@@ -274,7 +274,7 @@ pub fn lock_file(config: &Path) -> PathBuf {
 fn command(folder: &Path, config: &OsStr) -> String {
     // In the broker's workspace broker-gen is built first; elsewhere it is installed.
     let own =
-        folder.join("broker-gen/Cargo.toml").exists() && folder.join("crates/toolbox").exists();
+        folder.join("broker-gen/Cargo.toml").exists() && folder.join("tests/servers/toolbox").exists();
     let command = if own {
         "cargo build -p broker-gen -p toolbox-mcp && target/debug/broker-gen lock"
     } else {
