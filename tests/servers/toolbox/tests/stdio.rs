@@ -128,14 +128,14 @@ fn toolbox_in_each_legacy_revision_lists_and_calls() {
         assert_eq!(toolbox.ask(1, "ping", json!({}))["result"], json!({}));
         let list = toolbox.ask(2, "tools/list", json!({}));
         assert_eq!(list["result"].as_object().unwrap().len(), 1);
-        assert_eq!(list["result"]["tools"].as_array().unwrap().len(), 18);
-        let params = call("text_count", json!({"text": "a b"}));
-        let counted = toolbox.ask(3, "tools/call", params);
+        assert_eq!(list["result"]["tools"].as_array().unwrap().len(), 8);
+        let params = call("hash_text", json!({"text": "", "algorithm": "crc32"}));
+        let hashed = toolbox.ask(3, "tools/call", params);
         assert_eq!(
-            counted["result"],
+            hashed["result"],
             json!({
-                "content": [{"type": "text", "text": r#"{"bytes":3,"chars":3,"lines":1,"words":2}"#}],
-                "structuredContent": {"bytes": 3, "chars": 3, "lines": 1, "words": 2},
+                "content": [{"type": "text", "text": r#"{"algorithm":"crc32","bytes":0,"digest":"00000000"}"#}],
+                "structuredContent": {"algorithm": "crc32", "bytes": 0, "digest": "00000000"},
                 "isError": false,
             })
         );
@@ -161,14 +161,14 @@ fn toolbox_in_the_modern_era_lists_and_calls_without_a_handshake() {
         json!(["2026-07-28"])
     );
     let list = toolbox.ask_modern(2, "tools/list", json!({}));
-    assert_eq!(list["result"]["tools"].as_array().unwrap().len(), 18);
+    assert_eq!(list["result"]["tools"].as_array().unwrap().len(), 8);
     for answer in [&discovered, &list] {
         assert_eq!(answer["result"]["cacheScope"], "public");
         assert!(answer["result"]["ttlMs"].is_u64());
     }
-    let params = call("text_case", json!({"text": "a b", "to": "kebab"}));
+    let params = call("text_case", json!({"text": "a b", "to": "title"}));
     let called = toolbox.ask_modern(3, "tools/call", params);
-    assert_eq!(called["result"]["content"][0]["text"], "a-b");
+    assert_eq!(called["result"]["content"][0]["text"], "A B");
     for answer in [&discovered, &list, &called] {
         assert_eq!(answer["result"]["resultType"], "complete");
         let info = &answer["result"]["_meta"]["io.modelcontextprotocol/serverInfo"];

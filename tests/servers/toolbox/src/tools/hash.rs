@@ -1,4 +1,4 @@
-//! The `hash_*` tools: SHA-256, HMAC over it, and two checksums that are not secure.
+//! The tool `hash_text`: SHA-256, and two checksums that are not secure.
 
 use data_encoding::HEXLOWER;
 use serde_json::json;
@@ -7,44 +7,28 @@ use sha2::{Digest as _, Sha256};
 use super::schema::{choice, object, string};
 use super::{Answer, Arguments, Failure, Tool};
 
-/// The block length of SHA-256, in bytes.
-const BLOCK: usize = 64;
-
 pub(super) fn tools() -> Vec<Tool> {
-    vec![
-        Tool {
-            name: "hash_text",
-            title: "Hash a text",
-            description: "Hashes the UTF-8 bytes of a text with SHA-256, CRC-32 (IEEE) or 64-bit FNV-1a. Only SHA-256 is secure.",
-            input: object(
-                json!({
-                    "text": string("The text to hash"),
-                    "algorithm": choice("The hash to use; sha256 when left out", &["sha256", "crc32", "fnv1a"]),
-                }),
-                &["text"],
-            ),
-            output: Some(object(
-                json!({
-                    "algorithm": {"type": "string", "enum": ["sha256", "crc32", "fnv1a"]},
-                    "digest": {"type": "string", "pattern": "^[0-9a-f]+$", "description": "Lower-case hexadecimal digits"},
-                    "bytes": {"type": "integer", "minimum": 0, "description": "How many bytes were hashed"},
-                }),
-                &["algorithm", "digest", "bytes"],
-            )),
-            run: hash,
-        },
-        Tool {
-            name: "hash_hmac",
-            title: "Sign a text",
-            description: "Works out the HMAC-SHA-256 (RFC 2104) of a text under a key, as lower-case hexadecimal digits. The key is sent to this tool as it is.",
-            input: object(
-                json!({"text": string("The text to sign"), "key": string("The key, as text")}),
-                &["text", "key"],
-            ),
-            output: None,
-            run: sign,
-        },
-    ]
+    vec![Tool {
+        name: "hash_text",
+        title: "Hash a text",
+        description: "Hashes the UTF-8 bytes of a text with SHA-256, CRC-32 (IEEE) or 64-bit FNV-1a. Only SHA-256 is secure.",
+        input: object(
+            json!({
+                "text": string("The text to hash"),
+                "algorithm": choice("The hash to use; sha256 when left out", &["sha256", "crc32", "fnv1a"]),
+            }),
+            &["text"],
+        ),
+        output: Some(object(
+            json!({
+                "algorithm": {"type": "string", "enum": ["sha256", "crc32", "fnv1a"]},
+                "digest": {"type": "string", "pattern": "^[0-9a-f]+$", "description": "Lower-case hexadecimal digits"},
+                "bytes": {"type": "integer", "minimum": 0, "description": "How many bytes were hashed"},
+            }),
+            &["algorithm", "digest", "bytes"],
+        )),
+        run: hash,
+    }]
 }
 
 fn hash(arguments: &Arguments<'_>) -> Result<Answer, Failure> {
@@ -58,32 +42,6 @@ fn hash(arguments: &Arguments<'_>) -> Result<Answer, Failure> {
     Ok(Answer::Structured(
         json!({"algorithm": algorithm, "digest": digest, "bytes": text.len()}),
     ))
-}
-
-fn sign(arguments: &Arguments<'_>) -> Result<Answer, Failure> {
-    let (text, key) = (arguments.text("text")?, arguments.text("key")?);
-    Ok(Answer::Text(
-        HEXLOWER.encode(&hmac(key.as_bytes(), text.as_bytes())),
-    ))
-}
-
-fn hmac(key: &[u8], text: &[u8]) -> Vec<u8> {
-    let mut block = [0_u8; BLOCK];
-    if key.len() > BLOCK {
-        let digest = Sha256::digest(key);
-        block[..digest.len()].copy_from_slice(&digest);
-    } else {
-        block[..key.len()].copy_from_slice(key);
-    }
-    let inner = Sha256::new()
-        .chain_update(block.map(|byte| byte ^ 0x36))
-        .chain_update(text)
-        .finalize();
-    Sha256::new()
-        .chain_update(block.map(|byte| byte ^ 0x5c))
-        .chain_update(inner)
-        .finalize()
-        .to_vec()
 }
 
 fn crc32(bytes: &[u8]) -> u32 {
@@ -103,7 +61,7 @@ fn fnv1a(bytes: &[u8]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{structured, text};
+    use super::super::tests::structured;
     use super::*;
 
     #[test]
@@ -126,23 +84,5 @@ mod tests {
         }
         let default = structured("hash_text", json!({"text": ""}));
         assert_eq!(default["algorithm"], "sha256");
-    }
-
-    #[test]
-    fn hmac_matches_rfc_4231_and_hashes_a_long_key_first() {
-        assert_eq!(
-            text(
-                "hash_hmac",
-                json!({"key": "Jefe", "text": "what do ya want for nothing?"})
-            ),
-            "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
-        );
-        assert_eq!(
-            HEXLOWER.encode(&hmac(
-                &[0xaa; 131],
-                b"Test Using Larger Than Block-Size Key - Hash Key First"
-            )),
-            "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"
-        );
     }
 }

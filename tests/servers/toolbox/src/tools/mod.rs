@@ -7,10 +7,8 @@ mod diagnostics;
 mod encoding;
 mod hash;
 mod schema;
-mod table;
 mod text;
 mod time;
-mod words;
 
 use std::time::Duration;
 
@@ -184,7 +182,7 @@ mod tests {
         );
         assert_eq!(
             refusal("text_case", json!({"text": "a", "to": "loud"})),
-            "argument `to` must be one of `upper`, `lower`, `title`, `snake`, `kebab`"
+            "argument `to` must be one of `upper`, `lower`, `title`"
         );
         assert_eq!(
             refusal("text_lorem", json!({"paragraphs": 201})),
