@@ -202,9 +202,7 @@ fn outcome(
             if paging::hangs(script, cursor) {
                 return Reaction::Silence;
             }
-            let begun = u64::from(cursor.is_null());
-            let lists = state.lists.fetch_add(begun, Ordering::SeqCst) + begun;
-            match paging::page(script, cursor, lists) {
+            match paging::page(script, cursor) {
                 Outcome::Result(page) if modern => cacheable(&page, script),
                 Outcome::Result(page) => page,
                 error => return Reaction::Answer(error),

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use crate::reply::Outcome;
 use crate::script::{RpcError, Script};
 
-/// The page at a cursor; `lists` counts the started listings.
-pub(crate) fn page(script: &Script, cursor: &Value, lists: u64) -> Outcome {
+/// The page at a cursor.
+pub(crate) fn page(script: &Script, cursor: &Value) -> Outcome {
     if let Some(error) = &script.list_error {
         return Outcome::Error(error.clone());
     }
@@ -18,15 +18,7 @@ pub(crate) fn page(script: &Script, cursor: &Value, lists: u64) -> Outcome {
     let all = count(script);
     let start = at.saturating_mul(size).min(all);
     let end = start.saturating_add(size).min(all);
-    let mut tools: Vec<String> = (start..end).map(|at| tool(script, at)).collect();
-    if script.list_unstable && at == 0 {
-        let tool = json!({
-            "name": "unstable",
-            "description": format!("list {lists}"),
-            "inputSchema": {"type": "object"},
-        });
-        tools.push(tool.to_string());
-    }
+    let tools: Vec<String> = (start..end).map(|at| tool(script, at)).collect();
     let next = if script.list_loop {
         Some("again".to_owned())
     } else if script.list_endless || end < all {

@@ -15,7 +15,6 @@ pub(crate) struct State {
     /// The command line, for `args_dump`.
     pub(crate) shown: Vec<String>,
     pub(crate) sequence: AtomicU64,
-    pub(crate) lists: AtomicU64,
 }
 
 impl State {
@@ -25,7 +24,6 @@ impl State {
             journal,
             shown,
             sequence: AtomicU64::new(0),
-            lists: AtomicU64::new(0),
         }
     }
 

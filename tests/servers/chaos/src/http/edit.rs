@@ -175,10 +175,6 @@ pub(crate) struct Edit {
     pub(crate) end: Option<End>,
     /// Ends a GET stream or a subscription after this time.
     pub(crate) open_ms: Option<u64>,
-    /// Whether the result of a subscription is sent before its end.
-    pub(crate) end_result: bool,
-    /// Sends the answer on the GET stream of the session, and 202 as the response.
-    pub(crate) other_stream: bool,
 }
 
 impl Edit {
@@ -262,8 +258,6 @@ impl Edit {
             "cut" => self.cut = Some(Cut::parse(value)?),
             "end" => self.end = Some(End::parse(value)?),
             "open_ms" => self.open_ms = Some(number(value)?),
-            "end_result" => self.end_result = flag(value)?,
-            "other_stream" => self.other_stream = flag(value)?,
             _ => return unknown(),
         }
         Ok(())

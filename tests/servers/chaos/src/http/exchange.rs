@@ -1,14 +1,16 @@
 //! One HTTP request with the rule for it, and its response.
 
 use std::cell::{Cell, RefCell};
+use std::io::Read;
 use std::sync::Arc;
 use std::time::Duration;
 
+use flate2::Compression;
+use flate2::read::GzEncoder;
 use serde_json::{Value, json};
 
 use super::HttpServer;
 use super::edit::{Body, Edit, End};
-use super::gzip;
 use super::request::HttpRequest;
 use super::sessions::Session;
 use super::settings::Settings;
@@ -95,9 +97,10 @@ impl Exchange<'_> {
         let mut body = self.replaced(body);
         if let Some(padding) = edit.gzip_bomb {
             let (before, after) = self.padded_answer();
-            body = gzip::bomb(before.as_bytes(), padding, after.as_bytes());
+            let padding = std::io::repeat(b'x').take(padding);
+            body = packed(before.as_bytes().chain(padding).chain(after.as_bytes()))?;
         } else if edit.gzip {
-            body = gzip::stored(&body);
+            body = packed(body.as_slice())?;
         }
         if edit.gzip || edit.gzip_bomb.is_some() {
             let header = ("Content-Encoding".to_owned(), "gzip".to_owned());
@@ -171,4 +174,11 @@ impl Exchange<'_> {
             None => (line, String::new()),
         }
     }
+}
+
+/// The bytes in gzip.
+fn packed(bytes: impl Read) -> Result<Vec<u8>, Stop> {
+    let mut packed = Vec::new();
+    let read = GzEncoder::new(bytes, Compression::best()).read_to_end(&mut packed);
+    read.map(|_| packed).map_err(|_| Stop::CutOff)
 }

@@ -1,8 +1,8 @@
 //! Checks the headers of a request: those of any era, and those that repeat members of a modern request.
 
+use data_encoding::BASE64;
 use serde_json::Value;
 
-use super::base64::decode_header;
 use super::request::HttpRequest;
 use crate::eras::{META_VERSION, check_meta, check_version};
 use crate::script::{RpcError, Script};
@@ -11,6 +11,15 @@ use crate::state::Request;
 pub(crate) const VERSION: &str = "mcp-protocol-version";
 pub(crate) const SESSION: &str = "mcp-session-id";
 pub(crate) const LAST_EVENT: &str = "last-event-id";
+
+/// The text of a header value, which may be in base64: `=?base64?…?=`; `None` if the base64 is not valid.
+fn decode_header(value: &str) -> Option<String> {
+    let coded = value.strip_prefix("=?base64?");
+    match coded.and_then(|rest| rest.strip_suffix("?=")) {
+        None => Some(value.to_owned()),
+        Some(coded) => String::from_utf8(BASE64.decode(coded.as_bytes()).ok()?).ok(),
+    }
+}
 
 /// The status for a request that is not for this server, or comes from a page of another origin.
 pub(crate) fn check_origin(request: &HttpRequest) -> Result<(), u16> {

@@ -2,13 +2,11 @@
 //! invalid. This file has the listener and the state of all connections; `settings` and `edit` are the reference
 //! of the script's member `http`.
 
-mod base64;
 mod connection;
 mod edit;
 mod endless;
 mod events;
 mod exchange;
-mod gzip;
 mod headers;
 mod json;
 mod live;

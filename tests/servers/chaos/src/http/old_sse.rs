@@ -84,9 +84,6 @@ fn receive(
         None => return exchange.text(400, "not JSON"),
         Some(Message::Request(request)) => {
             let sent = exchange.text(202, "Accepted");
-            if request.method == "tools/call" {
-                session.count_call();
-            }
             answer(exchange, session, request, edit);
             return sent;
         }

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::events::Log;
@@ -17,7 +16,6 @@ pub(crate) struct Session {
     /// Empty for the session that all clients share if the server mints none.
     pub(crate) id: String,
     pub(crate) handshake: Handshake,
-    calls: AtomicU64,
     /// The value of `end_sessions` at its start.
     epoch: u64,
     streams: Mutex<Streams>,
@@ -36,21 +34,13 @@ impl Session {
         Self {
             id,
             handshake,
-            calls: AtomicU64::new(0),
             epoch,
             streams: Mutex::default(),
         }
     }
 
-    /// Counts a tool call.
-    pub(crate) fn count_call(&self) {
-        self.calls.fetch_add(1, Ordering::SeqCst);
-    }
-
     fn has_ended(&self, script: &Script) -> bool {
-        let calls = self.calls.load(Ordering::SeqCst);
-        let spent = script.http.session_calls.is_some_and(|max| calls >= max);
-        spent || self.epoch != script.http.end_sessions
+        self.epoch != script.http.end_sessions
     }
 
     /// Opens a stream, which stays in memory until the session ends, so that it can be resumed.

@@ -38,8 +38,6 @@ pub(crate) struct Settings {
     pub(crate) events: Events,
     /// Whether a legacy server mints sessions; otherwise all clients share one without an id.
     pub(crate) sessions: bool,
-    /// Number of tool calls after which a session has ended.
-    pub(crate) session_calls: Option<u64>,
     /// Another number ends all sessions that exist.
     pub(crate) end_sessions: u64,
     pub(crate) probe: Probe,
@@ -64,7 +62,6 @@ impl Default for Settings {
             reply: Form::Json,
             events: Events::default(),
             sessions: true,
-            session_calls: None,
             end_sessions: 0,
             probe: Probe {
                 status: 400,
@@ -109,7 +106,6 @@ impl Settings {
             "reply" => self.reply = Form::parse(value)?,
             "events" => self.events = Events::default().with(value)?,
             "sessions" => self.sessions = flag(value)?,
-            "session_calls" => self.session_calls = Some(number(value)?),
             "end_sessions" => self.end_sessions = number(value)?,
             "probe" => self.probe = Probe::parse(value)?,
             "get" if *value == "stream" => self.get = None,

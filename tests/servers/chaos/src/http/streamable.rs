@@ -117,9 +117,6 @@ fn post_request(exchange: &Exchange<'_>, request: Request) -> Result<(), Stop> {
             Err(sent) => return sent,
         }
     };
-    if request.method == "tools/call" {
-        session.count_call();
-    }
     answer(exchange, request, Some(&session))
 }
 
@@ -198,16 +195,6 @@ fn answer(
     let play = Play::new(&exchange.script, request);
     let edit = &exchange.edit;
     let is_resumable = edit.form(settings.reply) == Form::Sse && edit.events(&settings.events).ids;
-    if let Some(session) = session.filter(|_| edit.other_stream) {
-        if let Some(log) = session.standalone() {
-            play.run(
-                &mut logged(exchange, session, log, &play),
-                &behaviour,
-                outcome,
-            );
-        }
-        return exchange.status(202);
-    }
     if let Some(session) = session.filter(|_| is_resumable) {
         let log = session.open_stream();
         let channel = logged(exchange, session, Arc::clone(&log), &play);
@@ -325,14 +312,5 @@ fn subscribe(exchange: &Exchange<'_>, id: &Value, wanted: bool) -> Result<(), St
         session: None,
     };
     copy.run(&mut writer)?;
-    if exchange.edit.end_result {
-        let result = json!({
-            "resultType": "complete",
-            "_meta": {"io.modelcontextprotocol/subscriptionId": id},
-        });
-        let line = Outcome::Result(result.to_string()).line(id);
-        let event = super::events::text(&events, None, None, line.as_bytes());
-        writer.event(&event, true)?;
-    }
     writer.finish()
 }

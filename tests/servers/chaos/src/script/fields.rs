@@ -76,7 +76,6 @@ impl Script {
             }
             "list_loop" => self.list_loop = read!(raw),
             "list_endless" => self.list_endless = read!(raw),
-            "list_unstable" => self.list_unstable = read!(raw),
             "list_error" => {
                 self.list_error = match value()? {
                     Value::Null | Value::Bool(false) => None,

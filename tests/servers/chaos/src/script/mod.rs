@@ -93,7 +93,6 @@ pub(crate) struct Script {
     pub(crate) page_size: Option<usize>,
     pub(crate) list_loop: bool,
     pub(crate) list_endless: bool,
-    pub(crate) list_unstable: bool,
     pub(crate) list_error: Option<RpcError>,
     pub(crate) list_delay_ms: u64,
     /// Number of pages of a list after which no page is answered.
@@ -142,7 +141,6 @@ impl Default for Script {
             page_size: None,
             list_loop: false,
             list_endless: false,
-            list_unstable: false,
             list_error: None,
             list_delay_ms: 0,
             list_hang_after: None,

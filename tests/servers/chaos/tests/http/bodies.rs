@@ -218,8 +218,6 @@ fn chaos_body_in_gzip_was_not_asked_for() {
     let packed = answered(&server, json!({"gzip": true}));
     assert_eq!(packed.header("content-encoding"), Some("gzip"));
     assert_eq!(packed.body[..3], [0x1f, 0x8b, 8]);
-    // The answer is in a stored block.
-    assert!(String::from_utf8_lossy(&packed.body).contains(r#""jsonrpc":"2.0""#));
     let bomb = answered(&server, json!({"gzip_bomb": 1_000_000}));
     assert_eq!(bomb.header("content-encoding"), Some("gzip"));
     assert!(bomb.body.len() < 2000, "{}", bomb.body.len());
