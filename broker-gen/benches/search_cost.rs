@@ -7,9 +7,9 @@ use std::hint::black_box;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use broker_config::Config;
 use broker_gen::plan::plan;
 use broker_gen::search_documents::search_documents;
-use broker_model::config::Config;
 use broker_model::lock::Lock;
 use broker_search::{
     Document, Index, SearchScope, Similarity, StaticTable, TABLE, index_bytes, search,

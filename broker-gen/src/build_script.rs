@@ -7,10 +7,10 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
+use broker_config::{Config, Embedder, Machine, Parsed};
 use broker_files::{
     CACHE_VARIABLES, Lookup, MODEL_VARIABLES, ReadError, find_model, model_of_variable,
 };
-use broker_model::config::{self, Config, Embedder, Machine, Parsed};
 use broker_model::lock::{self, Lock};
 use broker_model::terminal::Text;
 use broker_model::text::shell_word;
@@ -235,7 +235,7 @@ pub(crate) fn parse_config_text(
 
 /// The bytes of a config; `shown` is its name in messages.
 pub(crate) fn read_config(file: &Path, shown: &str) -> Result<Vec<u8>, Vec<Diagnostic>> {
-    broker_files::read(file, config::MAX_BYTES).map_err(|error| {
+    broker_files::read(file, broker_config::MAX_BYTES).map_err(|error| {
         let code = match error {
             ReadError::Size(_) => DiagnosticCode::ConfigSize,
             _ => DiagnosticCode::ConfigUnreadable,

@@ -1,10 +1,10 @@
 //! The config fields that a lock of version 2 repeats: added to a new lock, and compared with the config if the
 //! lock is stale.
 
-use broker_model::config::{Backend, Config, Source};
+use broker_config::{Backend, Config, Source};
 #[cfg(feature = "cli")]
 use broker_model::lock::{EndpointSettings, Lock};
-use broker_model::lock::{LockedSource, SettingChange, SourceSettings};
+use broker_model::lock::{LockedSource, SettingChange};
 use broker_model::text::shown_line;
 use broker_model::trust::TrustLevel;
 
@@ -27,7 +27,7 @@ pub(crate) fn describe(lock: &mut Lock, config: &Config) {
 /// Adds the members of version 2 to one source of a new lock.
 #[cfg(feature = "cli")]
 pub(crate) fn describe_source(source: &mut LockedSource, config: &Config) {
-    source.describe(config, |source, tool| {
+    config.describe(source, |source, tool| {
         summary::summary(source.overrides.get(&tool.upstream_name), tool)
     });
 }
@@ -35,12 +35,12 @@ pub(crate) fn describe_source(source: &mut LockedSource, config: &Config) {
 /// Returns the way to reach a source of a config, in the form of a lock.
 #[cfg(feature = "cli")]
 pub(crate) fn endpoint_of(config: &Config, source: &Source) -> EndpointSettings {
-    SourceSettings::of(config, source).endpoint
+    config.lock_settings(source).endpoint
 }
 
 /// The changes of a source's config since it was locked, each in one sentence.
 fn changes_since(config: &Config, source: &Source, locked: &LockedSource) -> Vec<String> {
-    let now = SourceSettings::of(config, source);
+    let now = config.lock_settings(source);
     let Some(before) = &locked.settings else {
         return Vec::new();
     };

@@ -99,6 +99,7 @@ fn texts() -> Vec<(PathBuf, String)> {
     let mut open: Vec<PathBuf> = [
         "broker-gen/src",
         "crates/mcp/src",
+        "crates/config/src",
         "crates/model/src",
         "docs",
         "src",

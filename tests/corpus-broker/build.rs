@@ -4,10 +4,10 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::{env, fs};
 
+use broker_config::Config;
 use broker_gen::plan::Entry;
 use broker_gen::types::TypedTool;
 use broker_gen::{plan, types};
-use broker_model::config::Config;
 use broker_model::lock::Lock;
 
 /// The types of one of so many tools are compiled and tested, since those of all take minutes. `CORPUS_TYPES=1`

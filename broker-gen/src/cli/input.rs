@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use broker_config::{Config, Source};
 use broker_files::ReadError;
 use broker_mcp::{ConcurrencyLimits, Environment, SourceSpec, resolve};
-use broker_model::config::{Config, Source};
 use broker_model::lock::{Lock, MAX_BYTES};
 use broker_model::trust::Exposure;
 use broker_model::{Diagnostic, DiagnosticCode, NodePath};

@@ -165,7 +165,7 @@ pub(super) fn before_lock(
         known.merge(&spec.redactor)
     });
     let config = context.config_file;
-    let names = PublicNames::of_config(&context.input.config);
+    let names = context.input.config.public_names();
     let linted = of_sources(sources, config, (&redactor, &names), context.strict)?;
     if context.is_lock {
         report_before_lock(&linted, config);

@@ -4,8 +4,8 @@
 use std::cell::OnceCell;
 use std::path::Path;
 
+use broker_config::Config;
 use broker_model::NodePath;
-use broker_model::config::Config;
 use broker_model::lock::{EndpointSettings, Lock, LockedSource};
 
 use super::baseline::read_baseline;

@@ -1,9 +1,9 @@
 //! The access rules in the tables: the rows of the tools, and the data that the rows refer to.
 
+use broker_config::Config;
 use broker_model::NodePath;
 use broker_model::access::{Access, Denied, GroupSet, Hints, Matrix, ToolFacts};
 use broker_model::alias::readable_path;
-use broker_model::config::Config;
 
 use super::{AccessTable, Item};
 use crate::plan::{Entry, Plan, ToolEntry};

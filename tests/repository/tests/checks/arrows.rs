@@ -10,13 +10,14 @@ use serde_json::Value;
 use crate::workspace;
 
 /// The packages, from the ones that use no other package up to the programs, each with the packages that it uses.
-const ARROWS: [(&str, &[&str]); 20] = [
+const ARROWS: [(&str, &[&str]); 21] = [
     ("broker-files", &[]),
     ("broker-http-client", &[]),
     ("broker-memory", &[]),
     ("broker-model", &[]),
     ("broker-search", &[]),
-    ("broker-client-files", &["broker-model"]),
+    ("broker-config", &["broker-model"]),
+    ("broker-client-files", &["broker-config", "broker-model"]),
     ("broker-process", &["broker-model"]),
     ("broker-schema", &["broker-model"]),
     ("broker-terminal", &["broker-model"]),
@@ -28,6 +29,7 @@ const ARROWS: [(&str, &[&str]); 20] = [
     (
         "broker-embed",
         &[
+            "broker-config",
             "broker-files",
             "broker-http-client",
             "broker-model",
@@ -36,11 +38,17 @@ const ARROWS: [(&str, &[&str]); 20] = [
     ),
     (
         "broker-identity",
-        &["broker-files", "broker-http-client", "broker-model"],
+        &[
+            "broker-config",
+            "broker-files",
+            "broker-http-client",
+            "broker-model",
+        ],
     ),
     (
         "broker-mcp",
         &[
+            "broker-config",
             "broker-files",
             "broker-http-client",
             "broker-memory",
@@ -52,6 +60,7 @@ const ARROWS: [(&str, &[&str]); 20] = [
     (
         "broker-core",
         &[
+            "broker-config",
             "broker-drift",
             "broker-embed",
             "broker-mcp",
@@ -77,6 +86,7 @@ const ARROWS: [(&str, &[&str]); 20] = [
     (
         "mcp-broker",
         &[
+            "broker-config",
             "broker-core",
             "broker-doctor",
             "broker-drift",
@@ -93,6 +103,7 @@ const ARROWS: [(&str, &[&str]); 20] = [
         "broker-gen",
         &[
             "broker-client-files",
+            "broker-config",
             "broker-core",
             "broker-doctor",
             "broker-drift",
