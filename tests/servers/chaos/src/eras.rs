@@ -1,7 +1,6 @@
 //! Determines the era of a request, checks the request against the rules of that era, and determines the
 //! reaction to it; `calls` does so for `tools/call`.
 
-
 use serde_json::{Value, json};
 
 use crate::calls;
