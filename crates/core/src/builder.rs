@@ -7,17 +7,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use broker_config::{Config, Embedder, StartDefaults};
-use broker_mcp::Environment;
+use broker_mcp::{AskedLogLevel, ConcurrencyLimits, Environment};
+use broker_memory::MemoryBudget;
 use broker_model::Diagnostic;
+use tokio::sync::watch;
+use tokio_util::task::TaskTracker;
 
-use crate::Core;
 use crate::admission::{Admission, Filters, HealthView};
 use crate::catalog::Catalog;
 use crate::clock::{Clock, SystemClock};
+use crate::drain::Drain;
 use crate::errors::error::CoreError;
-use crate::generations::Kept;
-use crate::services::Services;
-use crate::sources::setup;
 use crate::types::{PartialStart, StartMode};
 
 /// The parts of a core that does not exist yet. Every part but the catalog has a default.
@@ -35,6 +35,17 @@ pub struct CoreBuilder<'a> {
     pub(crate) kept: Option<Kept>,
     pub(crate) filters: Filters,
     pub(crate) clock: Arc<dyn Clock>,
+}
+
+/// The parts of a broker that a new catalog takes over.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    pub(crate) memory: MemoryBudget,
+    pub(crate) concurrency: ConcurrencyLimits,
+    pub(crate) log_level: AskedLogLevel,
+    pub(crate) drain: Drain,
+    pub(crate) tasks: TaskTracker,
+    pub(crate) tool_changes: watch::Sender<u64>,
 }
 
 impl<'a> CoreBuilder<'a> {
@@ -147,15 +158,6 @@ impl<'a> CoreBuilder<'a> {
     pub(crate) fn read_environment(&self) -> Cow<'a, Environment> {
         let captured = || Cow::Owned(Environment::capture());
         self.environment.map_or_else(captured, Cow::Borrowed)
-    }
-
-    /// Resolves the command and the variables of every source, without starting them.
-    ///
-    /// # Errors
-    ///
-    /// All problems of the catalog, the config and the variables together.
-    pub fn build(self) -> Result<Core, Vec<Diagnostic>> {
-        setup::build(self).map(|inner| Core(Services::new(inner)))
     }
 }
 

@@ -6,15 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use broker_mcp::{AskedLogLevel, ConcurrencyLimits};
 use broker_memory::MemoryBudget;
 use broker_model::Diagnostic;
 use broker_model::redact::Redactor;
-use tokio::sync::watch;
 use tokio::task::JoinSet;
-use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
+use crate::builder::Kept;
 use crate::drain::Drain;
 use crate::sources::lifecycle::STOP_TIMEOUT;
 use crate::{Core, CoreBuilder, Inner, StartOutcome};
@@ -32,17 +30,6 @@ pub(crate) struct Generations {
     stop_grace: OnceLock<Duration>,
     /// Held while a catalog is replaced.
     replacing: tokio::sync::Mutex<()>,
-}
-
-/// The parts of a broker that a new catalog takes over.
-#[derive(Debug)]
-pub(crate) struct Kept {
-    pub(crate) memory: MemoryBudget,
-    pub(crate) concurrency: ConcurrencyLimits,
-    pub(crate) log_level: AskedLogLevel,
-    pub(crate) drain: Drain,
-    pub(crate) tasks: TaskTracker,
-    pub(crate) tool_changes: watch::Sender<u64>,
 }
 
 /// A catalog that was replaced.

@@ -41,6 +41,7 @@ use std::time::SystemTime;
 use arc_swap::ArcSwap;
 use broker_config::StartDefaults;
 use broker_mcp::{AskedLogLevel, ConcurrencyLimits, SourceSpec};
+use broker_model::Diagnostic;
 use tokio_util::task::TaskTracker;
 
 use crate::catalog::Catalog;
@@ -56,12 +57,14 @@ mod errors;
 mod generations;
 mod heap_trim;
 mod identity;
+mod item;
 mod life_cycle;
 mod listing;
 mod services;
 mod snapshot;
 mod sources;
 mod types;
+mod view;
 
 #[cfg(test)]
 mod tests;
@@ -95,12 +98,13 @@ pub use errors::failure::memory_error_for_result;
 pub use errors::json_error::json_invalid;
 pub use errors::server_error::ServerError;
 pub use identity::{Claims, Identity, Revocation, Subject};
+pub use item::ToolItem;
 pub use listing::changes::ToolListChanges;
 pub use listing::description::{Described, Description};
 pub use listing::entry::{EntryType, ListedEntry, WithdrawalNote};
 pub use listing::items::{ListedItem, ReadForm};
 pub use listing::json::descriptions_json;
-pub use listing::look_up::{FlatTool, FoundItem, Name, ToolItem};
+pub use listing::look_up::{FlatTool, FoundItem, Name};
 pub use listing::search::{FoundTool, FoundTools};
 pub use listing::tools::{CallableTool, ListedTool, ToolPage, ToolQuery};
 pub use listing::tree::Listing;
@@ -130,12 +134,13 @@ use listing::query_vector::QueryVectors;
 use listing::scope::Scope;
 use listing::search::ToolSearch;
 use listing::tools;
-use listing::view::View;
 use sources::drift_state::DriftState;
 use sources::lifecycle::STOP_TIMEOUT;
-use sources::setup::ToolSettings;
+use sources::setup;
 use sources::slot::SourceSlot;
+use sources::tool_settings::ToolSettings;
 use sources::upstream::Upstream;
+use view::View;
 
 pub use broker_search::{DEFAULT_HITS, MAX_HITS, MAX_QUERY_CHARS};
 
@@ -207,6 +212,17 @@ impl Core {
     /// Returns the catalog that is served now, with everything that belongs to it.
     fn inner(&self) -> Arc<Inner> {
         self.0.inner()
+    }
+}
+
+impl CoreBuilder<'_> {
+    /// Resolves the command and the variables of every source, without starting them.
+    ///
+    /// # Errors
+    ///
+    /// All problems of the catalog, the config and the variables together.
+    pub fn build(self) -> Result<Core, Vec<Diagnostic>> {
+        setup::build(self).map(|inner| Core(Services::new(inner)))
     }
 }
 

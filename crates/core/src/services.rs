@@ -15,11 +15,13 @@ use crate::drain::Drain;
 use crate::errors::error::CoreError;
 use crate::generations::Generations;
 use crate::identity::{Identity, Subtree};
-use crate::listing::changes::ToolListChanges;
+use crate::listing::changes::{self, ToolListChanges};
+use crate::listing::description::{Described, Description, is_long_lookup};
 use crate::listing::paths;
+use crate::listing::search::{self, FoundTools};
 use crate::snapshot::Snapshot;
 use crate::sources::health::Health;
-use crate::types::StartOutcome;
+use crate::types::{SearchQuery, StartOutcome};
 
 /// The services of a core for the layers and surfaces above it. Cheap to clone.
 #[derive(Clone)]
@@ -133,7 +135,13 @@ impl Services {
 
     /// Returns the changes of the tool list that a caller sees, from now on.
     pub fn tool_list_changes(&self, identity: &Identity) -> ToolListChanges {
-        ToolListChanges::new(self, identity)
+        let (services, identity) = (self.clone(), identity.clone());
+        let own_list = move || {
+            let snapshot = services.snapshot(&identity);
+            let may_differ = snapshot.inner.lists_may_differ();
+            may_differ.then(|| changes::hash_of(&snapshot))
+        };
+        ToolListChanges::new(self.tool_changes(), own_list)
     }
 
     /// Whether a source whose resources the caller may read has not been compared yet at this start, so that its
@@ -164,12 +172,51 @@ impl Services {
 
     /// Returns a redactor that knows the secrets of every source, and the key of an endpoint for embeddings.
     pub fn redactor(&self) -> Redactor {
-        let inner = self.inner();
-        let sources = inner.drift_state.redactor();
-        match &inner.query_vectors {
-            Some(vectors) => sources.merge(&vectors.redactor()),
-            None => sources,
+        self.inner().redactor()
+    }
+
+    /// Finds the tools that fit a query best. Equals the answer of a catalog that has only the tools that exist for the
+    /// caller. A long search runs off the runtime's threads.
+    pub(crate) async fn search(
+        &self,
+        identity: &Identity,
+        what: SearchQuery<'_>,
+    ) -> Result<FoundTools, Box<CoreError>> {
+        let vector = self.inner().query_vector(identity, what.query).await;
+        let snapshot = self.snapshot(identity);
+        let root = identity.root();
+        if !vector.is_long_search(&snapshot.inner) {
+            return search::found(&snapshot, root, &what, &vector);
         }
+        let (query, path) = (what.query.to_owned(), what.path.map(str::to_owned));
+        let (account, limit, detail) = (what.account.clone(), what.limit, what.detail);
+        let search = move || {
+            let what = SearchQuery {
+                query: &query,
+                path: path.as_deref(),
+                limit,
+                detail,
+                account: &account,
+            };
+            search::found(&snapshot, root, &what, &vector)
+        };
+        self.read_long(what.account, search).await?
+    }
+
+    /// Describes entries, each for itself. Suggestions for many unknown paths are searched off the runtime's threads.
+    pub(crate) async fn describe(
+        &self,
+        identity: &Identity,
+        paths: &[&str],
+        account: &Account,
+    ) -> Result<Vec<Described>, Box<CoreError>> {
+        let snapshot = self.snapshot(identity);
+        if !is_long_lookup(snapshot.inner.catalog, paths) {
+            return Description::all(snapshot, paths);
+        }
+        let paths: Vec<String> = paths.iter().map(|path| (*path).to_owned()).collect();
+        let describe = move || Description::all(snapshot, &paths);
+        self.read_long(account, describe).await?
     }
 
     /// Returns whether the broker is ready, and the state of every source.

@@ -7,7 +7,7 @@ use crate::Inner;
 use crate::admission::Caller;
 use crate::identity::Identity;
 use crate::listing::scope::Scope;
-use crate::listing::view::View;
+use crate::view::View;
 
 /// The view and the rights of one caller at one moment.
 pub(crate) struct Snapshot {

@@ -7,7 +7,7 @@ use broker_mcp::State;
 
 use crate::Inner;
 use crate::identity::Identity;
-use crate::listing::look_up::ToolItem;
+use crate::item::ToolItem;
 
 /// Decides whether a tool exists for a caller, in addition to the access rules. The core asks it at every request for
 /// every tool that the access rules allow, so it must answer at once, and must not call the core. If its answers

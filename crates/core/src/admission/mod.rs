@@ -23,7 +23,7 @@ use broker_model::access::{Decision, Denied};
 use crate::Inner;
 use crate::catalog::{Catalog, EntryKind};
 use crate::identity::{Identity, Subtree};
-use crate::listing::view::View;
+use crate::view::View;
 use nodes::NodeSet;
 
 /// A caller, as far as admission knows it.

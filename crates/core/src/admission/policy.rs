@@ -17,7 +17,7 @@ use super::nodes::{NodeSet, NodeSetKey, NodeSets};
 use super::search_scopes::SearchScopes;
 use crate::catalog::{AccessTable, Catalog};
 use crate::identity::{Identity, Subject};
-use crate::listing::view::View;
+use crate::view::View;
 
 /// The number of the next policy.
 static NEXT: AtomicU64 = AtomicU64::new(0);

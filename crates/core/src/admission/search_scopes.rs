@@ -11,7 +11,7 @@ use super::class::AdmissionClass;
 use super::recent::Recent;
 use crate::catalog::Catalog;
 use crate::identity::Subtree;
-use crate::listing::view::View;
+use crate::view::View;
 
 /// The scopes of the classes that searched last. Only the first search of a class counts the tools of each term.
 pub(super) type SearchScopes = Recent<SearchScopeKey, SearchScope>;

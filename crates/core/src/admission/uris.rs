@@ -9,7 +9,7 @@ use broker_model::uri_template::UriTemplate;
 
 use super::Caller;
 use crate::catalog::{Catalog, Item};
-use crate::listing::view::View;
+use crate::view::View;
 
 impl Caller {
     /// Whether the caller may read a URI of a source: every locked resource and every template of the source that the

@@ -15,10 +15,11 @@ use crate::MAX_HITS;
 use crate::call::context::{Operation, Outcome, Request};
 use crate::errors::error::CoreError;
 use crate::identity::Identity;
+use crate::item::ToolItem;
 use crate::listing::description::Described;
 use crate::listing::entry::ListedEntry;
 use crate::listing::items::ListedItem;
-use crate::listing::look_up::{FoundItem, Name, ToolItem, no_prompt, no_resource};
+use crate::listing::look_up::{FoundItem, Name, no_prompt, no_resource};
 use crate::listing::search::FoundTools;
 use crate::listing::tools::{CallableTool, ToolPage, ToolQuery};
 use crate::listing::tree::Listing;
@@ -124,7 +125,7 @@ impl Paths {
 
     /// Returns the error of an operation on an entry.
     fn error_at(&self, path: &str, error: Box<CoreError>) -> Box<CoreError> {
-        let names_it = matches!(error.code, CallCode::PathIsTool | CallCode::PathIsNode);
+        let names_it = error.code == CallCode::PathIsTool || error.code == CallCode::PathIsNode;
         match names_it && !self.have(path) {
             true => not_found(path),
             false => self.without_others(error),

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use super::resolve::Target;
 use crate::Inner;
-use crate::sources::setup::ToolSettings;
+use crate::sources::tool_settings::ToolSettings;
 
 /// The time of one call, with the settings that give it.
 pub(super) struct Deadline {

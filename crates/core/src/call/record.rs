@@ -4,8 +4,6 @@ use std::sync::OnceLock;
 
 use broker_model::item::ItemKind;
 
-use super::resolve::Target;
-
 /// The facts that the call path fills in along the way.
 #[derive(Debug, Default)]
 pub struct CallRecord {
@@ -32,12 +30,7 @@ impl CallRecord {
     }
 
     /// Records the item. A call has one, so a second one is ignored.
-    pub(super) fn resolved(&self, target: &Target) {
-        self.item.get_or_init(|| RecordedItem {
-            path: target.path,
-            kind: target.item.kind,
-            source: target.source,
-            digest: target.item.digest,
-        });
+    pub(super) fn resolved(&self, item: RecordedItem) {
+        self.item.get_or_init(|| item);
     }
 }

@@ -1,6 +1,6 @@
 //! Step 2: finds the item at the path, if it exists for the caller.
 
-use super::record::CallRecord;
+use super::record::{CallRecord, RecordedItem};
 use crate::Inner;
 use crate::admission::NarrowedArgs;
 use crate::catalog::{EntryKind, Item};
@@ -9,7 +9,7 @@ use crate::errors::failure;
 use crate::identity::Identity;
 use crate::listing::paths;
 use crate::listing::scope::Scope;
-use crate::listing::view::Withdrawal;
+use crate::view::Withdrawal;
 use broker_mcp::CallFailure;
 use broker_model::path;
 use broker_model::{CallCode, SourceCause};
@@ -56,7 +56,12 @@ impl Inner {
             policy: caller.policy_number(),
         };
         if let Some(record) = record {
-            record.resolved(&target);
+            record.resolved(RecordedItem {
+                path: target.path,
+                kind: item.kind,
+                source: target.source,
+                digest: item.digest,
+            });
         }
         Ok(target)
     }

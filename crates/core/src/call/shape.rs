@@ -19,7 +19,7 @@ use crate::call::cut::{cut, is_over};
 use crate::call::render_mode::render;
 use crate::errors::error::CoreError;
 use crate::errors::failure;
-use crate::sources::setup::ToolSettings;
+use crate::sources::tool_settings::ToolSettings;
 
 /// Larger results are scanned on a separate pool, so that other calls do not wait for it.
 const MIN_POOLED_BYTES: usize = 256 << 10;

@@ -1,21 +1,31 @@
 //! Changes of the tool list that one caller sees.
 
+use std::fmt;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use tokio::sync::watch;
 
-use crate::identity::Identity;
 use crate::listing::tools::lists_output;
-use crate::services::Services;
+use crate::snapshot::Snapshot;
+
+/// Returns the hash of a caller's list now; `None` if all callers see the same.
+type OwnList = Box<dyn Fn() -> Option<u64> + Send + Sync>;
 
 /// The changes of one caller's tool list, from now on.
-#[derive(Debug)]
 pub struct ToolListChanges {
     changes: watch::Receiver<u64>,
-    /// The caller; `None` if every change counts.
-    caller: Option<(Services, Identity)>,
-    /// The hash of the caller's list when it was last looked at; `None` if all callers see the same.
+    /// The list of the caller; `None` if every change counts.
+    own_list: Option<OwnList>,
+    /// The hash of the caller's list when it was last looked at.
     known: Option<u64>,
+}
+
+impl fmt::Debug for ToolListChanges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolListChanges")
+            .field("changes", &self.changes)
+            .finish_non_exhaustive()
+    }
 }
 
 impl From<watch::Receiver<u64>> for ToolListChanges {
@@ -24,27 +34,28 @@ impl From<watch::Receiver<u64>> for ToolListChanges {
         changes.mark_unchanged();
         Self {
             changes,
-            caller: None,
+            own_list: None,
             known: None,
         }
     }
 }
 
 impl ToolListChanges {
-    pub(crate) fn new(services: &Services, identity: &Identity) -> Self {
-        let changes = Self::from(services.tool_changes());
+    pub(crate) fn new(
+        changes: watch::Receiver<u64>,
+        own_list: impl Fn() -> Option<u64> + Send + Sync + 'static,
+    ) -> Self {
         Self {
-            known: own_list(services, identity),
-            caller: Some((services.clone(), identity.clone())),
-            ..changes
+            known: own_list(),
+            own_list: Some(Box::new(own_list)),
+            ..Self::from(changes)
         }
     }
 
     /// Waits for the next change; `false` after the last one. Several changes may be one.
     pub async fn next(&mut self) -> bool {
         while self.changes.changed().await.is_ok() {
-            let caller = self.caller.as_ref();
-            let now = caller.and_then(|(services, identity)| own_list(services, identity));
+            let now = self.own_list.as_ref().and_then(|own_list| own_list());
             let before = std::mem::replace(&mut self.known, now);
             // A reload may bring the first rules.
             if now.is_none() || now != before {
@@ -55,16 +66,8 @@ impl ToolListChanges {
     }
 }
 
-/// Returns the hash of a caller's list, if the lists of other callers may differ.
-fn own_list(services: &Services, identity: &Identity) -> Option<u64> {
-    services
-        .lists_may_differ()
-        .then(|| hash_of(services, identity))
-}
-
 /// Returns a hash of the tools that a caller sees, and of what a change of the config changes of them.
-fn hash_of(services: &Services, identity: &Identity) -> u64 {
-    let snapshot = services.snapshot(identity);
+pub(crate) fn hash_of(snapshot: &Snapshot) -> u64 {
     let (scope, settings) = (snapshot.scope(), snapshot.inner.settings.load());
     let mut hasher = DefaultHasher::new();
     for (tool, at) in scope.catalog.items.iter().zip(0..) {

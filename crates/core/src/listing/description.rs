@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use broker_memory::Account;
 use broker_model::CallCode;
 use broker_model::digest::etag;
 use bytes::Bytes;
@@ -11,11 +10,9 @@ use bytes::Bytes;
 use crate::MAX_DESCRIBED;
 use crate::catalog::{Catalog, EntryKind};
 use crate::errors::error::CoreError;
-use crate::identity::Identity;
 use crate::listing::entry::ListedEntry;
 use crate::listing::nearest::{Budget, MAX_UNKNOWN};
 use crate::listing::paths;
-use crate::services::Services;
 use crate::snapshot::Snapshot;
 use crate::types::Reply;
 
@@ -146,26 +143,8 @@ impl Description {
     }
 }
 
-impl Services {
-    /// Describes entries, each for itself. Suggestions for many unknown paths are searched off the runtime's threads.
-    pub(crate) async fn describe(
-        &self,
-        identity: &Identity,
-        paths: &[&str],
-        account: &Account,
-    ) -> Result<Vec<Described>, Box<CoreError>> {
-        let snapshot = self.snapshot(identity);
-        if !is_long_lookup(snapshot.inner.catalog, paths) {
-            return Description::all(snapshot, paths);
-        }
-        let paths: Vec<String> = paths.iter().map(|path| (*path).to_owned()).collect();
-        let describe = move || Description::all(snapshot, &paths);
-        self.read_long(account, describe).await?
-    }
-}
-
 /// Whether suggestions for the unknown ones of these paths take long.
-fn is_long_lookup(catalog: &Catalog, paths: &[&str]) -> bool {
+pub(crate) fn is_long_lookup(catalog: &Catalog, paths: &[&str]) -> bool {
     // Nearly every catalog is so small that no path needs to be looked up for this.
     if MAX_UNKNOWN * catalog.entries.len() <= MAX_INLINE_LOOKUPS {
         return false;

@@ -7,8 +7,8 @@ use broker_drift::Class;
 use broker_model::item::ItemKind;
 use serde_json::Value;
 
-use crate::listing::view::Withdrawal;
 use crate::sources::reason::Reason;
+use crate::view::Withdrawal;
 
 /// The kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

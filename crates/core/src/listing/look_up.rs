@@ -10,27 +10,13 @@ use broker_model::text::shown_line;
 
 use crate::catalog::{EntryKind, HeaderParam, Item};
 use crate::errors::error::CoreError;
+use crate::item::ToolItem;
 use crate::listing::heads::summary_in;
 use crate::listing::items::{ReadForm, find_readable};
 use crate::listing::paths;
 use crate::listing::tools::{self, lists_output};
 use crate::listing::vendor;
 use crate::snapshot::Snapshot;
-
-/// A tool, prompt, template or resource, as lists and look-ups show it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ToolItem {
-    /// Its path.
-    pub path: &'static str,
-    /// Its kind.
-    pub kind: ItemKind,
-    /// Its name for MCP clients that see every tool directly; empty for everything but tools.
-    pub flat_name: &'static str,
-    /// The path of its source.
-    pub source: &'static str,
-    /// Whether it is withdrawn, so that calls are refused.
-    pub withdrawn: bool,
-}
 
 /// The name of an item, as a client gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

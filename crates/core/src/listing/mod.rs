@@ -16,4 +16,3 @@ pub(crate) mod search;
 pub(crate) mod tools;
 pub(crate) mod tree;
 pub(crate) mod vendor;
-pub(crate) mod view;

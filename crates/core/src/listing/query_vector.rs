@@ -18,7 +18,6 @@ use crate::Inner;
 use crate::admission::AdmissionClass;
 use crate::catalog::{Catalog, ModelTable};
 use crate::identity::Identity;
-use crate::services::Services;
 
 /// The maximum number of vectors that are kept.
 const MAX_KEPT: usize = 1024;
@@ -61,21 +60,28 @@ enum State {
     Vector(usize, Arc<Embedding>),
 }
 
-impl Services {
+impl Inner {
     /// Returns the vector of a query by the models of the catalog; empty without models. It is kept for the next search
     /// of callers with the same rights.
     ///
     /// A query has at most 400 characters. If a model gives no vector within `search.timeout`, the search uses words,
     /// and its answer says so.
     pub(crate) async fn query_vector(&self, identity: &Identity, query: &str) -> QueryVector {
-        let inner = self.inner();
-        match &inner.query_vectors {
+        match &self.query_vectors {
             Some(vectors) if broker_search::is_query(query) => {
-                let class = inner.caller(identity).class().clone();
-                let redactor = || self.redactor();
-                vectors.get(class, query, redactor).await
+                let class = self.caller(identity).class().clone();
+                vectors.get(class, query, || self.redactor()).await
             }
             _ => QueryVector::default(),
+        }
+    }
+
+    /// Returns a redactor that knows the secrets of every source, and the key of an endpoint for embeddings.
+    pub(crate) fn redactor(&self) -> Redactor {
+        let sources = self.drift_state.redactor();
+        match &self.query_vectors {
+            Some(vectors) => sources.merge(&vectors.redactor()),
+            None => sources,
         }
     }
 }

@@ -10,8 +10,8 @@ use broker_model::digest::etag;
 use crate::admission::{Caller, NarrowedArgs};
 use crate::catalog::{Catalog, Entry, EntryKind, Span};
 use crate::listing::entry::{EntryType, ListedEntry, WithdrawalNote};
-use crate::listing::view::View;
 use crate::sources::drift_state::DriftState;
+use crate::view::View;
 
 /// The catalog for one class of callers at one moment. Everything below an entry of a subtree is in it as well,
 /// so that replies do not depend on the subtree, only whether an entry exists.

@@ -9,13 +9,11 @@ use broker_search::{Index, MAX_HITS, MAX_QUERY_CHARS, Ranking, Similarity, Stati
 
 use crate::catalog::{EntryKind, Item, SearchTables};
 use crate::errors::error::CoreError;
-use crate::identity::Identity;
 use crate::listing::entry::ListedEntry;
 use crate::listing::paths;
 use crate::listing::query_vector::QueryVector;
 use crate::listing::scope::Scope;
 use crate::listing::tools::{self, CallableTool};
-use crate::services::Services;
 use crate::snapshot::Snapshot;
 use crate::types::{Detail, SearchQuery};
 
@@ -56,38 +54,8 @@ pub struct FoundTool {
     pub score: f64,
 }
 
-impl Services {
-    /// Finds the tools that fit a query best. Equals the answer of a catalog that has only the tools that exist for the
-    /// caller. A long search runs off the runtime's threads.
-    pub(crate) async fn search(
-        &self,
-        identity: &Identity,
-        what: SearchQuery<'_>,
-    ) -> Result<FoundTools, Box<CoreError>> {
-        let vector = self.query_vector(identity, what.query).await;
-        let snapshot = self.snapshot(identity);
-        let root = identity.root();
-        if !vector.is_long_search(&snapshot.inner) {
-            return found(&snapshot, root, &what, &vector);
-        }
-        let (query, path) = (what.query.to_owned(), what.path.map(str::to_owned));
-        let (account, limit, detail) = (what.account.clone(), what.limit, what.detail);
-        let search = move || {
-            let what = SearchQuery {
-                query: &query,
-                path: path.as_deref(),
-                limit,
-                detail,
-                account: &account,
-            };
-            found(&snapshot, root, &what, &vector)
-        };
-        self.read_long(what.account, search).await?
-    }
-}
-
 /// Answers a query with its vector.
-fn found(
+pub(crate) fn found(
     snapshot: &Snapshot,
     root: &'static str,
     what: &SearchQuery<'_>,

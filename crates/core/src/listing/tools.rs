@@ -15,7 +15,7 @@ use crate::catalog::Catalog;
 use crate::listing::scope::Scope;
 use crate::listing::vendor::{self, EntryParts};
 use crate::snapshot::Snapshot;
-use crate::sources::setup::ToolSettings;
+use crate::sources::tool_settings::ToolSettings;
 
 /// A tool with what a call of it needs.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use broker_model::path::NodePath;
 use broker_model::text::shown_line;
 
 use crate::catalog::Catalog;
-use crate::listing::view::View;
-use crate::sources::drift_state::MAX_MESSAGE;
+use crate::sources::reason::MAX_MESSAGE;
+use crate::view::View;
 
 /// The target of log lines about drift.
 pub const DRIFT_LOG: &str = module_path!();

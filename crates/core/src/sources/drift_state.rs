@@ -22,16 +22,13 @@ use tokio::sync::watch;
 
 use crate::catalog::{Catalog, EntryKind};
 use crate::clock::Clock;
-use crate::listing::view::{View, Withdrawal};
 use crate::sources::drift_log;
 use crate::sources::listing_notes::{AllListingNotes, ListingNotes};
 use crate::sources::live_resources::{LiveList, LiveResources};
-use crate::sources::reason::{self, Reason};
+use crate::sources::reason::{self, MAX_MESSAGE, Reason};
 use crate::sources::startup_gate::{REACH_TIMEOUT, StartupGate};
 use crate::sources::time::rfc3339;
-
-/// The maximum length of a message in replies and logs, in characters.
-pub(crate) const MAX_MESSAGE: usize = 300;
+use crate::view::{View, Withdrawal};
 
 /// The differences of all sources from the lock, and what follows from them.
 #[derive(Debug)]

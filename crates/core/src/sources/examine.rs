@@ -15,11 +15,11 @@ use broker_wire::Era;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::listing::view::View;
 use crate::sources::drift_state::{CheckSettings, DriftState};
 use crate::sources::listing_notes::ListingNotes;
 use crate::sources::setup::{prepare, tools};
 use crate::sources::startup_gate::StartupGate;
+use crate::view::View;
 use crate::{CoreBuilder, StartMode};
 
 /// Sources that can be examined.

@@ -7,9 +7,9 @@ use serde::Serialize;
 
 use crate::Inner;
 use crate::catalog::Source;
-use crate::listing::view::{View, Withdrawal};
 use crate::sources::listing_notes::ListingNotes;
 use crate::sources::time::rfc3339;
+use crate::view::{View, Withdrawal};
 
 /// Maximum number of withdrawn tools of a source that are named; `withdrawn` counts all.
 const MAX_NAMED: usize = 20;

@@ -18,4 +18,5 @@ pub(crate) mod slot;
 pub(crate) mod start_refusal;
 pub(crate) mod startup_gate;
 mod time;
+pub(crate) mod tool_settings;
 pub(crate) mod upstream;

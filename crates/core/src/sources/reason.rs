@@ -6,8 +6,8 @@ use broker_drift::{Class, Finding, SourceDrift, ToolDrift, rules};
 use broker_model::text::shown_line;
 use serde_json::{Map, Value};
 
-use crate::sources::drift_state::MAX_MESSAGE;
-
+/// The maximum length of a message in replies and logs, in characters.
+pub(crate) const MAX_MESSAGE: usize = 300;
 /// The text for a rule that is not listed.
 const UNLISTED: &str = "it differs from the lock";
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use broker_config::{Config, RenderMode, StartDefaults, StartRule};
+use broker_config::{Config, StartDefaults, StartRule};
 use broker_mcp::{AskedLogLevel, ConcurrencyLimits, Environment, SourceFailure, SourceSpec};
 use broker_memory::MemoryBudget;
 use broker_model::item::ItemKind;
@@ -19,19 +19,21 @@ use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
 use crate::admission::Policy;
+use crate::builder::Kept;
 use crate::call::validator::LazyValidator;
 use crate::call::waiting::WaitingCalls;
 use crate::call::work::WorkPool;
 use crate::catalog::{Catalog, FORMAT};
 use crate::drain::Drain;
-use crate::generations::Kept;
 use crate::listing::heads::nodes_with_tool_names;
 use crate::listing::query_vector::QueryVectors;
 use crate::listing::scope::heights;
 use crate::listing::search::ToolSearch;
-use crate::listing::view::View;
-use crate::sources::drift_state::{CheckSettings, DriftState, MAX_MESSAGE};
+use crate::sources::drift_state::{CheckSettings, DriftState};
+use crate::sources::reason::MAX_MESSAGE;
 use crate::sources::startup_gate::StartupGate;
+use crate::sources::tool_settings::ToolSettings;
+use crate::view::View;
 use crate::{CoreBuilder, Inner, PartialStart};
 
 /// A config that fits the catalog, resolved and not yet applied.
@@ -46,27 +48,6 @@ pub struct PreparedConfig {
     pub(crate) policy: Arc<Policy>,
     /// `limits.memory_bytes`.
     pub(crate) memory_bytes: usize,
-}
-
-/// The settings of the calls of one tool.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ToolSettings {
-    pub(crate) timeout: Duration,
-    /// The maximum time in all of a call whose server reports progress.
-    pub(crate) max_timeout: Duration,
-    /// The maximum length of a reply, in characters, if the config sets one for the tool or its source.
-    pub(crate) limit: Option<usize>,
-    /// The limit of other replies to models.
-    pub(crate) default_limit: usize,
-    /// Whether arguments that do not match are converted.
-    pub(crate) coerces: bool,
-    pub(crate) form: RenderMode,
-    /// Whether a call that a server may have executed before it ended is sent once more.
-    pub(crate) retry: bool,
-    /// The maximum time that a call waits for the source to start.
-    pub(crate) start_wait: Duration,
-    /// Whether the source is `trusted`, so that it gets the baggage of callers.
-    pub(crate) is_trusted: bool,
 }
 
 impl PreparedConfig {

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::workspace;
 
 /// The packages, from the ones that use no other package up to the programs, each with the packages that it uses.
-const ARROWS: [(&str, &[&str]); 21] = [
+const ARROWS: [(&str, &[&str]); 22] = [
     ("broker-files", &[]),
     ("broker-http-client", &[]),
     ("broker-memory", &[]),
@@ -72,6 +72,7 @@ const ARROWS: [(&str, &[&str]); 21] = [
             "broker-wire",
         ],
     ),
+    ("broker-observe", &["broker-core", "broker-model"]),
     (
         "broker-doctor",
         &[
@@ -94,6 +95,7 @@ const ARROWS: [(&str, &[&str]); 21] = [
             "broker-identity",
             "broker-mcp",
             "broker-model",
+            "broker-observe",
             "broker-process",
             "broker-terminal",
             "broker-wire",

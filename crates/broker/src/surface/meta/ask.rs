@@ -12,12 +12,13 @@ use tokio::time::Instant;
 
 use super::call_body::{CallBody, LongArgs, LongCallBody, ShortArgs};
 use super::fields::{BodyForm, DescBody, DescRequest, TreeBody, TreeRequest};
+use super::listed::{DescriptionForm, Listed, ListingAnswer};
 use super::members::{json_invalid, utf8};
 use super::reply::chars_around;
 use crate::core::{
-    self, Account, Args, Broker, CallContext, CallEvents, CoreError, Described, Description,
-    Detail, FoundTools, Identity, Name, Operation, Outcome, Request, RequestId, ResultForm,
-    ResultLimit, SMALL_BYTES, SearchQuery,
+    Account, Args, Broker, CallContext, CallEvents, CoreError, Described, Description, Detail,
+    FoundTools, Identity, Name, Operation, Outcome, Request, RequestId, ResultForm, ResultLimit,
+    SMALL_BYTES, SearchQuery,
 };
 
 /// The caller of a request.
@@ -90,33 +91,6 @@ pub(in crate::surface) struct ReplyRoom {
 pub(in crate::surface) enum Listing {
     Tree,
     Desc,
-}
-
-/// The answer to a listing.
-#[derive(Debug)]
-pub(in crate::surface) struct Listed {
-    pub(in crate::surface) answer: ListingAnswer,
-    /// What was not used of the request.
-    pub(in crate::surface) warnings: Vec<&'static str>,
-}
-
-/// The values that a listing found.
-#[derive(Debug)]
-pub(in crate::surface) enum ListingAnswer {
-    Tree(Box<core::Listing>),
-    /// A query, and its hits.
-    Found(String, FoundTools),
-    One(Box<Description>, DescriptionForm),
-    /// The paths, and what each describes.
-    Many(Vec<String>, Vec<Described>, DescriptionForm),
-}
-
-/// The members that a description of an MCP client has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::surface) enum DescriptionForm {
-    /// What helps to make a call.
-    Short,
-    Full,
 }
 
 /// The body of a listing.

@@ -6,13 +6,13 @@ mod ask;
 mod call_body;
 pub(super) mod caller_meta;
 mod fields;
+mod listed;
 mod members;
 mod named_call;
 mod reply;
 
-pub(super) use ask::{
-    DescriptionForm, Listed, Listing, ListingAnswer, MetaCaller, ReplyRoom, SplitCall, read_args,
-};
+pub(super) use ask::{Listing, MetaCaller, ReplyRoom, SplitCall, read_args};
 pub(super) use fields::{BodyForm, RetrieveBody};
+pub(super) use listed::{DescriptionForm, Listed, ListingAnswer};
 pub(super) use members::{is_quoted_object, similar_names};
 pub(super) use reply::{charged, reply, with_warnings};

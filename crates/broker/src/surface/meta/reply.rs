@@ -2,10 +2,9 @@
 
 use serde::Serialize;
 
-use super::ask::{Listed, ListingAnswer};
 use crate::core::{
-    Account, Charge, CoreError, Identity, Outcome, Reply, Services, UNCHARGED_BYTES,
-    descriptions_json, memory_error_for_request, memory_error_for_result,
+    Account, Charge, CoreError, Outcome, Reply, UNCHARGED_BYTES, memory_error_for_request,
+    memory_error_for_result,
 };
 
 const PATH: &str = "{\"path\":\"";
@@ -54,28 +53,6 @@ pub(in crate::surface) fn reply(
         body: charge.hold(body),
         etag: None,
     })
-}
-
-impl Listed {
-    /// Returns the JSON of the answer.
-    pub(in crate::surface) fn into_reply(self, services: &Services, identity: &Identity) -> Reply {
-        let reply = match self.answer {
-            ListingAnswer::Tree(listing) => listing.reply(),
-            ListingAnswer::Found(query, found) => Reply {
-                body: found.json(&query),
-                etag: None,
-            },
-            ListingAnswer::One(description, _) => description.into_reply(),
-            ListingAnswer::Many(paths, described, _) => {
-                let body = descriptions_json(&paths, &described, |one| one.json().into());
-                Reply {
-                    etag: Some(services.entity_tag(identity, &body)),
-                    body,
-                }
-            }
-        };
-        with_warnings(reply, &self.warnings)
-    }
 }
 
 /// Adds `warnings`, if there are any, as the last member of a listing. Its digest is not the one of the listing alone.

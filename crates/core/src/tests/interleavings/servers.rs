@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 
 use super::super::fixture::snapshot;
 use crate::Core;
-use crate::listing::view::View;
+use crate::view::View;
 
 /// The listing of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
