@@ -8,7 +8,7 @@ use broker_drift::{
 };
 use broker_model::NodePath;
 use broker_model::access::{Hints, reviewed_annotations};
-use broker_model::alias::readable_path;
+use broker_model::item::readable_path;
 use broker_model::lock::{Lock, LockedAccess, LockedSource};
 use serde_json::json;
 

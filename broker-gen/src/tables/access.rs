@@ -3,7 +3,7 @@
 use broker_config::Config;
 use broker_model::NodePath;
 use broker_model::access::{Access, Denied, GroupSet, Hints, Matrix, ToolFacts};
-use broker_model::alias::readable_path;
+use broker_model::item::readable_path;
 
 use super::{AccessTable, Item};
 use crate::plan::{Entry, Plan, ToolEntry};
