@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use broker_build::plan::{Entry, Plan, plan};
+use broker_build::search_documents::search_documents;
 use broker_embed::TextKind;
-use broker_gen::plan::{Entry, Plan, plan};
-use broker_gen::search_documents::search_documents;
 use broker_model::config::Config;
 use broker_model::lock::Lock;
 use broker_search::{

@@ -98,6 +98,7 @@ fn texts() -> Vec<(PathBuf, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut open: Vec<PathBuf> = [
         "broker-gen/src",
+        "crates/gen/src",
         "crates/mcp/src",
         "crates/model/src",
         "docs",

@@ -19,8 +19,8 @@ use super::audits::{
 use super::input;
 use super::output::{self, say};
 use super::{accept_hints, accept_left_out, accept_moved, unattended};
-use crate::lock_file;
-use crate::plan::nearest;
+use broker_build::lock_file;
+use broker_build::plan::nearest;
 
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("what").required(true).args(["source", "all", "moved"])))]

@@ -10,8 +10,8 @@ use broker_model::text::shown_line;
 use broker_model::{Diagnostic, DiagnosticCode};
 
 use super::audits::Date;
-use crate::build_script::parse_config;
-use crate::hint_audits::{HintAudit, HintValues};
+use broker_build::build_script::parse_config;
+use broker_build::hint_audits::{HintAudit, HintValues};
 
 /// The parts of an entry that its author gives.
 pub(super) struct Signature<'a> {

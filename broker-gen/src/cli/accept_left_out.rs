@@ -5,8 +5,8 @@ use broker_model::text::shown_line;
 use broker_model::{Diagnostic, DiagnosticCode, LeftOutCode};
 
 use super::audits::Date;
-use crate::left_out_audits::{LeftOutAudit, shown};
-use crate::plan::nearest;
+use broker_build::left_out_audits::{LeftOutAudit, shown};
+use broker_build::plan::nearest;
 
 /// Maximum number of parts that a message names.
 const MAX_NAMED: usize = 5;

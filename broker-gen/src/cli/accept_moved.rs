@@ -10,8 +10,8 @@ use broker_model::{Diagnostic, DiagnosticCode, NodePath};
 use super::audits::{Audits, Decision, Move};
 use super::moved::{Comparison, Former};
 use super::output;
-use crate::build_script::parse_config;
-use crate::hint_audits::HintValues;
+use broker_build::build_script::parse_config;
+use broker_build::hint_audits::HintValues;
 
 /// The old and the new path of a source, as the command line has them.
 pub(super) struct Paths<'a> {

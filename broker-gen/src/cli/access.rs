@@ -11,10 +11,10 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::output;
-use crate::build_script;
-use crate::hint_audits::{HintAudits, claim_of};
-use crate::plan::{self, Entry, Plan, ToolEntry};
-use crate::tables::access::facts;
+use broker_build::build_script;
+use broker_build::hint_audits::{HintAudits, claim_of};
+use broker_build::plan::{self, Entry, Plan, ToolEntry};
+use broker_build::tables::access::facts;
 
 #[derive(Debug, Args)]
 pub(super) struct AccessArgs {

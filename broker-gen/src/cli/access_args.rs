@@ -9,8 +9,8 @@ use broker_schema::{Coverage, compile, covers, inspect};
 use serde_json::{Value, json};
 
 use super::schemas::compiles;
-use crate::plan::{self, Entry};
-use crate::tables::access::facts_of;
+use broker_build::plan::{self, Entry};
+use broker_build::tables::access::facts_of;
 
 /// Returns every access rule whose `args` do not compile, or cannot match any arguments of a tool. Only for sources
 /// whose schemas are accepted.

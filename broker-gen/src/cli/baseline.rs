@@ -8,7 +8,7 @@ use broker_model::{Diagnostic, DiagnosticCode};
 
 use super::input::read_lock;
 use super::program;
-use crate::lock_file;
+use broker_build::lock_file;
 
 /// Reads `git:REV[:PATH]` or a file. PATH is relative to the working folder, like every path on the
 /// command line; without it, it is the lock beside the config. Returns `None` if the revision lacks the path.

@@ -23,8 +23,8 @@ use super::snapshot_all::{Failure, SnapshotJob, snapshot_all};
 use super::{
     ConfigArgs, access_diff, dates, left_out_changes, lint, lock_diff, output, provenance,
 };
-use crate::build_script::checked_plan;
-use crate::{lock_file, plan};
+use broker_build::build_script::checked_plan;
+use broker_build::{lock_file, plan};
 
 pub(super) async fn run(args: &ConfigArgs, form: &ReportArgs) -> Exit {
     if let Err(exit) = form.make_folders() {

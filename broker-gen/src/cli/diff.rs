@@ -18,7 +18,7 @@ use super::lock_diff::diff_locks;
 use super::output;
 use super::report::{Problems, ReportArgs, ReportView, Sides};
 use super::{access_diff, lint};
-use crate::{build_script, lock_file};
+use broker_build::{build_script, lock_file};
 
 #[derive(Debug, Args)]
 pub(super) struct DiffArgs {

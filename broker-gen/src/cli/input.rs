@@ -10,8 +10,8 @@ use broker_model::trust::Exposure;
 use broker_model::{Diagnostic, DiagnosticCode, NodePath};
 
 use super::ConfigArgs;
-use crate::build_script::{lock_text, parse_config};
-use crate::lock_file;
+use broker_build::build_script::{lock_text, parse_config};
+use broker_build::lock_file;
 
 /// A config, its file, and the launch settings of the selected sources.
 #[derive(Debug)]

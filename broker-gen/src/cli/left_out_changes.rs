@@ -8,7 +8,7 @@ use broker_model::text::shown_line;
 use broker_model::{LeftOutCode, NodePath};
 
 use super::lock::draft::Draft;
-use crate::left_out_audits::shown;
+use broker_build::left_out_audits::shown;
 
 /// Maximum number of characters of a shown name.
 const MAX_NAME_CHARS: usize = 120;

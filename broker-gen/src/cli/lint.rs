@@ -20,7 +20,7 @@ use super::audits::{Audits, audits_file};
 use super::input::read_lock;
 use super::lock::checks::Context;
 use super::{ConfigFile, Format, output, release_age};
-use crate::lock_file;
+use broker_build::lock_file;
 
 pub(super) mod introduced;
 mod show;

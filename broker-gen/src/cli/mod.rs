@@ -14,7 +14,7 @@ use clap::{
 };
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::default_config::{CONFIG_VARIABLE, default_config};
+use broker_build::default_config::{CONFIG_VARIABLE, default_config};
 use lock::args::{LockArgs, MergeArgs};
 
 mod accept;

@@ -9,7 +9,7 @@ use broker_model::config::Config;
 use broker_model::lock::{EndpointSettings, Lock, LockedSource};
 
 use super::baseline::read_baseline;
-use crate::settings::endpoint_of;
+use broker_build::settings::endpoint_of;
 
 /// The default baseline.
 pub(super) const LAST_COMMIT: &str = "git:HEAD";

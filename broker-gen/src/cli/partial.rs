@@ -7,8 +7,8 @@ use broker_model::text::shown_line;
 use broker_model::{Diagnostic, DiagnosticCode, text};
 
 use super::output::say;
-use crate::plan::nearest;
-use crate::settings;
+use broker_build::plan::nearest;
+use broker_build::settings;
 
 /// The locked source, whose config must be unchanged.
 pub(super) fn locked_source<'a>(

@@ -18,8 +18,8 @@ use super::output::say;
 use super::snapshot_all::{Failure, SnapshotJob, snapshot_all};
 use super::whole_file::{turn_if_unchanged, write_whole};
 use super::{LockArgs, provenance};
-use crate::build_script::read_config;
-use crate::provenance::{Requested, request};
+use broker_build::build_script::read_config;
+use broker_build::requested::{Requested, request};
 
 /// Maximum number of backups of one file.
 const MAX_BACKUPS: usize = 100;

@@ -13,8 +13,8 @@ use broker_model::{Diagnostic, DiagnosticCode, LeftOutCode, NodePath};
 use broker_schema::{Validator, compile, compile_as_is, inspect, inspect_as_is};
 use serde_json::Value;
 
-use crate::plan::Plan;
-use crate::tables::listing;
+use broker_build::plan::Plan;
+use broker_build::tables::listing;
 
 /// Maximum time to compile one schema; real ones take milliseconds.
 const COMPILE_TIMEOUT: Duration = Duration::from_secs(10);

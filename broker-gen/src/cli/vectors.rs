@@ -13,9 +13,9 @@ use clap::Args;
 use super::output::{self, say};
 use super::unattended;
 use super::whole_file::{turn_if_unchanged, write_whole};
-use crate::build_script;
-use crate::plan::{self, Plan};
-use crate::vectors_file::{self, ModelVectors, VectorsFile, embedded_texts, written};
+use broker_build::build_script;
+use broker_build::plan::{self, Plan};
+use broker_build::vectors_file::{self, ModelVectors, VectorsFile, embedded_texts, written};
 
 #[derive(Debug, Args)]
 pub(super) struct VectorsArgs {

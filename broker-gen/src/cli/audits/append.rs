@@ -8,9 +8,9 @@ use broker_model::{Diagnostic, DiagnosticCode};
 
 use super::{Audit, Audits, Suppression, audits_file, text_of};
 use crate::cli::whole_file::{turn, write_whole};
-use crate::hint_audits::HintAudit;
-use crate::left_out_audits::LeftOutAudit;
-use crate::lock_file;
+use broker_build::hint_audits::HintAudit;
+use broker_build::left_out_audits::LeftOutAudit;
+use broker_build::lock_file;
 
 /// An entry of the audits file.
 #[derive(Clone, Debug)]

@@ -3,8 +3,8 @@
 use serde::de::{Deserialize, Deserializer, Error};
 
 use super::Date;
-use crate::audits_file::fields::day_text;
-pub(super) use crate::audits_file::fields::{glob, optional_glob, optional_text, text};
+use broker_build::audits_file::fields::day_text;
+pub(super) use broker_build::audits_file::fields::{glob, optional_glob, optional_text, text};
 
 pub(super) fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     #[derive(serde::Deserialize)]

@@ -9,11 +9,11 @@ use broker_model::lock::LeftOutPart;
 use broker_model::{Diagnostic, NodePath};
 use serde::Deserialize;
 
-pub(super) use crate::audits_file::audits_file;
-use crate::audits_file::{FileEntry, read_lists, text_of};
-use crate::hint_audits::HintAudit;
-use crate::left_out_audits::LeftOutAudit;
-use crate::violations::Violations;
+pub(super) use broker_build::audits_file::audits_file;
+use broker_build::audits_file::{FileEntry, read_lists, text_of};
+use broker_build::hint_audits::HintAudit;
+use broker_build::left_out_audits::LeftOutAudit;
+use broker_build::violations::Violations;
 
 mod append;
 mod date;

@@ -6,8 +6,8 @@ use broker_model::text::shown_line;
 
 use super::status::is_in;
 use super::{Audit, Audits, Date, Decision, Subject, Suppression};
-use crate::hint_audits::{HintAudit, HintValues};
-use crate::left_out_audits::LeftOutAudit;
+use broker_build::hint_audits::{HintAudit, HintValues};
+use broker_build::left_out_audits::LeftOutAudit;
 
 /// A node that was moved, and the content of its source.
 pub(in crate::cli) struct Move<'a> {

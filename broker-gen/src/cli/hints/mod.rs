@@ -9,8 +9,8 @@ use broker_model::{Diagnostic, DiagnosticCode};
 use clap::Args;
 
 use super::{output, unattended};
-use crate::build_script;
-use crate::plan;
+use broker_build::build_script;
+use broker_build::plan;
 
 pub(super) mod edit;
 mod export;

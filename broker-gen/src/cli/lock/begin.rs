@@ -6,7 +6,7 @@ use broker_model::{Diagnostic, DiagnosticCode, LeftOutCode};
 use super::draft::Draft;
 use crate::cli::input::Input;
 use crate::cli::{LockArgs, partial};
-use crate::settings;
+use broker_build::settings;
 
 /// Returns the draft before a launch. With `--source` it has the other sources as they are locked: they must match the
 /// config. Sources that were never locked are left out.

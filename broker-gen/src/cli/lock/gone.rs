@@ -9,7 +9,7 @@ use super::draft::Draft;
 use crate::cli::LockArgs;
 use crate::cli::input::Input;
 use crate::cli::output::{self, say};
-use crate::plan;
+use broker_build::plan;
 
 /// The lock without the sources that are gone, and their paths.
 pub(super) struct Corrected {

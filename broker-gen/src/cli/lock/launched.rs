@@ -18,7 +18,7 @@ use crate::cli::live::{self, TooLarge};
 use crate::cli::output::{self, say};
 use crate::cli::snapshot_all::{Failure, SnapshotJob, SnapshotResult, Unstable, snapshot_all};
 use crate::cli::{LockArgs, provenance};
-use crate::left_out_audits::UNSTABLE_SOURCE;
+use broker_build::left_out_audits::UNSTABLE_SOURCE;
 
 /// Maximum number of tools of one source that are named because their names are sensitive.
 const MAX_NAMED_HIDDEN: usize = 200;

@@ -12,9 +12,9 @@ use broker_model::{Diagnostic, DiagnosticCode, NodePath};
 use super::input::Input;
 use super::output::{self, say};
 use super::{LockArgs, partial, pin, provenance, vectors};
-use crate::left_out_audits::LeftOutAudits;
-use crate::plan;
-use crate::violations::Violations;
+use broker_build::left_out_audits::LeftOutAudits;
+use broker_build::plan;
+use broker_build::violations::Violations;
 
 pub(super) mod args;
 mod begin;

@@ -17,7 +17,7 @@ use crate::cli::input::{Input, LockFile, parse_lock};
 use crate::cli::lock_diff::diff_locks;
 use crate::cli::output::{self, say};
 use crate::cli::whole_file::{turn, write_whole};
-use crate::settings;
+use broker_build::settings;
 
 /// Maximum number of shown changes of access.
 const MAX_ACCESS_LINES: usize = 40;

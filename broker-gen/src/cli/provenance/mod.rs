@@ -4,7 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::provenance::{self, Request, Requested, without_user};
+use crate::provenance;
+use broker_build::requested::{self, Request, Requested, without_user};
 use broker_drift::SeenPackage;
 use broker_drift::{Class, Report};
 use broker_mcp::SourceSpec;
@@ -209,7 +210,7 @@ fn file(source: &Source, process: &ProcessSpec, word: usize) -> SeenPackage {
 
 /// The package that the command of a source asks for.
 fn request_of(source: &Source) -> Option<Request> {
-    provenance::request(&source.process()?.command)
+    requested::request(&source.process()?.command)
 }
 
 /// A word of the command as written in the config.

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::provenance::{Version, npm};
+use crate::provenance::npm;
+use broker_build::requested::Version;
 use broker_model::text::shown_line;
 use broker_process::ProcessSpec;
 

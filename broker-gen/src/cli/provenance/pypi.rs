@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::provenance::python::{self, canonical_name, same_version};
-use crate::provenance::{PythonRunner, Version};
+use crate::provenance::python::{self, same_version};
+use broker_build::requested::python::canonical_name;
+use broker_build::requested::{PythonRunner, Version};
 use broker_model::text::shown_line;
 use broker_process::ProcessSpec;
 

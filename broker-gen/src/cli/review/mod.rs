@@ -17,9 +17,9 @@ use super::baseline::read_baseline;
 use super::lint::{lint_sources, settled};
 use super::output::{self, say};
 use super::{access_diff, unattended};
-use crate::build_script::checked_plan;
-use crate::left_out_audits::{self, accept_command};
-use crate::plan;
+use broker_build::build_script::checked_plan;
+use broker_build::left_out_audits::{self, accept_command};
+use broker_build::plan;
 
 mod describe;
 mod generated_hints;
@@ -186,14 +186,14 @@ fn review(args: &ReviewArgs) -> Result<(), Vec<Diagnostic>> {
 
 /// The number of people who must have accepted an item. A config that cannot be read requires one.
 fn needed(file: &Path) -> u8 {
-    let parsed = crate::build_script::parse_config(file, &file.to_string_lossy());
+    let parsed = broker_build::build_script::parse_config(file, &file.to_string_lossy());
     parsed.map_or(1, |parsed| parsed.config.audits_required)
 }
 
 /// Asks about the search hints that a model wrote. A config that cannot be read has no hints.
 fn review_hints(file: &Path, lock: &Lock) -> Result<HintTally, Vec<Diagnostic>> {
     let shown = file.to_string_lossy();
-    let parsed = crate::build_script::parse_config(file, &shown);
+    let parsed = broker_build::build_script::parse_config(file, &shown);
     let Ok(parsed) = parsed else {
         return Ok(HintTally::default());
     };
@@ -204,7 +204,7 @@ fn review_hints(file: &Path, lock: &Lock) -> Result<HintTally, Vec<Diagnostic>> 
 /// Who gains or loses what since the baseline. A config that cannot be read does not matter for a review.
 fn access_changes(path: &Path, baseline: Option<&Lock>, lock: &Lock) -> Vec<String> {
     let shown = path.to_string_lossy();
-    let config = crate::build_script::parse_config(path, &shown);
+    let config = broker_build::build_script::parse_config(path, &shown);
     let (Ok(parsed), Some(old)) = (config, baseline) else {
         return Vec::new();
     };
@@ -217,7 +217,7 @@ fn access_changes(path: &Path, baseline: Option<&Lock>, lock: &Lock) -> Vec<Stri
 /// not matter for a review.
 fn stale(path: &Path, lock: &Lock) -> Vec<Diagnostic> {
     let shown = path.to_string_lossy();
-    let parsed = crate::build_script::parse_config(path, &shown);
+    let parsed = broker_build::build_script::parse_config(path, &shown);
     let fresh = match parsed {
         Ok(mut parsed) => {
             parsed.config.use_word_lists_of(lock);

@@ -13,7 +13,7 @@ use broker_model::snapshot::ListedTool;
 use serde_json::{Value, json};
 
 use super::memory;
-use crate::{plan, tables};
+use broker_build::{plan, tables};
 
 /// A listed object as a client of servers returns it.
 fn listed(kind: ItemKind, raw: &Value) -> ListedTool {

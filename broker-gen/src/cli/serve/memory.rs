@@ -8,8 +8,8 @@ use mcp_broker::catalog::{
     ModelTable, SEARCH_TABLE, SearchTables, Source, Span,
 };
 
-use crate::tables::{self, Tables};
-use crate::vectors_file;
+use broker_build::tables::{self, Tables};
+use broker_build::vectors_file;
 use broker_model::{Diagnostic, DiagnosticCode, header_params};
 
 /// The maximum size of all catalogs of a process together, in bytes. The first one is not bounded.

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::memory;
-use crate::{plan, tables};
+use broker_build::{plan, tables};
 
 const SOURCES: [&str; 4] = ["/a", "/a/deep", "/a-b", "/c"];
 const WORDS: [&str; 16] = [

@@ -18,7 +18,7 @@ use crate::cli::audits::{AuditStatus, Audits, Date, Person, Subject, different, 
 use crate::cli::baseline::read_baseline;
 use crate::cli::moved::LAST_COMMIT;
 use crate::cli::program;
-use crate::lock_file;
+use broker_build::lock_file;
 
 /// Maximum number of versions of the lock that are read.
 const MAX_VERSIONS: usize = 5_000;

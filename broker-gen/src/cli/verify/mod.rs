@@ -15,7 +15,9 @@ use super::accept::read_lock;
 use super::audits::{Audit, AuditStatus, Audits, Date, Missing, subjects};
 use super::moved::{Comparison, Former};
 use super::{access_args, output, program, schemas};
-use crate::{hint_audits, left_out_audits, lock_file, plan, tables, vectors_file, violations};
+use broker_build::{
+    hint_audits, left_out_audits, lock_file, plan, tables, vectors_file, violations,
+};
 
 mod authors;
 mod outcome;
@@ -108,7 +110,7 @@ fn verify(args: &VerifyArgs) -> Outcome {
 
 fn read_config(path: &Path) -> Result<Config, Vec<Diagnostic>> {
     let shown = path.to_string_lossy();
-    let parsed = crate::build_script::parse_config(path, &shown)?;
+    let parsed = broker_build::build_script::parse_config(path, &shown)?;
     output::diagnostics(&parsed.warnings);
     Ok(parsed.config)
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::workspace;
 
 /// The packages, from the ones that use no other package up to the programs, each with the packages that it uses.
-const ARROWS: [(&str, &[&str]); 20] = [
+const ARROWS: [(&str, &[&str]); 21] = [
     ("broker-files", &[]),
     ("broker-http-client", &[]),
     ("broker-memory", &[]),
@@ -90,8 +90,18 @@ const ARROWS: [(&str, &[&str]); 20] = [
         ],
     ),
     (
+        "broker-build",
+        &[
+            "broker-files",
+            "broker-model",
+            "broker-schema",
+            "broker-search",
+        ],
+    ),
+    (
         "broker-gen",
         &[
+            "broker-build",
             "broker-client-files",
             "broker-core",
             "broker-doctor",

@@ -205,6 +205,7 @@ fn json_rpc_is_read_and_written_only_in_wire() {
         "crates/broker/src",
         "crates/core/src",
         "crates/files/src",
+        "crates/gen/src",
         "crates/mcp/src",
         "crates/model/src",
         "crates/process/src",
@@ -236,7 +237,7 @@ fn json_rpc_is_read_and_written_only_in_wire() {
 fn standard_output_and_error_are_written_only_by_output_modules() {
     // Each of them takes `broker_model::terminal::Text`; the stdio surface writes JSON-RPC.
     let outputs = [
-        "broker-gen/src/build_script.rs",
+        "crates/gen/src/build_script.rs",
         "broker-gen/src/cli/output.rs",
         "crates/broker/src/logging.rs",
         // Only what `crates/broker/src/logging.rs` hands it.
@@ -260,6 +261,7 @@ fn standard_output_and_error_are_written_only_by_output_modules() {
             "broker-gen/src",
             "crates/broker/src",
             "crates/core/src",
+            "crates/gen/src",
             "crates/mcp/src",
             "crates/model/src",
             "crates/process/src",

@@ -2,14 +2,14 @@
 
 use super::{CheckResult, Context, Draft};
 use crate::cli::{access_args, schemas, type_notes};
-use crate::{hint_audits, plan};
+use broker_build::{hint_audits, plan};
 
 /// Checks filters, aliases, overrides and access rules.
 pub(super) fn check(context: &Context<'_>, draft: &Draft) -> CheckResult {
     let mut result = CheckResult::default();
     match plan::plan(&context.input.config, &draft.sources) {
         Ok(plan) => {
-            type_notes::say_notes(&crate::types::types(&plan).fallbacks);
+            type_notes::say_notes(&broker_build::types::types(&plan).fallbacks);
             result.warnings = schemas::unlisted(&plan);
             result.warnings.extend(plan.warnings);
         }

@@ -7,7 +7,7 @@ use broker_model::{DiagnosticCode, LeftOutCode};
 
 use super::{CheckResult, Context, Draft};
 use crate::cli::lock::draft::LeaveOut;
-use crate::plan;
+use broker_build::plan;
 
 pub(super) fn check(context: &Context<'_>, draft: &Draft) -> CheckResult {
     let mut result = CheckResult::default();

@@ -15,8 +15,8 @@ use broker_model::lock::Lock;
 use tokio::time::Instant;
 
 use super::three_way::Sides;
-use crate::build_script::parse_config_text;
 use crate::cli::program::{self, folder_of};
+use broker_build::build_script::parse_config_text;
 
 /// Maximum number of versions of the config that are read.
 const MAX_VERSIONS: usize = 500;

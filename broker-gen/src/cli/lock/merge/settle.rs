@@ -13,7 +13,7 @@ use super::three_way::{Conflict, MergedSources, Sides};
 use crate::cli::input::Input;
 use crate::cli::lock::checks::{Context, MERGE_CHECKS};
 use crate::cli::lock::draft::{Draft, LeftOutOf};
-use crate::{lock_file, plan, settings, violations};
+use broker_build::{lock_file, plan, settings, violations};
 
 /// A merged lock.
 #[derive(Debug)]

@@ -9,8 +9,8 @@ use broker_model::text::shown_line;
 use broker_model::{Diagnostic, DiagnosticCode};
 
 use super::three_way::Side;
-use crate::audits_file;
 use crate::cli::program::{self, folder_of};
+use broker_build::audits_file;
 
 /// The kinds of files that are merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

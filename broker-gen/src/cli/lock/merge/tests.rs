@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::settle::settle;
 use super::three_way::{Clash, MergedSources, Side, Sides, merge};
-use crate::settings;
+use broker_build::settings;
 
 /// The config of these sources; the second of each pair is its command.
 fn config(sources: &[(&str, &str)]) -> Config {
