@@ -87,6 +87,10 @@ reproducible:
 browser:
     cargo build -p broker-gen -p chaos-mcp && tests/clients/browser
 
+# Counts the lines of product code of each package
+count-product-lines:
+    tests/count_product_lines
+
 # Checks that the library tests fail for each listed mutant
 mutants:
     tests/mutants/run

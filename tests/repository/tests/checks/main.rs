@@ -5,6 +5,7 @@ use std::path::Path;
 mod admission;
 mod advisories;
 mod arrows;
+mod circles;
 mod commands;
 mod decisions;
 mod dependencies;

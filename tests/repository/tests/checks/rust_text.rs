@@ -35,6 +35,41 @@ pub(super) fn masked(text: &str) -> String {
     out
 }
 
+/// The masked code with spaces for each item, variant or arm under `#[cfg(test)]`.
+pub(super) fn without_tests(code: &str) -> String {
+    const MARK: &str = "#[cfg(test)]";
+    let mut out = String::with_capacity(code.len());
+    let mut rest = code;
+    while let Some(begin) = rest.find(MARK) {
+        out.push_str(&rest[..begin]);
+        let item = &rest[begin..];
+        let mut end = MARK.len();
+        while item[end..].trim_start().starts_with("#[") {
+            end = (closing(item, end) + 1).min(item.len());
+        }
+        end = item_end(item, end);
+        let blank = |c: char| if c == '\n' { c } else { ' ' };
+        out.extend(item[..end].chars().map(blank));
+        rest = &item[end..];
+    }
+    out + rest
+}
+
+/// The end of an item that begins here: its semicolon, its comma or its block.
+fn item_end(code: &str, begin: usize) -> usize {
+    let mut at = begin;
+    while let Some(byte) = code.as_bytes().get(at) {
+        at = match byte {
+            b';' | b',' => return at + 1,
+            b'{' => return (closing(code, at) + 1).min(code.len()),
+            b'(' | b'[' => closing(code, at) + 1,
+            b'}' => return at,
+            _ => at + 1,
+        };
+    }
+    code.len()
+}
+
 /// The length of a text with escapes, which begins here.
 fn text_length(rest: &str) -> usize {
     let mut bytes = rest.bytes().enumerate().skip(1);
@@ -173,6 +208,14 @@ fn mask_leaves_code_and_lines() {
     assert_eq!(shown.matches('\n').count(), 2);
     assert!(!shown.contains(['{', '}', '"']), "{shown}");
     assert!(shown.contains("f::<'a>("), "{shown}");
+}
+
+#[test]
+fn items_for_tests_are_left_out_with_their_attributes() {
+    let code = "a;\n#[cfg(test)]\n#[path]\nmod t { f(); }\nb(#[cfg(test)] c, d);\n#[cfg(test)]\nuse x::y;\nz";
+    let left = without_tests(code);
+    assert_eq!(left.split_whitespace().collect::<String>(), "a;b(d);z");
+    assert_eq!(left.lines().count(), code.lines().count());
 }
 
 #[test]
