@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use super::output;
 use broker_build::build_script;
 use broker_build::hint_audits::{HintAudits, claim_of};
+use broker_build::plan::tools_facts;
 use broker_build::plan::{self, Entry, Plan, ToolEntry};
-use broker_build::tables::access::facts;
 
 #[derive(Debug, Args)]
 pub(super) struct AccessArgs {
@@ -79,7 +79,7 @@ fn render(args: &AccessArgs) -> Result<Text, Vec<Diagnostic>> {
     let matrix = config
         .access
         .as_ref()
-        .map(|access| (access, Matrix::new(access, &facts(&plan))));
+        .map(|access| (access, Matrix::new(access, &tools_facts(&plan))));
     Ok(match args.json {
         true => text!(
             "{}\n",

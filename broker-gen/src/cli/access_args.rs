@@ -9,8 +9,8 @@ use broker_schema::{Coverage, compile, covers, inspect};
 use serde_json::{Value, json};
 
 use super::schemas::compiles;
+use broker_build::plan::tool_facts;
 use broker_build::plan::{self, Entry};
-use broker_build::tables::access::facts_of;
 
 /// Returns every access rule whose `args` do not compile, or cannot match any arguments of a tool. Only for sources
 /// whose schemas are accepted.
@@ -39,7 +39,7 @@ pub(super) fn check(config: &Config, sources: &[LockedSource]) -> Vec<Diagnostic
             let Some(schema) = tool.tool.raw.get("inputSchema") else {
                 continue;
             };
-            if !rule.matches(&facts_of(path, tool)) {
+            if !rule.matches(&tool_facts(path, tool)) {
                 continue;
             }
             if tool.tool.unvalidated {

@@ -1,7 +1,7 @@
 //! Compares two locks: the sources of the new one take the place of live sources. Does not read files.
 
 use super::{access_diff, left_out_changes};
-use broker_build::settings::describe_source;
+use broker_build::describe::describe_source;
 use broker_drift::SeenPackage;
 use broker_drift::{Class, Finding, FindingSeverity, Report, SourceDrift, ToolDrift};
 use broker_model::NodePath;

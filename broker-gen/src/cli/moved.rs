@@ -6,10 +6,9 @@ use std::path::Path;
 
 use broker_model::NodePath;
 use broker_model::config::Config;
-use broker_model::lock::{EndpointSettings, Lock, LockedSource};
+use broker_model::lock::{EndpointSettings, Lock, LockedSource, SourceSettings};
 
 use super::baseline::read_baseline;
-use broker_build::settings::endpoint_of;
 
 /// The default baseline.
 pub(super) const LAST_COMMIT: &str = "git:HEAD";
@@ -58,7 +57,7 @@ impl<'a> Former<'a> {
     /// Compares the source that had the path `old` with the one that has the path `new` in the config. Returns `None` if
     /// the config does not have `new`.
     pub(super) fn compare(&self, old: &NodePath, new: &NodePath) -> Option<Comparison> {
-        let new = endpoint_of(self.config, self.config.source(new)?);
+        let new = SourceSettings::of(self.config, self.config.source(new)?).endpoint;
         Some(match self.endpoint(old) {
             Ok(old) if old.is_same(&new) => Comparison::Same,
             Ok(old) => Comparison::Other {
@@ -89,7 +88,7 @@ impl<'a> Former<'a> {
 
     fn endpoint(&self, path: &NodePath) -> Result<EndpointSettings, String> {
         if let Some(source) = self.config.source(path) {
-            return Ok(endpoint_of(self.config, source));
+            return Ok(SourceSettings::of(self.config, source).endpoint);
         }
         let locked = self.locked(path)?;
         let settings = locked.settings.as_ref();

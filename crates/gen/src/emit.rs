@@ -10,11 +10,11 @@ use broker_model::lock::Lock;
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 
+use crate::embedder_table::{EmbedderTable, ModelTable};
 use crate::plan::Plan;
 use crate::tables::{
     self, AccessTable, Area, Entry, EntryKind, Item, ListedSchemas, Source, Span, Tables,
 };
-use crate::vectors_file::{EmbedderTable, ModelTable};
 use broker_model::header_params::{HeaderParam, HeaderParamKind};
 
 /// The name of the file with the tables; `include_catalog!` includes it.

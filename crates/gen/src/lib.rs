@@ -10,6 +10,8 @@
 pub mod audits_file;
 pub mod build_script;
 pub mod default_config;
+pub mod describe;
+pub mod embedder_table;
 pub mod emit;
 pub mod hint_audits;
 pub mod left_out_audits;

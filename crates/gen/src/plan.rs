@@ -17,15 +17,17 @@ use broker_model::text::{counted, shown_line};
 use broker_model::{Diagnostic, DiagnosticCode, NodePath};
 use serde_json::Value;
 
-use crate::vectors_file::EmbedderTable;
+use crate::embedder_table::EmbedderTable;
 
 mod access;
 mod exposure;
+mod facts;
 mod flat_names;
 mod fresh;
 mod items;
 mod stale;
 
+pub use facts::{tool_facts, tools_facts};
 pub use fresh::check_fresh;
 pub use stale::{StaleSource, stale_sources};
 
@@ -67,7 +69,13 @@ pub struct ToolEntry<'a> {
     pub said: Option<&'a ToolOverride>,
 }
 
-impl ToolEntry<'_> {
+impl<'a> ToolEntry<'a> {
+    /// Returns the description of the config, else the server's.
+    pub fn description(&self) -> Option<&'a str> {
+        let config = self.said.and_then(|said| said.description.as_deref());
+        config.or_else(|| self.tool.raw.get("description").and_then(Value::as_str))
+    }
+
     /// Returns the annotations in force: the server's annotations, with the hints of the config.
     pub fn annotations(&self) -> Option<Value> {
         let config = self.said.and_then(|said| said.annotations.as_ref());

@@ -4,7 +4,6 @@ use broker_search::Document;
 use serde_json::Value;
 
 use crate::plan::{Entry, Plan, ToolEntry};
-use crate::tables::description;
 
 /// The documents of the tools, in the order of their paths.
 pub fn search_documents<'a>(plan: &'a Plan<'_>) -> Vec<Document<'a>> {
@@ -31,7 +30,7 @@ fn document<'a>(plan: &'a Plan<'_>, path: &'a str, tool: &'a ToolEntry<'_>) -> D
         name: &tool.tool.upstream_name,
         title: text(raw.get("title"))
             .or_else(|| text(raw.get("annotations").and_then(|it| it.get("title")))),
-        description: description(tool),
+        description: tool.description(),
         schema: raw.get("inputSchema"),
         place,
         phrases: summary.into_iter().chain(alias).collect(),

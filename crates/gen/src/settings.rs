@@ -1,35 +1,13 @@
-//! The config fields that a lock of version 2 repeats: added to a new lock, and compared with the config if the
-//! lock is stale.
+//! The config fields that a lock of version 2 repeats, compared with the config if the lock is stale.
 
 use crate::requested::{self, Requested};
-use crate::tables::summary;
 use broker_model::config::{Backend, Config, Source};
-use broker_model::lock::{EndpointSettings, Lock};
 use broker_model::lock::{LockedSource, SettingChange, SourceSettings};
 use broker_model::text::shown_line;
 use broker_model::trust::TrustLevel;
 
 /// Maximum length of the list of changes in a message, in characters.
 const MAX_CHANGES_CHARS: usize = 600;
-
-/// Adds the members of version 2 to every source of a new lock.
-pub fn describe(lock: &mut Lock, config: &Config) {
-    for source in &mut lock.sources {
-        describe_source(source, config);
-    }
-}
-
-/// Adds the members of version 2 to one source of a new lock.
-pub fn describe_source(source: &mut LockedSource, config: &Config) {
-    source.describe(config, |source, tool| {
-        summary::summary(source.overrides.get(&tool.upstream_name), tool)
-    });
-}
-
-/// Returns the way to reach a source of a config, in the form of a lock.
-pub fn endpoint_of(config: &Config, source: &Source) -> EndpointSettings {
-    SourceSettings::of(config, source).endpoint
-}
 
 /// The changes of a source's config since it was locked, each in one sentence.
 fn changes_since(config: &Config, source: &Source, locked: &LockedSource) -> Vec<String> {

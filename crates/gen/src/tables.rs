@@ -18,15 +18,15 @@ use broker_model::{NodePath, header_params};
 use broker_search::StaticTable;
 use serde_json::{Value, json};
 
-pub mod access;
+mod access;
 mod list_head;
 pub mod listing;
 pub mod summary;
 mod tool_reply;
 
+use crate::embedder_table::EmbedderTable;
 use crate::plan::{self, Plan, ToolEntry};
 use crate::search_documents::search_documents;
-use crate::vectors_file::EmbedderTable;
 use listing::ListedFormsOfAll;
 pub use listing::ListedSchemas;
 use summary::{node_summary, tool_summary};
@@ -477,12 +477,6 @@ fn args_schema(tool: &ToolEntry<'_>) -> String {
         .raw
         .get("inputSchema")
         .map_or_else(|| "{}".to_owned(), broker_model::json::to_text)
-}
-
-/// The override, else the server's.
-pub fn description<'t>(tool: &ToolEntry<'t>) -> Option<&'t str> {
-    let said = tool.said.and_then(|said| said.description.as_deref());
-    said.or_else(|| tool.tool.raw.get("description").and_then(Value::as_str))
 }
 
 /// Whether the reviewed annotations say that a second call has no further effect.

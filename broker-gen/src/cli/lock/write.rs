@@ -17,7 +17,7 @@ use crate::cli::input::{Input, LockFile, parse_lock};
 use crate::cli::lock_diff::diff_locks;
 use crate::cli::output::{self, say};
 use crate::cli::whole_file::{turn, write_whole};
-use broker_build::settings;
+use broker_build::describe;
 
 /// Maximum number of shown changes of access.
 const MAX_ACCESS_LINES: usize = 40;
@@ -26,7 +26,7 @@ const MAX_ACCESS_LINES: usize = 40;
 pub(super) fn lock_of(draft: Draft, input: &Input, old: Option<&Lock>) -> Lock {
     let config = &input.config;
     let mut lock = draft.into_lock(config.digest(), config.access_digest());
-    settings::describe(&mut lock, config);
+    describe::describe(&mut lock, config);
     lock.settle_version(old);
     lock
 }

@@ -8,8 +8,7 @@ use broker_model::access::{Access, Effect, Matrix, Row, Rule, ToolFacts};
 use broker_model::text::shown_line;
 use serde_json::Value;
 
-use super::{Diagnostic, Entry, Planner, ToolEntry, nearest};
-use crate::tables::access::facts;
+use super::{Diagnostic, Entry, Planner, ToolEntry, nearest, tools_facts};
 
 /// The maximum number of tools that one problem names.
 const MAX_NAMED: usize = 5;
@@ -29,7 +28,7 @@ impl Planner<'_> {
         let Some(access) = &self.config.access else {
             return;
         };
-        let tools = facts(&self.plan);
+        let tools = tools_facts(&self.plan);
         let entries: Vec<&ToolEntry<'_>> = self
             .plan
             .entries

@@ -1,17 +1,15 @@
 //! The access rules in the tables: the rows of the tools, and the data that the rows refer to.
 
-use broker_model::NodePath;
-use broker_model::access::{Access, Denied, GroupSet, Hints, Matrix, ToolFacts};
-use broker_model::alias::readable_path;
+use broker_model::access::{Access, Denied, GroupSet, Matrix};
 use broker_model::config::Config;
 
 use super::{AccessTable, Item};
-use crate::plan::{Entry, Plan, ToolEntry};
+use crate::plan::{Plan, tools_facts};
 
 /// Applies the rules of a config to the items. The items are in the order of the plan.
 pub(super) fn apply(config: &Config, plan: &Plan<'_>, items: &mut [Item]) -> Option<AccessTable> {
     let access = config.access.as_ref()?;
-    let matrix = Matrix::new(access, &facts(plan));
+    let matrix = Matrix::new(access, &tools_facts(plan));
     for (item, row) in items.iter_mut().zip(matrix.rows) {
         item.allow = row.allow;
         item.narrowed = row.narrowed;
@@ -25,24 +23,6 @@ pub(super) fn apply(config: &Config, plan: &Plan<'_>, items: &mut [Item]) -> Opt
             .collect(),
         ..settings(access)
     })
-}
-
-/// The tools of a plan, in its order, by what rules select them.
-pub fn facts<'p>(plan: &'p Plan<'_>) -> Vec<ToolFacts<'p>> {
-    let tools = plan.entries.iter().filter_map(|(path, entry)| match entry {
-        Entry::Tool(tool) => Some(facts_of(path, tool)),
-        Entry::Node { .. } => None,
-    });
-    tools.collect()
-}
-
-/// A tool, by what rules select it: its path and its reviewed hints.
-pub fn facts_of<'p>(path: &'p NodePath, tool: &ToolEntry<'_>) -> ToolFacts<'p> {
-    ToolFacts {
-        path: path.as_str(),
-        readable: readable_path(path.as_str(), &tool.tool.upstream_name),
-        hints: Hints::of(tool.annotations().as_ref()),
-    }
 }
 
 /// The members of the section other than its rules.

@@ -6,7 +6,6 @@ use broker_model::json::to_text;
 use broker_model::null_members::remove_nulls;
 use serde_json::Value;
 
-use super::description;
 use crate::plan::ToolEntry;
 
 /// The members of a tool's `tools/list` entry other than name and schemas; of a prompt, template or resource all
@@ -21,7 +20,7 @@ pub(super) fn list_head(tool: &ToolEntry<'_>) -> String {
         ("title", title.map(to_text)),
         (
             "description",
-            description(tool).map(|text| Value::from(text).to_string()),
+            tool.description().map(|text| Value::from(text).to_string()),
         ),
         (
             "annotations",
@@ -56,7 +55,7 @@ fn item_head(tool: &ToolEntry<'_>) -> String {
     let mut raw = tool.tool.raw.clone();
     raw.remove("inputSchema");
     remove_nulls(&mut raw);
-    if let Some(description) = description(tool) {
+    if let Some(description) = tool.description() {
         raw.insert("description".to_owned(), Value::from(description));
     }
     let members = to_text(&raw);

@@ -7,7 +7,7 @@ use broker_model::json::to_text;
 use serde_json::Value;
 
 use super::summary::tool_summary;
-use super::{args_schema, description, head};
+use super::{args_schema, head};
 use crate::plan::ToolEntry;
 
 /// The `meta_desc` reply of a tool.
@@ -22,7 +22,7 @@ pub(super) struct ToolReply {
 impl ToolReply {
     pub(super) fn new(path: &NodePath, tool: &ToolEntry<'_>) -> Self {
         let raw = &tool.tool.raw;
-        let description = description(tool).unwrap_or_default();
+        let description = tool.description().unwrap_or_default();
         let mut text = head(path, tool.tool.kind().as_str(), &tool_summary(tool));
         // Returns the place of the value.
         let mut member = |key: &str, value: String| {

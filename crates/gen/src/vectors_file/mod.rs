@@ -20,6 +20,7 @@ use data_encoding::BASE64;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use crate::embedder_table::{EmbedderTable, ModelTable};
 use crate::plan::Plan;
 use crate::search_documents::search_documents;
 
@@ -55,30 +56,6 @@ pub struct ModelVectors {
     pub dimensions: usize,
     /// The components in Base64, by the digest of the text.
     pub texts: BTreeMap<String, String>,
-}
-
-/// The vectors of the tools of a plan.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EmbedderTable {
-    /// The digest of the file.
-    pub digest: String,
-    /// The embedder that made them.
-    pub embedder: Embedder,
-    /// One model or two.
-    pub models: Vec<ModelTable>,
-}
-
-/// The vectors of the tools of a plan by one model, in the order of their paths.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ModelTable {
-    /// Its name in the config.
-    pub name: String,
-    /// The digest of its files; `None` for an endpoint.
-    pub files: Option<String>,
-    /// The number of components.
-    pub dimensions: u32,
-    /// The bytes of a [`broker_search::ModelVectors`].
-    pub vectors: Vec<u8>,
 }
 
 /// `<config stem>.vectors`, in the folder of the config.

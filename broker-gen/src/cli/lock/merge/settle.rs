@@ -13,7 +13,7 @@ use super::three_way::{Conflict, MergedSources, Sides};
 use crate::cli::input::Input;
 use crate::cli::lock::checks::{Context, MERGE_CHECKS};
 use crate::cli::lock::draft::{Draft, LeftOutOf};
-use broker_build::{lock_file, plan, settings, violations};
+use broker_build::{describe, lock_file, plan, settings, violations};
 
 /// A merged lock.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ pub(in crate::cli) fn settle(
     let left_out = std::mem::take(&mut draft.problems);
     let mut lock = draft.into_lock(config.digest(), config.access_digest());
     if lock.sources.iter().any(|one| one.settings.is_none()) {
-        settings::describe(&mut lock, config);
+        describe::describe(&mut lock, config);
     }
     lock.settle_version([sides.ours, sides.theirs]);
     refuse_violations(&lock, file)?;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::settle::settle;
 use super::three_way::{Clash, MergedSources, Side, Sides, merge};
-use broker_build::settings;
+use broker_build::describe;
 
 /// The config of these sources; the second of each pair is its command.
 fn config(sources: &[(&str, &str)]) -> Config {
@@ -46,7 +46,7 @@ fn lock(sources: &[(&str, &str, &str)]) -> Lock {
             .push(LockedSource::from_snapshot(source, &snapshot));
     }
     lock.sources.sort_by(|a, b| a.path.cmp(&b.path));
-    settings::describe(&mut lock, &config);
+    describe::describe(&mut lock, &config);
     lock
 }
 
