@@ -3,5 +3,3 @@
 #![forbid(unsafe_code)]
 
 pub mod cli;
-pub mod lint;
-pub mod provenance;

@@ -101,6 +101,7 @@ fn texts() -> Vec<(PathBuf, String)> {
         "crates/gen/src",
         "crates/mcp/src",
         "crates/model/src",
+        "crates/review/src",
         "docs",
         "src",
     ]

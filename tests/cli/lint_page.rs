@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use broker_drift::FindingSeverity;
 use broker_drift::LintResult;
-use broker_gen::lint::{advice, lint, rules};
+use broker_review::lint::{advice, lint, rules};
 use broker_model::config::Config;
 use broker_model::lock::LockedSource;
 use broker_model::snapshot::Snapshot;

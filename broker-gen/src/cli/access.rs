@@ -9,12 +9,12 @@ use broker_model::text::counted;
 use broker_model::{Diagnostic, NodePath, text};
 use clap::Args;
 use serde_json::{Value, json};
-
-use super::output;
 use broker_build::build_script;
 use broker_build::hint_audits::{HintAudits, claim_of};
 use broker_build::plan::tools_facts;
 use broker_build::plan::{self, Entry, Plan, ToolEntry};
+
+use super::output;
 
 #[derive(Debug, Args)]
 pub(super) struct AccessArgs {

@@ -7,10 +7,10 @@ use broker_model::lock::LockedSource;
 use broker_model::{Diagnostic, DiagnosticCode};
 use broker_schema::{Coverage, compile, covers, inspect};
 use serde_json::{Value, json};
-
-use super::schemas::compiles;
 use broker_build::plan::tool_facts;
 use broker_build::plan::{self, Entry};
+
+use super::schemas::compiles;
 
 /// Returns every access rule whose `args` do not compile, or cannot match any arguments of a tool. Only for sources
 /// whose schemas are accepted.

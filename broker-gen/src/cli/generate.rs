@@ -7,11 +7,11 @@ use broker_files::ReadError;
 use broker_model::exit::Exit;
 use broker_model::{Diagnostic, DiagnosticCode, text};
 use clap::Args;
+use broker_review::whole_file::write_whole;
+use broker_build::{build_script, emit, left_out_audits};
 
 use super::output::{self, say};
-use super::whole_file::write_whole;
 use super::{type_notes, unattended};
-use broker_build::{build_script, emit, left_out_audits};
 
 #[derive(Debug, Args)]
 pub(super) struct GenerateArgs {

@@ -10,8 +10,7 @@ use broker_model::lock::{LockedSource, LockedTool};
 use broker_model::redact::is_secret_name;
 use broker_model::{Diagnostic, DiagnosticCode};
 use serde_json::Value;
-
-use super::dates;
+use broker_review::dates;
 
 /// Texts that only this machine has.
 pub(super) fn values_of_this_host(config_folder: &Path) -> Vec<HostValue> {

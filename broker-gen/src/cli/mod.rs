@@ -13,21 +13,13 @@ use clap::{
     ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum,
 };
 use tokio::signal::unix::{SignalKind, signal};
-
 use broker_build::default_config::{CONFIG_VARIABLE, default_config};
 use lock::args::{LockArgs, MergeArgs};
 
 mod accept;
-mod accept_hints;
-mod accept_left_out;
-mod accept_moved;
 mod access;
 mod access_args;
-mod access_diff;
-mod audits;
-mod baseline;
 mod check;
-mod dates;
 mod diff;
 mod doctor;
 mod generate;
@@ -37,19 +29,14 @@ mod host_leaks;
 mod import;
 mod input;
 mod launch_all;
-mod left_out_changes;
 mod lint;
 mod live;
 mod lock;
-mod lock_diff;
-mod moved;
 mod new;
 mod output;
 mod partial;
 mod pin;
-mod program;
 mod progress;
-mod provenance;
 mod release_age;
 mod report;
 mod review;
@@ -65,7 +52,6 @@ mod unattended;
 mod usage;
 mod vectors;
 mod verify;
-mod whole_file;
 
 /// Locks the tools of MCP servers, compares servers with the lock, and compiles the lock into a broker.
 ///

@@ -5,10 +5,10 @@ use broker_model::left_out::LeftOut;
 use broker_model::lock::{HiddenTool, Lock, LockedSource, LockedTool};
 use broker_model::text::shown_line;
 use broker_model::{Diagnostic, DiagnosticCode, text};
-
-use super::output::say;
 use broker_build::plan::nearest;
 use broker_build::settings;
+
+use super::output::say;
 
 /// The locked source, whose config must be unchanged.
 pub(super) fn locked_source<'a>(

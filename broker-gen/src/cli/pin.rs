@@ -12,14 +12,15 @@ use broker_model::text::shown_line;
 use broker_model::{Diagnostic, DiagnosticCode, NodePath, text};
 use jsonc_parser::ast::Value;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+use broker_review::whole_file::{turn_if_unchanged, write_whole};
+use broker_review::provenance;
+use broker_build::build_script::read_config;
+use broker_build::requested::{Requested, request};
 
 use super::input::Input;
 use super::output::say;
 use super::snapshot_all::{Failure, SnapshotJob, snapshot_all};
-use super::whole_file::{turn_if_unchanged, write_whole};
-use super::{LockArgs, provenance};
-use broker_build::build_script::read_config;
-use broker_build::requested::{Requested, request};
+use super::LockArgs;
 
 /// Maximum number of backups of one file.
 const MAX_BACKUPS: usize = 100;

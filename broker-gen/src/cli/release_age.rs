@@ -10,9 +10,9 @@ use broker_model::text::{counted, shown_line};
 use jiff::Timestamp;
 use serde_json::Value;
 use tokio::process::Command;
+use broker_review::program;
 
 use super::output::say;
-use super::program;
 
 /// Asks an index of Python packages.
 const PYTHON: &str = include_str!("release_age.py");

@@ -12,7 +12,6 @@ use broker_model::text::{counted, shown_line};
 use broker_model::{Diagnostic, DiagnosticCode, LeftOutCode, NodePath};
 use broker_schema::{Validator, compile, compile_as_is, inspect, inspect_as_is};
 use serde_json::Value;
-
 use broker_build::plan::Plan;
 use broker_build::tables::listing;
 

@@ -11,14 +11,14 @@ use broker_search::{
 };
 use clap::Args;
 use serde_json::{Value, json};
-
-use super::{output, vectors};
 use broker_build::build_script;
 use broker_build::embedder_table::EmbedderTable;
 use broker_build::plan::{self, Entry, Plan, ToolEntry};
 use broker_build::tables;
 use broker_build::tables::summary::tool_summary;
 use broker_build::vectors_file;
+
+use super::{output, vectors};
 
 /// Maximum length of a summary in a line, in characters.
 const SUMMARY: usize = 100;

@@ -9,12 +9,12 @@ use broker_model::text::{counted, shown_line};
 use broker_model::trust::HiddenBy;
 use broker_model::{Diagnostic, NodePath, text};
 use clap::Args;
-
-use super::output;
 use broker_build::build_script;
 use broker_build::left_out_audits::shown;
 use broker_build::plan::{self, Entry, Plan};
 use broker_build::tables::{listing, summary};
+
+use super::output;
 
 /// Maximum length of a summary in a line.
 const SUMMARY: usize = 120;

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use broker_model::text;
+use broker_build::types::Fallback;
 
 use super::output::say;
-use broker_build::types::Fallback;
 
 /// Maximum number of notes of one kind that are shown in full.
 const SHOWN_NOTES: usize = 3;

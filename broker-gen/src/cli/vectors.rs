@@ -9,13 +9,13 @@ use broker_model::exit::Exit;
 use broker_model::text::counted;
 use broker_model::{Diagnostic, DiagnosticCode, text};
 use clap::Args;
-
-use super::output::{self, say};
-use super::unattended;
-use super::whole_file::{turn_if_unchanged, write_whole};
+use broker_review::whole_file::{turn_if_unchanged, write_whole};
 use broker_build::build_script;
 use broker_build::plan::{self, Plan};
 use broker_build::vectors_file::{self, ModelVectors, VectorsFile, embedded_texts, written};
+
+use super::output::{self, say};
+use super::unattended;
 
 #[derive(Debug, Args)]
 pub(super) struct VectorsArgs {

@@ -6,8 +6,7 @@ use broker_model::config::{self, Config, SearchHint, Source};
 use broker_model::{Diagnostic, DiagnosticCode};
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstNode, CstObject, CstRootNode};
-
-use super::super::whole_file::{turn_if_unchanged, write_whole};
+use broker_review::whole_file::{turn_if_unchanged, write_whole};
 use broker_build::build_script::read_config;
 
 /// A config that is edited.

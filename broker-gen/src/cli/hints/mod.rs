@@ -7,10 +7,10 @@ use broker_model::exit::Exit;
 use broker_model::lock::Lock;
 use broker_model::{Diagnostic, DiagnosticCode};
 use clap::Args;
-
-use super::{output, unattended};
 use broker_build::build_script;
 use broker_build::plan;
+
+use super::{output, unattended};
 
 pub(super) mod edit;
 mod export;

@@ -2,11 +2,11 @@
 
 use broker_model::lock::{LeftOutSource, Lock, LockedSource};
 use broker_model::{Diagnostic, DiagnosticCode, LeftOutCode};
+use broker_build::settings;
 
 use super::draft::Draft;
 use crate::cli::input::Input;
 use crate::cli::{LockArgs, partial};
-use broker_build::settings;
 
 /// Returns the draft before a launch. With `--source` it has the other sources as they are locked: they must match the
 /// config. Sources that were never locked are left out.

@@ -3,13 +3,13 @@
 
 use broker_model::lock::{LOCK_VERSION, Lock};
 use broker_model::{DiagnosticCode, LeftOutCode, NodePath, text};
+use broker_build::plan;
 
 use super::checks::{CHECKS, Context};
 use super::draft::Draft;
 use crate::cli::LockArgs;
 use crate::cli::input::Input;
 use crate::cli::output::{self, say};
-use broker_build::plan;
 
 /// The lock without the sources that are gone, and their paths.
 pub(super) struct Corrected {

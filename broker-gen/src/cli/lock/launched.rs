@@ -11,14 +11,15 @@ use broker_model::trust::HiddenBy;
 use broker_model::{Diagnostic, DiagnosticCode, LeftOutCode, NodePath, text};
 use broker_process::ProcessSpec;
 use broker_wire::Era;
+use broker_review::provenance;
+use broker_build::left_out_audits::UNSTABLE_SOURCE;
 
 use super::draft::{CheckResult, Draft, LeaveOut, Part};
 use crate::cli::input::Input;
 use crate::cli::live::{self, TooLarge};
 use crate::cli::output::{self, say};
 use crate::cli::snapshot_all::{Failure, SnapshotJob, SnapshotResult, Unstable, snapshot_all};
-use crate::cli::{LockArgs, provenance};
-use broker_build::left_out_audits::UNSTABLE_SOURCE;
+use crate::cli::LockArgs;
 
 /// Maximum number of tools of one source that are named because their names are sensitive.
 const MAX_NAMED_HIDDEN: usize = 200;

@@ -1,20 +1,21 @@
 //! `lock`: launches the sources and writes the snapshots of what is sound into the lock. What is not sound is left
 //! out, and shown with its reason and remedy.
 
-use broker_embed::Models;
 use std::path::PathBuf;
 
+use broker_embed::Models;
 use broker_model::digest::Digest;
 use broker_model::exit::Exit;
 use broker_model::lock::Lock;
 use broker_model::{Diagnostic, DiagnosticCode, NodePath};
-
-use super::input::Input;
-use super::output::{self, say};
-use super::{LockArgs, partial, pin, provenance, vectors};
+use broker_review::provenance;
 use broker_build::left_out_audits::LeftOutAudits;
 use broker_build::plan;
 use broker_build::violations::Violations;
+
+use super::input::Input;
+use super::output::{self, say};
+use super::{LockArgs, partial, pin, vectors};
 
 pub(super) mod args;
 mod begin;
@@ -209,7 +210,7 @@ fn correct(
 
 /// Warns about commands and texts of the config, and refuses unpinned packages with `--strict`.
 fn check_command_line(args: &LockArgs, input: &Input) -> Result<(), Vec<Diagnostic>> {
-    let unpinned = provenance::unpinned(&input.config, &input.specs, args.strict);
+    let unpinned = provenance::unpinned(&input.config, input.launched(), args.strict);
     if unpinned.iter().any(Diagnostic::is_error) {
         return Err(unpinned);
     }

@@ -10,9 +10,10 @@ use broker_model::exit::Exit;
 use broker_model::text::shell_word;
 use broker_model::{Diagnostic, DiagnosticCode, text};
 use clap::Args;
+use broker_review::program;
 
 use super::output::{self, say};
-use super::{program, unattended};
+use super::unattended;
 
 mod files;
 #[cfg(test)]

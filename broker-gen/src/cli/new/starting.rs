@@ -8,7 +8,6 @@ use broker_model::config::{Config, Source};
 use broker_model::json::position_of_pointer;
 use broker_model::{Diagnostic, DiagnosticCode};
 use serde_json::Value;
-
 use broker_build::build_script::read_config;
 
 const SMALL: &str = include_str!("../../new/config.json.in");

@@ -10,27 +10,23 @@ use broker_model::lock::Lock;
 use broker_model::text::{counted, shown_line};
 use broker_model::{Diagnostic, DiagnosticCode, text};
 use clap::Args;
-
-use super::accept::read_lock;
-use super::audits::{Audit, Audits, Criteria, Date, Decision, append, audits_file, who};
-use super::baseline::read_baseline;
-use super::lint::{lint_sources, settled};
-use super::output::{self, say};
-use super::{access_diff, unattended};
+use broker_review::audits::{Audit, Audits, Criteria, Date, Decision, append, audits_file, who};
+use broker_review::baseline::read_baseline;
+use broker_review::lint_report::{lint_sources, settled};
+use broker_review::lock_diff::access;
+use broker_review::lock_file::lock_of_config;
+use broker_review::session::items::{self, Item};
+use broker_review::session::{self, Accepted, Style, Tally};
 use broker_build::build_script::checked_plan;
 use broker_build::left_out_audits::{self, accept_command};
 use broker_build::plan;
 
-mod describe;
+use super::output::{self, say};
+use super::unattended;
+
 mod generated_hints;
-mod items;
-mod session;
-mod show;
 
 use generated_hints::HintTally;
-use items::Item;
-use session::{Accepted, Tally};
-use show::Style;
 
 /// Maximum number of shown changes of access.
 const MAX_ACCESS_LINES: usize = 40;
@@ -67,7 +63,7 @@ fn review(args: &ReviewArgs) -> Result<(), Vec<Diagnostic>> {
         )]);
     }
     let config = &args.file.config;
-    let lock = read_lock(config)?;
+    let lock = lock_of_config(config)?;
     let audits = Audits::read(config)?;
     output::diagnostics(&stale(config, &lock));
     let left_out = lock.left_out_parts();
@@ -209,7 +205,7 @@ fn access_changes(path: &Path, baseline: Option<&Lock>, lock: &Lock) -> Vec<Stri
         return Vec::new();
     };
     let mut report = Report::default();
-    access_diff::add(&mut report, &parsed.config, &old.sources, &lock.sources);
+    access::add(&mut report, &parsed.config, &old.sources, &lock.sources);
     access_lines(&report.access, MAX_ACCESS_LINES)
 }
 

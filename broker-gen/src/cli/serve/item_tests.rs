@@ -11,9 +11,9 @@ use broker_model::item::{ItemKind, id_of, object_schema};
 use broker_model::lock::{LOCK_VERSION, Lock, LockedSource};
 use broker_model::snapshot::ListedTool;
 use serde_json::{Value, json};
+use broker_build::{plan, tables};
 
 use super::memory;
-use broker_build::{plan, tables};
 
 /// A listed object as a client of servers returns it.
 fn listed(kind: ItemKind, raw: &Value) -> ListedTool {

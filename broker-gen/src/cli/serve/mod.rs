@@ -8,7 +8,6 @@ use broker_model::text::{shell_word, shown_line};
 use broker_model::{Diagnostic, DiagnosticCode, Severity};
 use clap::Args;
 use mcp_broker::{ServedCatalog, StaleSource, StaleSources};
-
 use broker_build::audits_file::audits_file;
 use broker_build::build_script::{self, PartialTables};
 use broker_build::lock_file;

@@ -7,9 +7,9 @@ use broker_model::config::Config;
 use broker_model::lock::{LOCK_VERSION, Lock, LockedSource};
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use broker_build::{plan, tables};
 
 use super::memory;
-use broker_build::{plan, tables};
 
 const SOURCES: [&str; 4] = ["/a", "/a/deep", "/a-b", "/c"];
 const WORDS: [&str; 16] = [

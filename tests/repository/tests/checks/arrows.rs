@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::workspace;
 
 /// The packages, from the ones that use no other package up to the programs, each with the packages that it uses.
-const ARROWS: [(&str, &[&str]); 21] = [
+const ARROWS: [(&str, &[&str]); 22] = [
     ("broker-files", &[]),
     ("broker-http-client", &[]),
     ("broker-memory", &[]),
@@ -99,6 +99,17 @@ const ARROWS: [(&str, &[&str]); 21] = [
         ],
     ),
     (
+        "broker-review",
+        &[
+            "broker-build",
+            "broker-drift",
+            "broker-files",
+            "broker-model",
+            "broker-process",
+            "broker-terminal",
+        ],
+    ),
+    (
         "broker-gen",
         &[
             "broker-build",
@@ -111,6 +122,7 @@ const ARROWS: [(&str, &[&str]); 21] = [
             "broker-mcp",
             "broker-model",
             "broker-process",
+            "broker-review",
             "broker-schema",
             "broker-search",
             "broker-terminal",

@@ -1,8 +1,9 @@
 //! The checks of the config file with the sound parts of the draft. Their errors refuse the lock.
 
+use broker_build::{hint_audits, plan};
+
 use super::{CheckResult, Context, Draft};
 use crate::cli::{access_args, schemas, type_notes};
-use broker_build::{hint_audits, plan};
 
 /// Checks filters, aliases, overrides and access rules.
 pub(super) fn check(context: &Context<'_>, draft: &Draft) -> CheckResult {

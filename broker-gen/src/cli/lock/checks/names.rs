@@ -4,10 +4,10 @@
 use std::collections::BTreeSet;
 
 use broker_model::{DiagnosticCode, LeftOutCode};
+use broker_build::plan;
 
 use super::{CheckResult, Context, Draft};
 use crate::cli::lock::draft::LeaveOut;
-use broker_build::plan;
 
 pub(super) fn check(context: &Context<'_>, draft: &Draft) -> CheckResult {
     let mut result = CheckResult::default();

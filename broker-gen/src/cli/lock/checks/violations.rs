@@ -2,12 +2,12 @@
 
 use broker_model::digest::Digest;
 use broker_model::{Diagnostic, LeftOutCode, NodePath, Severity};
+use broker_build::audits_file::FileEntry;
+use broker_build::violations::{Violation, Violations, shown_source, shown_tool};
 
 use super::{CheckResult, Context, Draft};
 use crate::cli::input::Input;
 use crate::cli::lock::draft::LeaveOut;
-use broker_build::audits_file::FileEntry;
-use broker_build::violations::{Violation, Violations, shown_source, shown_tool};
 
 const CODE: LeftOutCode = LeftOutCode::Violation;
 

@@ -13,10 +13,10 @@ use broker_model::config::{self, Config};
 use broker_model::digest::Digest;
 use broker_model::lock::Lock;
 use tokio::time::Instant;
+use broker_review::program::{self, folder_of};
+use broker_build::build_script::parse_config_text;
 
 use super::three_way::Sides;
-use crate::cli::program::{self, folder_of};
-use broker_build::build_script::parse_config_text;
 
 /// Maximum number of versions of the config that are read.
 const MAX_VERSIONS: usize = 500;

@@ -9,16 +9,16 @@ use std::path::{Path, PathBuf};
 use broker_model::exit::Exit;
 use broker_model::lock::Lock;
 use broker_model::{Diagnostic, DiagnosticCode, NodePath, text};
-
-use super::table;
-use crate::cli::LockArgs;
-use crate::cli::audits::Audits;
-use crate::cli::output::{self, say};
-use crate::cli::whole_file::{turn, write_whole};
+use broker_review::audits::Audits;
+use broker_review::whole_file::{turn, write_whole};
 use broker_build::audits_file::audits_file;
 use broker_build::build_script::parse_config;
 use broker_build::left_out_audits::LeftOutAudits;
 use broker_build::lock_file;
+
+use super::table;
+use crate::cli::LockArgs;
+use crate::cli::output::{self, say};
 
 mod audits;
 mod blocks;

@@ -8,12 +8,12 @@ use broker_model::config::{Config, Source};
 use broker_model::lock::{LOCK_VERSION, Lock, LockedAccess, PARTIAL_LOCK_VERSION};
 use broker_model::text::shell_word;
 use broker_model::{Diagnostic, DiagnosticCode, LeftOutCode, NodePath};
+use broker_build::{describe, lock_file, plan, settings, violations};
 
 use super::three_way::{Conflict, MergedSources, Sides};
 use crate::cli::input::Input;
 use crate::cli::lock::checks::{Context, MERGE_CHECKS};
 use crate::cli::lock::draft::{Draft, LeftOutOf};
-use broker_build::{describe, lock_file, plan, settings, violations};
 
 /// A merged lock.
 #[derive(Debug)]

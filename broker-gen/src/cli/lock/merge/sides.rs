@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use broker_files::ReadError;
 use broker_model::text::shown_line;
 use broker_model::{Diagnostic, DiagnosticCode};
+use broker_review::program::{self, folder_of};
+use broker_build::audits_file;
 
 use super::three_way::Side;
-use crate::cli::program::{self, folder_of};
-use broker_build::audits_file;
 
 /// The kinds of files that are merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

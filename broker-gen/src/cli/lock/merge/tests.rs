@@ -6,10 +6,10 @@ use broker_model::config::Config;
 use broker_model::lock::{LOCK_VERSION, LeftOutSource, Lock, LockedSource, MIN_LOCK_VERSION};
 use broker_model::{LeftOutCode, NodePath, Snapshot};
 use serde_json::{Value, json};
+use broker_build::describe;
 
 use super::settle::settle;
 use super::three_way::{Clash, MergedSources, Side, Sides, merge};
-use broker_build::describe;
 
 /// The config of these sources; the second of each pair is its command.
 fn config(sources: &[(&str, &str)]) -> Config {
