@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use broker_drift::{BetweenLocks, Report, access_lines};
+use broker_doctor::text_between_locks;
+use broker_drift::{Report, access_lines};
 use broker_files::ReadError;
 use broker_model::lock::{LOCK_VERSION, Lock, MAX_BYTES, PARTIAL_LOCK_VERSION};
 use broker_model::{Diagnostic, DiagnosticCode, NodePath, text};
@@ -240,7 +241,7 @@ fn would_write(input: &Input, lock: &Lock) {
                 let mut report = diff_locks(&old.lock, lock);
                 let (old, new) = (&old.lock.sources, &lock.sources);
                 access::add_between_locks(&mut report, &input.config, old, new);
-                output::data(&BetweenLocks(&report).text());
+                output::data(&text_between_locks(&report));
                 ""
             }
             Err(_) => "; the existing one cannot be read, so it is not compared",

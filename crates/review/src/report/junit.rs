@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use broker_doctor::change;
 use broker_drift::{Class, FailOn};
 use broker_model::terminal::Text;
 use broker_model::text;
@@ -148,7 +149,7 @@ fn finding_texts(shown: &ReportView<'_>, block: &Block<'_>) -> String {
         if !finding.pointer.is_empty() {
             line(&mut out, &format!("at {}", finding.pointer));
         }
-        for text in [finding.change(shown.sides.names())]
+        for text in [change(finding, shown.sides.names())]
             .into_iter()
             .chain(finding.example())
         {

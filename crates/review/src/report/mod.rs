@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use broker_drift::{BetweenLocks, Class, FailOn, Finding, FindingSeverity, LintResult, Report};
+use broker_doctor::{report_text, text_between_locks};
+use broker_drift::{Class, FailOn, Finding, FindingSeverity, LintResult, Report};
 use broker_model::NodePath;
 use broker_model::json::to_review_text;
 use broker_model::lock::LockedSource;
@@ -84,9 +85,9 @@ impl ReportView<'_> {
             Format::Human => match self.sides {
                 Sides::Live => {
                     let linted = lint_report::report(self.linted, self.config);
-                    text!("{}{}", self.report.text(), linted)
+                    text!("{}{}", report_text(self.report), linted)
                 }
-                Sides::Locks => BetweenLocks(self.report).text(),
+                Sides::Locks => text_between_locks(self.report),
             },
             Format::Json => {
                 let wire = self.report.wire(self.linted, self.problems.findings());

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use broker_doctor::change;
 use broker_drift::{Class, Finding, FindingSeverity};
 use broker_model::digest::Digest;
 use broker_model::text::counted;
@@ -133,7 +134,7 @@ fn result(
             properties[name] = value;
         }
     }
-    let diff = finding.change(shown.sides.names());
+    let diff = change(finding, shown.sides.names());
     let mut message = text(block, finding);
     if !diff.is_empty() {
         message = format!("{message}\n\n{diff}");

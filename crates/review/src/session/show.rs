@@ -1,7 +1,8 @@
 //! Renders one item for a terminal of 80 columns: its name, its findings, and the item or its change. All
 //! text of a server is escaped.
 
-use broker_drift::{Finding, unified};
+use broker_doctor::unified;
+use broker_drift::Finding;
 use broker_model::terminal::Text;
 use broker_model::text;
 use broker_model::text::shown_line;

@@ -21,10 +21,7 @@ const ARROWS: [(&str, &[&str]); 22] = [
     ("broker-schema", &["broker-model"]),
     ("broker-terminal", &["broker-model"]),
     ("broker-wire", &["broker-memory", "broker-model"]),
-    (
-        "broker-drift",
-        &["broker-model", "broker-schema", "broker-terminal"],
-    ),
+    ("broker-drift", &["broker-model", "broker-schema"]),
     (
         "broker-embed",
         &[
@@ -102,6 +99,7 @@ const ARROWS: [(&str, &[&str]); 22] = [
         "broker-review",
         &[
             "broker-build",
+            "broker-doctor",
             "broker-drift",
             "broker-files",
             "broker-model",

@@ -16,7 +16,7 @@ const CONTEXT: usize = 2;
 
 /// A unified diff of two prose texts, of at most `most` lines. Each sentence is a line, so that a long
 /// paragraph shows the sentence that changed.
-pub fn text_diff(old: &str, new: &str, sides: [&str; 2], most: usize) -> String {
+pub(crate) fn text_diff(old: &str, new: &str, sides: [&str; 2], most: usize) -> String {
     unified(&sentences(old), &sentences(new), sides, most)
 }
 

@@ -1,25 +1,24 @@
-//! The report for a terminal of 80 columns without colour: the worst first, one block per tool. Tools with
+//! The drift report for a terminal of 80 columns without colour: the worst first, one block per tool. Tools with
 //! equal findings share a block, and each remedy is written once, at the end.
 //!
 //! All text of a server is escaped and cut.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::fmt;
 
-use serde_json::Value;
-
-use super::access::access_lines;
-use super::report::{BUILD, Class, Finding, RELOCK, Report, SERVE, SourceDrift, ToolDrift};
-use super::text_diff::{text_diff, unified};
+use broker_drift::{BUILD, Class, Finding, RELOCK, Report, SERVE, access_lines};
 use broker_model::json::to_review_text;
 use broker_model::terminal::Text;
 use broker_model::text;
 use broker_model::text::shown_line;
 use broker_terminal::{Layout as _, WIDTH, columns};
+use serde_json::Value;
 
-/// Maximum characters of a shown witness.
-const WITNESS: usize = 400;
+use crate::text_diff::{text_diff, unified};
+
+#[cfg(test)]
+mod tests;
+
 /// Maximum number of shown findings of one tool; the JSON form has all.
 const SHOWN_FINDINGS: usize = 8;
 /// Maximum number of tools that are named if they share their findings.
@@ -38,115 +37,41 @@ const UNCHECKED_LINES: usize = 14;
 /// The names of the two sides of a report.
 type Sides = [&'static str; 2];
 
-/// A report on two locks.
-#[derive(Debug)]
-pub struct BetweenLocks<'a>(pub &'a Report);
-
-/// [`Report::text`].
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.text().as_str())
-    }
+/// Returns a report on live servers for people.
+pub fn report_text(report: &Report) -> Text {
+    render(report, ["lock", "live"])
 }
 
-impl BetweenLocks<'_> {
-    /// The whole report.
-    pub fn text(&self) -> Text {
-        render(self.0, ["old ", "new "])
-    }
+/// Returns a report on two locks for people.
+pub fn text_between_locks(report: &Report) -> Text {
+    render(report, ["old ", "new "])
 }
 
-impl SourceDrift {
-    /// Its title for people.
-    pub fn title(&self) -> String {
-        let is_of_source = |finding: &Finding| finding.rule != "access-changed";
-        match self.findings.iter().any(is_of_source) {
-            true => format!("source {}", self.source),
-            false => "rules of access".to_owned(),
-        }
+/// Returns the change of a finding for people: a text as a unified diff of its lines, a long value as a diff of
+/// its JSON, a short one as both values. `sides` are the names of old and new.
+pub fn change(finding: &Finding, sides: [&str; 2]) -> String {
+    if finding.pointer.is_empty() || (finding.old.is_none() && finding.new.is_none()) {
+        return String::new();
     }
-}
-
-impl ToolDrift {
-    /// Its title for people: its path, and the server's name if it differs.
-    pub fn title(&self) -> String {
-        let path = shown_line(&self.path, 200);
-        let name = shown_line(&self.tool, 100);
-        if path.ends_with(&format!("/{name}")) {
-            path
-        } else {
-            format!("{path} (`{name}`)")
-        }
+    if let (Some(Value::String(old)), Some(Value::String(new))) = (&finding.old, &finding.new)
+        && (is_long(old) || is_long(new))
+    {
+        return text_diff(old, new, sides, SHOWN_LINES);
     }
-}
-
-impl Report {
-    /// The whole report.
-    pub fn text(&self) -> Text {
-        render(self, ["lock", "live"])
+    let one_line = |value: &Option<Value>| {
+        let value = value.as_ref();
+        value.map_or_else(|| "(absent)".to_owned(), broker_model::json::to_text)
+    };
+    let lines = sides
+        .into_iter()
+        .zip([&finding.old, &finding.new].map(one_line))
+        .map(|(side, value)| format!("{side} {}", shown_line(&value, usize::MAX)));
+    let lines: Vec<_> = lines.collect();
+    if lines.iter().all(|line| columns(line) <= WIDTH - 4) {
+        return lines.join("\n");
     }
-
-    /// `1 same, 2 breaking`: the number of each class.
-    pub fn counts(&self) -> String {
-        let summary = self.summary();
-        let counts = Class::ALL
-            .into_iter()
-            .map(|class| (class, summary.get(&class).copied().unwrap_or_default()))
-            .filter(|(class, count)| *count > 0 || *class == Class::Same);
-        let counts: Vec<_> = counts
-            .map(|(class, count)| format!("{count} {}", class.as_str()))
-            .collect();
-        counts.join(", ")
-    }
-}
-
-impl Finding {
-    /// The change of this finding for people: a text as a unified diff of its lines, a long value as a diff of
-    /// its JSON, a short one as both values. `sides` are the names of old and new.
-    pub fn change(&self, sides: [&str; 2]) -> String {
-        if self.pointer.is_empty() || (self.old.is_none() && self.new.is_none()) {
-            return String::new();
-        }
-        if let (Some(Value::String(old)), Some(Value::String(new))) = (&self.old, &self.new)
-            && (is_long(old) || is_long(new))
-        {
-            return text_diff(old, new, sides, SHOWN_LINES);
-        }
-        let one_line = |value: &Option<Value>| {
-            let value = value.as_ref();
-            value.map_or_else(|| "(absent)".to_owned(), broker_model::json::to_text)
-        };
-        let lines = sides
-            .into_iter()
-            .zip([&self.old, &self.new].map(one_line))
-            .map(|(side, value)| format!("{side} {}", shown_line(&value, usize::MAX)));
-        let lines: Vec<_> = lines.collect();
-        if lines.iter().all(|line| columns(line) <= WIDTH - 4) {
-            return lines.join("\n");
-        }
-        let pretty = |value: &Option<Value>| value.as_ref().map(to_review_text).unwrap_or_default();
-        unified(&pretty(&self.old), &pretty(&self.new), sides, SHOWN_LINES)
-    }
-
-    /// Whether another finding has the same change.
-    pub fn shows_what(&self, other: &Self) -> bool {
-        self.old.is_some()
-            && (&self.pointer, &self.old, &self.new) == (&other.pointer, &other.old, &other.new)
-    }
-
-    /// The witness in one sentence.
-    pub fn example(&self) -> Option<String> {
-        let witness = self.witness.as_ref()?;
-        let what = if self.rule.starts_with("output") {
-            "answer"
-        } else {
-            "call"
-        };
-        Some(format!(
-            "for example the {what} {}",
-            shown_line(&broker_model::json::to_text(witness), WITNESS)
-        ))
-    }
+    let pretty = |value: &Option<Value>| value.as_ref().map(to_review_text).unwrap_or_default();
+    unified(&pretty(&finding.old), &pretty(&finding.new), sides, SHOWN_LINES)
 }
 
 /// Longer than one line with its side, or of several lines.
@@ -345,7 +270,7 @@ fn write_finding(out: &mut Text, finding: &Finding, before: &[Finding], sides: S
         out.push("    the same change as above\n");
         return;
     }
-    out.push(Text::lines("    ", &finding.change(sides)));
+    out.push(Text::lines("    ", &change(finding, sides)));
     if let Some(example) = finding.example() {
         out.wrap("    ", "      ", &example);
     }
