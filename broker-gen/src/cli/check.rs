@@ -21,11 +21,11 @@ use broker_build::build_script::checked_plan;
 use broker_build::{lock_file, plan};
 
 use super::input::Input;
-use super::live::{self, TooLarge};
+use crate::cli::launch::live::{self, TooLarge};
 use super::lock::checks::{CHECKS, Context};
 use super::lock::draft::Draft;
 use super::report::{ReportArgs, show};
-use super::snapshot_all::{Failure, SnapshotJob, snapshot_all};
+use crate::cli::launch::snapshot_all::{Failure, SnapshotJob, snapshot_all};
 use super::{ConfigArgs, output};
 
 pub(super) async fn run(args: &ConfigArgs, form: &ReportArgs) -> Exit {

@@ -20,7 +20,7 @@ use broker_wire::Era;
 use clap::Args;
 
 use super::input::{self, Selection};
-use super::launch_all::{launch_all, resume};
+use crate::cli::launch::launch_all::{launch_all, resume};
 use super::output::{self, say};
 use super::{ConfigArgs, Format};
 

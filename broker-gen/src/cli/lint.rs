@@ -15,7 +15,9 @@ use broker_review::lint_report::{
 use broker_review::lock_file::read_lock;
 use clap::Args;
 
-use super::{ConfigFile, Format, output, release_age};
+use super::{ConfigFile, Format, output};
+
+mod release_age;
 
 #[derive(Debug, Args)]
 pub(super) struct LintArgs {

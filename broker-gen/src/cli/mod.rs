@@ -16,42 +16,37 @@ use tokio::signal::unix::{SignalKind, signal};
 use broker_build::default_config::{CONFIG_VARIABLE, default_config};
 use lock::args::{LockArgs, MergeArgs};
 
+// The verbs, one file or folder for each; `usage` has `completions` and `man`.
 mod accept;
 mod access;
-mod access_args;
 mod check;
 mod diff;
 mod doctor;
 mod generate;
-mod help;
 mod hints;
-mod host_leaks;
 mod import;
-mod input;
-mod launch_all;
 mod lint;
-mod live;
 mod lock;
 mod new;
-mod output;
-mod partial;
-mod pin;
-mod progress;
-mod release_age;
-mod report;
 mod review;
 mod rules;
 mod schema;
-mod schemas;
 mod search;
 mod serve;
-mod snapshot_all;
 mod tree;
-mod type_notes;
-mod unattended;
 mod usage;
 mod vectors;
 mod verify;
+
+// The parts that verbs share.
+mod help;
+mod input;
+mod launch;
+mod output;
+mod report;
+mod schemas;
+mod type_notes;
+mod unattended;
 
 /// Locks the tools of MCP servers, compares servers with the lock, and compiles the lock into a broker.
 ///

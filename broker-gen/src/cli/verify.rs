@@ -18,7 +18,8 @@ use broker_build::{
     hint_audits, left_out_audits, lock_file, plan, tables, vectors_file, violations,
 };
 
-use super::{access_args, output, schemas};
+use super::{output, schemas};
+use crate::cli::schemas::access_args;
 
 /// Maximum time for a broker to print its version.
 const BINARY_TIMEOUT: Duration = Duration::from_secs(20);

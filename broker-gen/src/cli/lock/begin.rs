@@ -6,7 +6,8 @@ use broker_build::settings;
 
 use super::draft::Draft;
 use crate::cli::input::Input;
-use crate::cli::{LockArgs, partial};
+use crate::cli::LockArgs;
+use crate::cli::lock::partial;
 
 /// Returns the draft before a launch. With `--source` it has the other sources as they are locked: they must match the
 /// config. Sources that were never locked are left out.

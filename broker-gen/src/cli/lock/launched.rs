@@ -16,9 +16,9 @@ use broker_build::left_out_audits::UNSTABLE_SOURCE;
 
 use super::draft::{CheckResult, Draft, LeaveOut, Part};
 use crate::cli::input::Input;
-use crate::cli::live::{self, TooLarge};
+use crate::cli::launch::live::{self, TooLarge};
 use crate::cli::output::{self, say};
-use crate::cli::snapshot_all::{Failure, SnapshotJob, SnapshotResult, Unstable, snapshot_all};
+use crate::cli::launch::snapshot_all::{Failure, SnapshotJob, SnapshotResult, Unstable, snapshot_all};
 use crate::cli::LockArgs;
 
 /// Maximum number of tools of one source that are named because their names are sensitive.

@@ -15,7 +15,7 @@ use broker_build::violations::Violations;
 
 use super::input::Input;
 use super::output::{self, say};
-use super::{LockArgs, partial, pin, vectors};
+use super::{LockArgs, vectors};
 
 pub(super) mod args;
 mod begin;
@@ -25,6 +25,8 @@ pub(super) mod draft;
 mod gone;
 mod launched;
 pub(super) mod merge;
+mod partial;
+mod pin;
 mod table;
 mod write;
 

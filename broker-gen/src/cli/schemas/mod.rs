@@ -15,6 +15,8 @@ use serde_json::Value;
 use broker_build::plan::Plan;
 use broker_build::tables::listing;
 
+pub(in crate::cli) mod access_args;
+
 /// Maximum time to compile one schema; real ones take milliseconds.
 const COMPILE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Stack size: the compiler recurses with the schema's depth; `inspect` has bounded the depth.
@@ -23,18 +25,18 @@ const STACK: usize = 16 << 20;
 const MAX_REASON_CHARS: usize = 300;
 
 /// A tool that a lock leaves out because of one of its schemas.
-pub(super) struct RefusedTool {
+pub(in crate::cli) struct RefusedTool {
     /// The path of its source.
-    pub(super) source: NodePath,
+    pub(in crate::cli) source: NodePath,
     /// The record, with the code `schema_refused` and the place within the tool.
-    pub(super) left_out: LeftOut,
+    pub(in crate::cli) left_out: LeftOut,
     /// The reason as a problem of the whole lock.
-    pub(super) problem: Diagnostic,
+    pub(in crate::cli) problem: Diagnostic,
 }
 
 /// The exposed tools with a schema that is too costly or does not compile, each with its first reason. Those that are
 /// served unvalidated are not among them.
-pub(super) fn refused(sources: &[LockedSource]) -> Vec<RefusedTool> {
+pub(in crate::cli) fn refused(sources: &[LockedSource]) -> Vec<RefusedTool> {
     let tools = sources
         .iter()
         .flat_map(|source| source.exposed.iter().map(move |tool| (source, tool)));
@@ -45,7 +47,7 @@ pub(super) fn refused(sources: &[LockedSource]) -> Vec<RefusedTool> {
 
 /// Marks the tools that the config serves as they are: those with a schema that does not compile and whose schemas are
 /// within the bounds on size, depth and references.
-pub(super) fn mark_unvalidated(config: &Source, locked: &mut LockedSource) {
+pub(in crate::cli) fn mark_unvalidated(config: &Source, locked: &mut LockedSource) {
     let is_as_is = |tool: &LockedTool| {
         let own = config.overrides.get(&tool.upstream_name);
         let policy = own.map_or(SchemaPolicy::Checked, |own| own.schema);
@@ -103,7 +105,7 @@ fn refused_tool(source: &LockedSource, tool: &LockedTool) -> Option<RefusedTool>
 
 /// A warning for each form of schemas of a source that is not of their dialect and has one meaning, with the number of
 /// its places and the first of them.
-pub(super) fn notes(sources: &[LockedSource]) -> Vec<Diagnostic> {
+pub(in crate::cli) fn notes(sources: &[LockedSource]) -> Vec<Diagnostic> {
     sources.iter().flat_map(notes_of_source).collect()
 }
 
@@ -133,7 +135,7 @@ fn notes_of_source(source: &LockedSource) -> Vec<Diagnostic> {
 
 /// A warning for each source with tools that lists for clients lack, or with schemas of results that they lack, with
 /// their number and the first of them.
-pub(super) fn unlisted(plan: &Plan<'_>) -> Vec<Diagnostic> {
+pub(in crate::cli) fn unlisted(plan: &Plan<'_>) -> Vec<Diagnostic> {
     let mut found: BTreeMap<(usize, bool), (usize, String)> = BTreeMap::new();
     for unlisted in listing::unlisted(plan) {
         let first = || (0, format!("`{}`: {}", unlisted.path, unlisted.reason));
@@ -155,7 +157,7 @@ pub(super) fn unlisted(plan: &Plan<'_>) -> Vec<Diagnostic> {
 }
 
 /// Every `example_args` that the schema of its tool refuses. Tools that [`refused`] names are left out.
-pub(super) fn check_examples(config: &Config, sources: &[LockedSource]) -> Vec<Diagnostic> {
+pub(in crate::cli) fn check_examples(config: &Config, sources: &[LockedSource]) -> Vec<Diagnostic> {
     let mut problems = Vec::new();
     for (source, locked) in sources
         .iter()
@@ -205,7 +207,7 @@ pub(super) fn check_examples(config: &Config, sources: &[LockedSource]) -> Vec<D
 }
 
 /// Compiles on a separate thread, with a bounded stack and a time limit.
-pub(super) fn compiles(schema: &Value) -> Result<(), Box<Diagnostic>> {
+pub(in crate::cli) fn compiles(schema: &Value) -> Result<(), Box<Diagnostic>> {
     compiles_by(compile, schema)
 }
 

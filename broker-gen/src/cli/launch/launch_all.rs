@@ -9,15 +9,15 @@ use broker_process::StderrTail;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinSet};
 
-use super::output::say;
-use super::progress::Progress;
+use crate::cli::output::say;
+use crate::cli::launch::progress::Progress;
 
 /// Maximum number of servers that start at one time.
 const MAX_CONCURRENT_STARTS: usize = 8;
 
 /// Runs `work` for each job; results have the order of the jobs, and `None` is a task that panicked. `spec`
 /// names the source of a job. Dropping the future ends every task.
-pub(super) async fn launch_all<Job, Done, Work>(
+pub(in crate::cli) async fn launch_all<Job, Done, Work>(
     jobs: Vec<Job>,
     spec: impl Fn(&Job) -> &SourceSpec,
     work: impl Fn(Job, StderrTail) -> Work,
@@ -60,7 +60,7 @@ where
 }
 
 /// Resumes the panic of a blocking task; it was printed where it occurred.
-pub(super) fn resume<T>(error: JoinError) -> T {
+pub(in crate::cli) fn resume<T>(error: JoinError) -> T {
     match error.try_into_panic() {
         Ok(panic) => std::panic::resume_unwind(panic),
         Err(error) => panic!("work was cancelled that nothing cancels: {error}"),

@@ -8,10 +8,10 @@ use broker_model::{Diagnostic, DiagnosticCode, text};
 use broker_build::plan::nearest;
 use broker_build::settings;
 
-use super::output::say;
+use crate::cli::output::say;
 
 /// The locked source, whose config must be unchanged.
-pub(super) fn locked_source<'a>(
+pub(in crate::cli) fn locked_source<'a>(
     lock: &'a Lock,
     config: &Config,
     source: &Source,
@@ -38,7 +38,7 @@ pub(super) fn locked_source<'a>(
 
 /// The locked source with the current form of these tools. A tool is named by the server's name or by its
 /// name in the tree.
-pub(super) fn take(
+pub(in crate::cli) fn take(
     old: &LockedSource,
     new: &LockedSource,
     names: &[String],

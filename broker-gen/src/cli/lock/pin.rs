@@ -17,10 +17,10 @@ use broker_review::provenance;
 use broker_build::build_script::read_config;
 use broker_build::requested::{Requested, request};
 
-use super::input::Input;
-use super::output::say;
-use super::snapshot_all::{Failure, SnapshotJob, snapshot_all};
-use super::LockArgs;
+use crate::cli::input::Input;
+use crate::cli::output::say;
+use crate::cli::launch::snapshot_all::{Failure, SnapshotJob, snapshot_all};
+use crate::cli::LockArgs;
 
 /// Maximum number of backups of one file.
 const MAX_BACKUPS: usize = 100;
@@ -47,7 +47,7 @@ enum Form {
 
 /// Launches the sources with an unpinned `npx` or `uvx` command, and writes the versions that ran into the config. Returns
 /// whether the file has changed.
-pub(super) async fn pin(args: &LockArgs, input: &Input) -> Result<bool, Vec<Diagnostic>> {
+pub(in crate::cli) async fn pin(args: &LockArgs, input: &Input) -> Result<bool, Vec<Diagnostic>> {
     let found: Vec<Unpinned<'_>> = input
         .specs
         .iter()
@@ -321,7 +321,7 @@ fn back_up(file: &Path, text: &str) -> io::Result<PathBuf> {
 }
 
 /// Writes pins, if `--pin` is given, and returns the input after it.
-pub(super) async fn input_with_pins(
+pub(in crate::cli) async fn input_with_pins(
     args: &LockArgs,
     input: Input,
 ) -> Result<Input, Vec<Diagnostic>> {

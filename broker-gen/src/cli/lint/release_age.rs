@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::process::Command;
 use broker_review::program;
 
-use super::output::say;
+use crate::cli::output::say;
 
 /// Asks an index of Python packages.
 const PYTHON: &str = include_str!("release_age.py");
@@ -31,7 +31,7 @@ enum Registry {
 }
 
 /// Says for each package of the lock how old its release is, as far as that is known.
-pub(super) fn say_ages(sources: &[LockedSource], online: bool) {
+pub(in crate::cli) fn say_ages(sources: &[LockedSource], online: bool) {
     let packages = sources.iter().filter_map(|source| source.package.as_ref());
     let releases: BTreeSet<(Registry, &str, &str)> = packages
         .filter_map(|package| {

@@ -14,34 +14,34 @@ use broker_wire::Era;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::doctor;
-use super::launch_all::{launch_all, resume};
+use crate::cli::doctor;
+use crate::cli::launch::launch_all::{launch_all, resume};
 
 /// The snapshot of one source to take.
 #[derive(Clone, Debug)]
-pub(super) struct SnapshotJob {
-    pub(super) spec: SourceSpec,
+pub(in crate::cli) struct SnapshotJob {
+    pub(in crate::cli) spec: SourceSpec,
     /// What is known of its protocol era.
-    pub(super) era: EraHint,
+    pub(in crate::cli) era: EraHint,
     /// Members that may differ between launches.
-    pub(super) volatile: Vec<String>,
+    pub(in crate::cli) volatile: Vec<String>,
     /// Launch twice, and compare.
-    pub(super) twice: bool,
+    pub(in crate::cli) twice: bool,
 }
 
 /// The result of one job.
 #[derive(Debug)]
-pub(super) struct SnapshotResult {
-    pub(super) source: NodePath,
-    pub(super) outcome: Result<Snapshot, Failure>,
+pub(in crate::cli) struct SnapshotResult {
+    pub(in crate::cli) source: NodePath,
+    pub(in crate::cli) outcome: Result<Snapshot, Failure>,
     /// The path where the server answered, if that is not the one of its URL as written.
-    pub(super) url_path: Option<&'static str>,
-    pub(super) took: Duration,
+    pub(in crate::cli) url_path: Option<&'static str>,
+    pub(in crate::cli) took: Duration,
 }
 
 /// The reason why there is no snapshot.
 #[derive(Debug)]
-pub(super) enum Failure {
+pub(in crate::cli) enum Failure {
     /// The source could not be started or listed.
     Source(Box<FailedSource>),
     /// Two launches gave different answers.
@@ -50,17 +50,17 @@ pub(super) enum Failure {
 
 /// A source whose two launches gave different answers.
 #[derive(Debug)]
-pub(super) struct Unstable {
+pub(in crate::cli) struct Unstable {
     /// The first answer.
-    pub(super) snapshot: Box<Snapshot>,
+    pub(in crate::cli) snapshot: Box<Snapshot>,
     /// The places that differ: `/tools/NAME/…`, or within the source.
-    pub(super) pointers: Vec<String>,
+    pub(in crate::cli) pointers: Vec<String>,
 }
 
 /// A source that could not be started or listed, with its output.
 #[derive(Debug)]
-pub(super) struct FailedSource {
-    pub(super) failure: SourceFailure,
+pub(in crate::cli) struct FailedSource {
+    pub(in crate::cli) failure: SourceFailure,
     /// The last lines on stderr, redacted and printable.
     stderr: Vec<String>,
     /// The first lines on stdout that are not messages, redacted and printable.
@@ -77,20 +77,20 @@ impl FailedSource {
     }
 
     /// The cause and the message, in one line.
-    pub(super) fn message(&self) -> String {
+    pub(in crate::cli) fn message(&self) -> String {
         format!("{}: {}", self.failure.cause, self.failure.message)
     }
 
     /// Returns the demands of a server over HTTP that refused the credentials. The server wrote them, so only operators
     /// read them.
-    pub(super) fn demands(&self) -> Option<&str> {
+    pub(in crate::cli) fn demands(&self) -> Option<&str> {
         let is_demand = self.failure.cause == SourceCause::NeedsAuth;
         self.failure.said.as_deref().filter(|_| is_demand)
     }
 
     /// Returns the lines below the message, and the remedy: the findings of `doctor` on a failed start. `spec` belongs
     /// to the source.
-    pub(super) fn explained(&self, spec: Option<&SourceSpec>) -> (Vec<String>, String) {
+    pub(in crate::cli) fn explained(&self, spec: Option<&SourceSpec>) -> (Vec<String>, String) {
         let process = spec.and_then(|spec| spec.endpoint.process());
         let program = process.map_or("", |process| process.program.as_str());
         let start = FailedStart {
@@ -114,7 +114,7 @@ impl FailedSource {
 }
 
 /// Takes all snapshots; results have the order of the jobs.
-pub(super) async fn snapshot_all(jobs: Vec<SnapshotJob>) -> Vec<SnapshotResult> {
+pub(in crate::cli) async fn snapshot_all(jobs: Vec<SnapshotJob>) -> Vec<SnapshotResult> {
     let began = Instant::now();
     let sources: Vec<_> = jobs.iter().map(|job| job.spec.source.clone()).collect();
     let results = launch_all(

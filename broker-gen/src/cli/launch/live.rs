@@ -10,22 +10,22 @@ use broker_model::config::Source;
 use broker_model::lock::{Lock, LockedSource};
 use broker_model::snapshot::{ListedTool, Snapshot};
 
-use super::launch_all::resume;
-use super::schemas;
+use crate::cli::launch::launch_all::resume;
+use crate::cli::schemas;
 
 /// Maximum memory of the parsed exposed tools of one source: a lock holds all of them at once.
 const MAX_EXPOSED_BYTES: u64 = 32 << 20;
 
 /// The estimated memory of a source's exposed tools, in bytes; it exceeds the bound of a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct TooLarge {
+pub(in crate::cli) struct TooLarge {
     source: NodePath,
     bytes: u64,
 }
 
 impl TooLarge {
     /// The text of the error, without a full stop.
-    pub(super) fn message(&self) -> String {
+    pub(in crate::cli) fn message(&self) -> String {
         format!(
             "the exposed tools of `{}` would take {} bytes of memory, and a lock holds at most {MAX_EXPOSED_BYTES}",
             self.source, self.bytes
@@ -33,11 +33,11 @@ impl TooLarge {
     }
 
     /// The remedy of the error.
-    pub(super) const HELP: &str = "Hide tools with `tool_filter`.";
+    pub(in crate::cli) const HELP: &str = "Hide tools with `tool_filter`.";
 }
 
 /// The locked form of the source.
-pub(super) async fn locked(
+pub(in crate::cli) async fn locked(
     source: &Source,
     snapshot: Snapshot,
     concurrency: &ConcurrencyLimits,
@@ -49,7 +49,7 @@ pub(super) async fn locked(
 
 /// Compares a live source with its entry in the lock. Returns the report and the new entry; `None` if the
 /// lock has no such source.
-pub(super) async fn compared(
+pub(in crate::cli) async fn compared(
     source: &Source,
     lock: &Arc<Lock>,
     snapshot: Snapshot,

@@ -9,7 +9,7 @@ use broker_model::{NodePath, text};
 use broker_process::StderrTail;
 use tokio::time::Instant;
 
-use super::output::{LiveLines, say};
+use crate::cli::output::{LiveLines, say};
 
 /// Time between two searches for news, and until a source without news is named.
 const PLAIN_INTERVAL: Duration = Duration::from_secs(5);
@@ -20,7 +20,7 @@ const MAX_LINES: usize = 12;
 
 /// The sources that have not answered.
 #[derive(Debug)]
-pub(super) struct Progress {
+pub(in crate::cli) struct Progress {
     waiting: Vec<PendingSource>,
     started: Instant,
     /// `None`: plain lines.
@@ -39,7 +39,7 @@ struct PendingSource {
 
 impl Progress {
     /// Draws on standard error if it is a terminal that can move its cursor.
-    pub(super) fn new() -> Self {
+    pub(in crate::cli) fn new() -> Self {
         Self {
             waiting: Vec::new(),
             started: Instant::now(),
@@ -49,7 +49,7 @@ impl Progress {
     }
 
     /// A launched source.
-    pub(super) fn add(&mut self, index: usize, source: NodePath, tail: StderrTail) {
+    pub(in crate::cli) fn add(&mut self, index: usize, source: NodePath, tail: StderrTail) {
         self.waiting.push(PendingSource {
             index,
             source,
@@ -59,7 +59,7 @@ impl Progress {
     }
 
     /// Time until the next [`Progress::tick`].
-    pub(super) fn pause(&self) -> Duration {
+    pub(in crate::cli) fn pause(&self) -> Duration {
         if self.drawn.is_some() {
             DRAW_INTERVAL
         } else {
@@ -68,12 +68,12 @@ impl Progress {
     }
 
     /// The source has answered.
-    pub(super) fn remove(&mut self, index: usize) {
+    pub(in crate::cli) fn remove(&mut self, index: usize) {
         self.waiting.retain(|waiting| waiting.index != index);
     }
 
     /// Shows the sources again.
-    pub(super) fn tick(&mut self) {
+    pub(in crate::cli) fn tick(&mut self) {
         let seconds = self.started.elapsed().as_secs();
         self.frame += 1;
         if self.drawn.is_some() {
@@ -105,7 +105,7 @@ impl Progress {
     }
 
     /// Removes the lines, so that other output begins on a clean line.
-    pub(super) fn clear(&mut self) {
+    pub(in crate::cli) fn clear(&mut self) {
         if let Some(drawn) = &mut self.drawn {
             drawn.show(&[]);
         }

@@ -13,7 +13,7 @@ use serde_json::Value;
 use broker_review::dates;
 
 /// Texts that only this machine has.
-pub(super) fn values_of_this_host(config_folder: &Path) -> Vec<HostValue> {
+pub(in crate::cli) fn values_of_this_host(config_folder: &Path) -> Vec<HostValue> {
     let mut values = Vec::new();
     let mut add = |what: &str, text: Option<String>, least: usize| {
         values.extend(
@@ -73,7 +73,7 @@ pub(super) fn values_of_this_host(config_folder: &Path) -> Vec<HostValue> {
 
 /// A text that should not be in a lock.
 #[derive(Debug)]
-pub(super) struct HostValue {
+pub(in crate::cli) struct HostValue {
     /// Its description, for people.
     what: String,
     text: String,
@@ -101,7 +101,7 @@ impl HostValueKind {
 }
 
 /// Returns the values of variables of a source. They differ on other machines or for other users.
-pub(super) fn values_of_source(source: &Source, spec: &SourceSpec) -> Vec<HostValue> {
+pub(in crate::cli) fn values_of_source(source: &Source, spec: &SourceSpec) -> Vec<HostValue> {
     let variables = source.templates().flat_map(Template::variables);
     let mut values: Vec<_> = variables
         .filter_map(|name| Some((name, std::env::var(name).ok()?)))
@@ -148,18 +148,18 @@ pub(super) fn values_of_source(source: &Source, spec: &SourceSpec) -> Vec<HostVa
 
 /// A text in a listing that should not be in a lock.
 #[derive(Debug)]
-pub(super) struct Leak<'s> {
+pub(in crate::cli) struct Leak<'s> {
     /// The tool with the text; `None` for the instructions of the source.
-    pub(super) tool: Option<&'s LockedTool>,
+    pub(in crate::cli) tool: Option<&'s LockedTool>,
     /// The JSON pointer of the place in it.
-    pub(super) pointer: String,
+    pub(in crate::cli) pointer: String,
     /// An error for a secret, else a warning.
-    pub(super) problem: Diagnostic,
+    pub(in crate::cli) problem: Diagnostic,
 }
 
 /// The findings in a source's tools and instructions: an error for a secret, a warning for a value that
 /// differs elsewhere; one for each place.
-pub(super) fn find<'s>(source: &'s LockedSource, values: &[&HostValue]) -> Vec<Leak<'s>> {
+pub(in crate::cli) fn find<'s>(source: &'s LockedSource, values: &[&HostValue]) -> Vec<Leak<'s>> {
     let own = source
         .instructions
         .as_deref()

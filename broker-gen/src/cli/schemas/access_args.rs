@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use broker_build::plan::tool_facts;
 use broker_build::plan::{self, Entry};
 
-use super::schemas::compiles;
+use crate::cli::schemas::compiles;
 
 /// Returns every access rule whose `args` do not compile, or cannot match any arguments of a tool. Only for sources
 /// whose schemas are accepted.
-pub(super) fn check(config: &Config, sources: &[LockedSource]) -> Vec<Diagnostic> {
+pub(in crate::cli) fn check(config: &Config, sources: &[LockedSource]) -> Vec<Diagnostic> {
     let (Some(access), Ok(plan)) = (&config.access, plan::plan(config, sources)) else {
         return Vec::new();
     };
