@@ -6,11 +6,11 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
+use broker_config::Config;
 use broker_model::LeftOutCode;
-use broker_model::config::Config;
 use broker_model::item::ItemKind;
 use broker_model::left_out::LeftOut;
-use broker_model::lock::{Lock, LockedSource};
+use broker_model::lock::Lock;
 use broker_model::snapshot::Snapshot;
 use harness::again;
 use serde_json::{Value, json};
@@ -95,8 +95,8 @@ impl Package {
         let mut sources: Vec<_> = parsed
             .sources()
             .map(|source| {
-                let mut locked = LockedSource::from_snapshot(source, &snapshot);
-                locked.describe(&parsed, |_, tool| tool.upstream_name.clone());
+                let mut locked = source.to_locked(&snapshot);
+                parsed.describe(&mut locked, |_, tool| tool.upstream_name.clone());
                 locked
             })
             .collect();

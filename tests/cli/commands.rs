@@ -100,6 +100,7 @@ fn texts() -> Vec<(PathBuf, String)> {
         "broker-gen/src",
         "crates/gen/src",
         "crates/mcp/src",
+        "crates/config/src",
         "crates/model/src",
         "crates/review/src",
         "docs",

@@ -8,10 +8,11 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use broker_config::Config;
 use broker_drift::FindingSeverity;
 use broker_drift::LintResult;
 use broker_review::lint::{advice, lint, rules};
-use broker_model::config::Config;
+use broker_config::Config;
 use broker_model::lock::LockedSource;
 use broker_model::snapshot::Snapshot;
 use harness::assert_expected;
@@ -64,7 +65,7 @@ fn corpus() -> Vec<LockedSource> {
                 .map(|tool| tool.as_object().expect("an object").clone().into())
                 .collect(),
         };
-        LockedSource::from_snapshot(source, &snapshot)
+        source.to_locked(&snapshot)
     });
     locked.collect()
 }

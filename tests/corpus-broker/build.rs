@@ -7,7 +7,7 @@ use std::{env, fs};
 use broker_build::plan::Entry;
 use broker_build::types::TypedTool;
 use broker_build::{plan, types};
-use broker_model::config::Config;
+use broker_config::Config;
 use broker_model::lock::Lock;
 
 /// The types of one of so many tools are compiled and tested, since those of all take minutes. `CORPUS_TYPES=1`

@@ -5,9 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
+use broker_config::Config;
 use broker_drift::{Class, Report, ToolDrift, classify};
-use broker_model::config::Config;
-use broker_model::lock::LockedSource;
 use broker_model::snapshot::Snapshot;
 use broker_model::trust::Exposure;
 use broker_schema::compile;
@@ -48,7 +47,7 @@ fn report(old: &Value, new: &Value) -> Report {
         .expect("a config")
         .config;
     let source = config.sources().next().expect("one source");
-    let locked = LockedSource::from_snapshot(source, &snapshot(old));
+    let locked = source.to_locked(&snapshot(old));
     classify(&locked, &snapshot(new), &Exposure::of_everything())
 }
 

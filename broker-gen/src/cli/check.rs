@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use broker_config::Config;
 use broker_drift::{Class, LintResult, Report};
 use broker_mcp::{EraHint, SourceSpec};
-use broker_model::config::Config;
 use broker_model::exit::Exit;
 use broker_model::lock::{Lock, LockedSource};
 use broker_model::public_names::PublicNames;
@@ -222,7 +222,7 @@ async fn checked(args: &ConfigArgs, strict: bool) -> Result<CheckOutcome, Vec<Di
     broker_drift::name_moves(&mut report);
     dates::name_volatile(&mut report);
     let mut names = PublicNames::of_lock(&lock);
-    names.extend(PublicNames::of_config(&input.config));
+    names.extend(input.config.public_names());
     report.mask(&redactor, names.clone());
     report.name_config(&args.file.config.to_string_lossy());
     access::add(&mut report, &input.config, &lock.sources, &sources);

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use broker_model::config::Config;
+use broker_config::Config;
 use broker_model::exit::Exit;
 use broker_model::lock::{Lock, MAX_BYTES};
 use broker_model::public_names::PublicNames;

@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
+use broker_config::Source;
 use broker_core::{ExamResult, StartedSource, ToolComparison};
 use broker_doctor::Diagnosis;
 use broker_drift::{Class, Report};
 use broker_mcp::{ServerExam, SourceFailure, SourceSpec};
-use broker_model::config::Source;
 use broker_model::exit::Exit;
 use broker_model::lock::Lock;
 use broker_model::public_names::PublicNames;

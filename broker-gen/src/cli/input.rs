@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use broker_mcp::{ConcurrencyLimits, Environment, SourceSpec, resolve};
-use broker_model::config::{Config, Source};
+use broker_config::{Config, Source};
 use broker_model::lock::Lock;
 use broker_review::lock_file::{LockFile, read_lock};
 use broker_model::trust::Exposure;

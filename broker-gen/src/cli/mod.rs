@@ -414,7 +414,7 @@ fn say_aside(line: &'static str) {
 
 #[cfg(test)]
 mod tests {
-    use broker_model::config::own_broker::FLAGS;
+    use broker_config::own_broker::FLAGS;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! `search`: the tools that a search of callers finds, and why. Starts no server.
 
-use broker_model::config::Config;
+use broker_config::Config;
 use broker_model::exit::Exit;
 use broker_model::terminal::Text;
 use broker_model::text::{counted, shown_line};

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use broker_config::{Config, Embedder};
 use broker_embed::{EmbedError, MAX_BATCH, Model, ModelIdentity, Models};
-use broker_model::config::{Config, Embedder};
 use broker_model::exit::Exit;
 use broker_model::text::counted;
 use broker_model::{Diagnostic, DiagnosticCode, text};

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use broker_model::config::Config;
+use broker_config::Config;
 use broker_model::exit::Exit;
 use broker_model::lock::Lock;
 use broker_model::terminal::Text;

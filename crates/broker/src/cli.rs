@@ -136,7 +136,7 @@ fn nearest_word(text: &str, words: &[&'static str]) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use broker_model::config::own_broker::FLAGS;
+    use broker_config::own_broker::FLAGS;
 
     use super::*;
 

@@ -2,8 +2,8 @@
 
 use std::time::SystemTime;
 
+use broker_config::identities::{RESERVED_SUBJECTS, is_key_name};
 use broker_identity::key::{self, RandomError};
-use broker_model::config::identities::{RESERVED_SUBJECTS, is_key_name};
 use broker_model::redact::Secret;
 use broker_model::terminal::Text;
 use broker_model::text;
@@ -101,7 +101,7 @@ fn time(text: &str) -> Result<UtcTime, KeyError> {
 
 #[cfg(test)]
 mod tests {
-    use broker_model::config::identities::parse_file;
+    use broker_config::identities::parse_file;
 
     use super::*;
 

@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use broker_model::config::{Limits, Mcp};
+use broker_config::{Limits, Mcp};
 use broker_model::redact::Secret;
 use tokio::io::{AsyncRead, AsyncWrite};
 

@@ -4,7 +4,7 @@ use std::env::VarError;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use broker_model::config::ADAPTER_SECRET_VARIABLE;
+use broker_config::ADAPTER_SECRET_VARIABLE;
 use broker_model::redact::Secret;
 use broker_model::{Diagnostic, DiagnosticCode};
 

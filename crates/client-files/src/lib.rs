@@ -1,13 +1,13 @@
 //! Reads the text of a file that an MCP client wrote: JSON with comments, TOML or YAML. It names the client, and gives
 //! the servers in the keys, types, units and variables of a config, with the parts that were not carried over. It does
-//! not read files or start processes; `broker_model::config::client_file` knows the meaning of a client's keys.
+//! not read files or start processes; `broker_config::client_file` knows the meaning of a client's keys.
 
 #![forbid(unsafe_code)]
 
 use std::path::Path;
 
+use broker_config::client_file::{self, Client, Converted, Rules, Spanned};
 use broker_model::Diagnostic;
-use broker_model::config::client_file::{self, Client, Converted, Rules, Spanned};
 
 mod toml;
 mod yaml;

@@ -1,7 +1,7 @@
 //! TOML as values with their places, in the order of the file.
 
 use ::toml::de::{DeInteger, DeTable, DeValue};
-use broker_model::config::client_file::{Data, Member, Spanned};
+use broker_config::client_file::{Data, Member, Spanned};
 use broker_model::json::position_of_offset;
 use broker_model::text::shown_line;
 use broker_model::{Diagnostic, DiagnosticCode};

@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 
-use broker_model::config::client_file::{Data, Member, Spanned};
+use broker_config::client_file::{Data, Member, Spanned};
 use broker_model::json::position_of_offset;
 use broker_model::text::shown_line;
 use broker_model::{Diagnostic, DiagnosticCode as Code};

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use broker_client_files::{ClientFile, read};
+use broker_config::Config;
+use broker_config::client_file::{Client, NoteKind};
 use broker_model::Diagnostic;
-use broker_model::config::Config;
-use broker_model::config::client_file::{Client, NoteKind};
 use serde_json::{Value, json};
 
 fn read_file(name: &str, from: Option<Client>) -> Result<ClientFile, Vec<Diagnostic>> {

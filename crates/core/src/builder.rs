@@ -6,9 +6,9 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use broker_config::{Config, Embedder, StartDefaults};
 use broker_mcp::Environment;
 use broker_model::Diagnostic;
-use broker_model::config::{Config, Embedder, StartDefaults};
 
 use crate::Core;
 use crate::admission::{Admission, Filters, HealthView};

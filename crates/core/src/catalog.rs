@@ -88,13 +88,13 @@ const fn span_of_none(len: usize) -> Span {
     }
 }
 
-use broker_model::config::Config;
+use broker_config::Config;
 use broker_model::item::LIVE;
 use broker_model::lock::LockedSource;
 use broker_model::trust::WordList;
 
+pub use broker_config::Embedder;
 pub use broker_embed::HAS_LOCAL_MODELS;
-pub use broker_model::config::Embedder;
 pub use broker_model::item::ItemKind;
 pub use broker_search::{TABLE as SEARCH_TABLE, TableFiles};
 

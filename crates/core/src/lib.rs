@@ -39,9 +39,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
+use broker_config::StartDefaults;
 use broker_mcp::{AskedLogLevel, ConcurrencyLimits, SourceSpec};
 use broker_model::CallCode;
-use broker_model::config::StartDefaults;
 use broker_model::json::estimate;
 use broker_model::redact::Redactor;
 use tokio_util::task::TaskTracker;

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
+use broker_config::Config;
 use broker_mcp::Environment;
 use broker_model::Diagnostic;
-use broker_model::config::Config;
 
 use crate::sources::lifecycle::STOP_TIMEOUT;
 use crate::sources::setup;

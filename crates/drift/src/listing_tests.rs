@@ -1,7 +1,7 @@
 //! The classifier over listings with parts that are left out, and over null members.
 
+use broker_config::Config;
 use broker_model::codes::LeftOutCode;
-use broker_model::config::Config;
 use broker_model::item::ItemKind;
 use broker_model::left_out::LeftOut;
 use broker_model::lock::LockedSource;
@@ -35,7 +35,7 @@ fn locked(old: &Snapshot, volatile: &[&str]) -> LockedSource {
     let config = Config::parse("c.json", document.to_string().as_bytes())
         .expect("a config")
         .config;
-    LockedSource::from_snapshot(config.sources().next().expect("a source"), old)
+    config.sources().next().expect("a source").to_locked(old)
 }
 
 fn check(old: &Value, new: &Snapshot) -> Report {

@@ -6,8 +6,8 @@ use super::classify::{classify, unchecked};
 use super::rename::name_moves;
 use super::report::{Class, Finding, Report};
 use super::rules::rule;
+use broker_config::Config;
 use broker_model::codes::SourceCause;
-use broker_model::config::Config;
 use broker_model::filter::ToolFilter;
 use broker_model::lock::LockedSource;
 use broker_model::path::NodePath;
@@ -44,7 +44,7 @@ fn locked(old: &Snapshot) -> LockedSource {
     let config = Config::parse("c.json", document.to_string().as_bytes())
         .unwrap()
         .config;
-    LockedSource::from_snapshot(config.sources().next().unwrap(), old)
+    config.sources().next().unwrap().to_locked(old)
 }
 
 fn check(old: Value, new: Value) -> Report {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use broker_model::config::{Embedder, OPENAI_KEY_VARIABLE, Search};
+use broker_config::{Embedder, OPENAI_KEY_VARIABLE, Search};
 use broker_model::redact::Redactor;
 use broker_search::Embedding;
 use tokio::time::{sleep, timeout};

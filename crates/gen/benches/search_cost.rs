@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use broker_build::plan::plan;
 use broker_build::search_documents::search_documents;
-use broker_model::config::Config;
+use broker_config::Config;
 use broker_model::lock::Lock;
 use broker_search::{
     Document, Index, SearchScope, Similarity, StaticTable, TABLE, index_bytes, search,

@@ -7,10 +7,10 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
+use broker_config::{Config, Embedder, Machine, Parsed};
 use broker_files::{
     CACHE_VARIABLES, Lookup, MODEL_VARIABLES, ReadError, find_model, model_of_variable,
 };
-use broker_model::config::{self, Config, Embedder, Machine, Parsed};
 use broker_model::lock::{self, Lock};
 use broker_model::terminal::Text;
 use broker_model::text::shell_word;

@@ -1,6 +1,6 @@
 //! The config fields that a lock of version 2 repeats, added to a new lock.
 
-use broker_model::config::Config;
+use broker_config::Config;
 use broker_model::lock::{Lock, LockedSource};
 
 use crate::tables::summary::summary;
@@ -14,7 +14,7 @@ pub fn describe(lock: &mut Lock, config: &Config) {
 
 /// Adds the members of version 2 to one source of a new lock.
 pub fn describe_source(source: &mut LockedSource, config: &Config) {
-    source.describe(config, |source, tool| {
+    config.describe(source, |source, tool| {
         summary(source.overrides.get(&tool.upstream_name), tool)
     });
 }

@@ -1,6 +1,6 @@
 //! The vectors of the tools in a catalog.
 
-use broker_model::config::Embedder;
+use broker_config::Embedder;
 
 /// The vectors of the tools of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 //! Emitted code is data and names types of `mcp_broker::catalog`; no text of a server becomes code, an
 //! identifier or a comment. Equal plans give equal bytes.
 
+use broker_config::{Config, Embedder};
 use broker_model::access::{DenyMask, NarrowMask};
-use broker_model::config::{Config, Embedder};
 use broker_model::item::ItemKind;
 use broker_model::lock::Lock;
 use proc_macro2::TokenStream;

@@ -6,8 +6,8 @@
 
 use std::path::Path;
 
+use broker_config::{Config, Source};
 use broker_model::access::{Hint, Hints};
-use broker_model::config::{Config, Source};
 use broker_model::digest::Digest;
 use broker_model::json::child_pointer;
 use broker_model::lock::LockedTool;

@@ -4,11 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use broker_config::{Config, Node, Source, ToolOverride, is_too_small_output, min_output_chars};
 use broker_model::access::reviewed_annotations;
 use broker_model::apps;
-use broker_model::config::{
-    Config, Node, Source, ToolOverride, is_too_small_output, min_output_chars,
-};
 use broker_model::item::ItemKind;
 use broker_model::json::escape_token;
 use broker_model::lock::{LockedSource, LockedTool};

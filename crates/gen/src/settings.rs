@@ -1,8 +1,8 @@
 //! The config fields that a lock of version 2 repeats, compared with the config if the lock is stale.
 
 use crate::requested::{self, Requested};
-use broker_model::config::{Backend, Config, Source};
-use broker_model::lock::{LockedSource, SettingChange, SourceSettings};
+use broker_config::{Backend, Config, Source};
+use broker_model::lock::{LockedSource, SettingChange};
 use broker_model::text::shown_line;
 use broker_model::trust::TrustLevel;
 
@@ -11,7 +11,7 @@ const MAX_CHANGES_CHARS: usize = 600;
 
 /// The changes of a source's config since it was locked, each in one sentence.
 fn changes_since(config: &Config, source: &Source, locked: &LockedSource) -> Vec<String> {
-    let now = SourceSettings::of(config, source);
+    let now = config.lock_settings(source);
     let Some(before) = &locked.settings else {
         return Vec::new();
     };

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use broker_config::{Config, DEFAULT_MAX_NAME};
 use broker_model::access::{DenyMask, Hint, Hints, NarrowMask};
-use broker_model::config::{Config, DEFAULT_MAX_NAME};
 use broker_model::digest::Digest;
 use broker_model::flat_name::flat_name;
 use broker_model::item::ItemKind;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use broker_model::config::identities::Issuer;
+use broker_config::identities::Issuer;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::Notify;
 use tokio::time::sleep;

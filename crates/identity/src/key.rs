@@ -4,7 +4,7 @@
 //! of the text before it, so that typing errors and programs that search for secrets recognise a key offline. The
 //! broker stores the SHA-256 of the whole text; a key is too random to be found from it.
 
-use broker_model::config::identities::{KEY_PREFIX, KeyDigest};
+use broker_config::identities::{KEY_PREFIX, KeyDigest};
 use broker_model::redact::Secret;
 use data_encoding::BASE32_NOPAD;
 use sha2::{Digest as _, Sha256};

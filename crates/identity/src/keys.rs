@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use broker_model::config::identities::{ApiKey, KeyDigest};
+use broker_config::identities::{ApiKey, KeyDigest};
 
 use crate::error::AuthError;
 use crate::key;

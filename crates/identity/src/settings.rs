@@ -3,11 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use broker_files::ReadError;
-use broker_model::config::identities::{
+use broker_config::identities::{
     ApiKey, Issuer, MAX_KEYS, MAX_KEYS_FILE_BYTES, groups_of_keys, parse_file,
 };
-use broker_model::config::{Identities, MissingVariable};
+use broker_config::{Identities, MissingVariable};
+use broker_files::ReadError;
 use broker_model::text::shown_line;
 use broker_model::{Diagnostic, DiagnosticCode};
 
@@ -197,7 +197,7 @@ impl SettingsError {
 mod tests {
     use std::fs;
 
-    use broker_model::config::Config;
+    use broker_config::Config;
 
     use super::*;
 

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 
-use broker_model::config::{self, CommandLine, ProcessEndpoint};
+use broker_config::{CommandLine, ProcessEndpoint};
 use broker_model::redact::is_secret_name;
 use broker_process::guard::{ALLOCATOR, VARIABLE};
 
@@ -95,7 +95,7 @@ pub(crate) fn is_base(name: &str) -> bool {
 /// Returns the names of variables that the child does not inherit and that may explain a failed start: first those that
 /// share a word with the source or its command, then those that look like secrets.
 pub(crate) fn withheld(
-    source: &config::Source,
+    source: &broker_config::Source,
     process: &ProcessEndpoint,
     environment: &Environment,
     given: &BTreeMap<String, String>,
@@ -118,7 +118,7 @@ pub(crate) fn withheld(
         environment
             .iter()
             .map(|(name, _)| name)
-            .filter(|name| !given.contains_key(*name) && !config::is_own_variable(name))
+            .filter(|name| !given.contains_key(*name) && !broker_config::is_own_variable(name))
     };
     let is_related = |name: &&str| {
         let name = name.to_ascii_lowercase();

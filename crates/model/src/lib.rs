@@ -1,4 +1,4 @@
-//! Data of the broker: config, lock, digests, codes and diagnostics.
+//! Data of the broker: lock, digests, codes and diagnostics.
 //!
 //! Everything here is pure: no file, process, socket, clock or async. Callers pass bytes and get a value
 //! that is valid, or every problem of the input.
@@ -9,8 +9,8 @@ pub mod access;
 pub mod address;
 pub mod alias;
 pub mod apps;
+mod backend;
 pub mod codes;
-pub mod config;
 pub mod conflict_markers;
 pub mod diagnostic;
 pub mod digest;
@@ -49,6 +49,7 @@ pub mod uri_template;
 pub mod url;
 pub mod utc;
 
+pub use backend::Backend;
 pub use codes::{CallCode, DiagnosticCode, LeftOutCode, SourceCause};
 pub use diagnostic::{Diagnostic, Severity};
 pub use path::NodePath;

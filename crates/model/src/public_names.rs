@@ -6,7 +6,6 @@ use std::ops::Range;
 
 use serde_json::{Map, Value};
 
-use crate::config::Config;
 use crate::filter::ToolFilter;
 use crate::item::ItemKind;
 use crate::json::escape_token;
@@ -51,28 +50,6 @@ impl PublicNames {
         names
     }
 
-    /// Collects the names of a config: paths of nodes, and the names of tools and their aliases.
-    pub fn of_config(config: &Config) -> Self {
-        let mut names = Self::default();
-        config
-            .nodes()
-            .for_each(|node| names.add_path(node.path.as_str()));
-        for source in config.sources() {
-            for (tool, alias) in &source.aliases {
-                names.add(tool);
-                names.add(alias);
-            }
-            for (key, alias) in &source.item_aliases {
-                names.add_key(key);
-                names.add(alias);
-            }
-            names.add_filter(source.exposure.filter());
-            names.add_filter(&source.exposure.items().prompt_filter);
-            source.overrides.keys().for_each(|key| names.add_key(key));
-        }
-        names
-    }
-
     /// Adds a name, also as a segment of a pointer writes it.
     pub fn add(&mut self, name: &str) {
         if name.len() >= MIN_BYTES {
@@ -108,12 +85,12 @@ impl PublicNames {
     }
 
     /// Adds the segments of a path.
-    fn add_path(&mut self, path: &str) {
+    pub fn add_path(&mut self, path: &str) {
         path.split('/').for_each(|segment| self.add(segment));
     }
 
     /// Adds the patterns of a filter that match one name only.
-    fn add_filter(&mut self, filter: &ToolFilter) {
+    pub fn add_filter(&mut self, filter: &ToolFilter) {
         let patterns = filter
             .patterns()
             .iter()
@@ -123,7 +100,7 @@ impl PublicNames {
     }
 
     /// Adds the name in the key of a tool or another item.
-    fn add_key(&mut self, key: &str) {
+    pub fn add_key(&mut self, key: &str) {
         self.add(ItemKind::of_key(key).1);
     }
 

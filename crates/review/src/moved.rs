@@ -4,9 +4,10 @@
 use std::cell::OnceCell;
 use std::path::Path;
 
+use broker_config::Config;
 use broker_model::NodePath;
-use broker_model::config::Config;
-use broker_model::lock::{EndpointSettings, Lock, LockedSource, SourceSettings};
+use broker_config::Config;
+use broker_model::lock::{EndpointSettings, Lock, LockedSource};
 
 use crate::baseline::read_baseline;
 
@@ -57,7 +58,7 @@ impl<'a> Former<'a> {
     /// Compares the source that had the path `old` with the one that has the path `new` in the config. Returns `None` if
     /// the config does not have `new`.
     pub fn compare(&self, old: &NodePath, new: &NodePath) -> Option<Comparison> {
-        let new = SourceSettings::of(self.config, self.config.source(new)?).endpoint;
+        let new = self.config.lock_settings(self.config.source(new)?).endpoint;
         Some(match self.endpoint(old) {
             Ok(old) if old.is_same(&new) => Comparison::Same,
             Ok(old) => Comparison::Other {
@@ -88,7 +89,7 @@ impl<'a> Former<'a> {
 
     fn endpoint(&self, path: &NodePath) -> Result<EndpointSettings, String> {
         if let Some(source) = self.config.source(path) {
-            return Ok(SourceSettings::of(self.config, source).endpoint);
+            return Ok(self.config.lock_settings(source).endpoint);
         }
         let locked = self.locked(path)?;
         let settings = locked.settings.as_ref();

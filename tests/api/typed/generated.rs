@@ -11,8 +11,7 @@ use std::path::{Path, PathBuf};
 use broker_build::plan;
 use broker_build::types::{Level, SchemaOf, Types, types};
 use broker_model::Snapshot;
-use broker_model::config::Config;
-use broker_model::lock::{Lock, LockedSource};
+use broker_model::lock::Lock;
 use broker_model::snapshot::ListedTool;
 use harness::assert_expected;
 use serde_json::{Value, json};
@@ -40,10 +39,7 @@ fn types_of(name: &str, tools: &Value) -> Types {
         instructions: None,
         tools,
     };
-    let sources = [LockedSource::from_snapshot(
-        config.sources().next().unwrap(),
-        &snapshot,
-    )];
+    let sources = [config.sources().next().unwrap().to_locked(&snapshot)];
     let plan = plan::plan(&config, &sources).unwrap_or_else(|problems| panic!("{problems:?}"));
     types(&plan)
 }

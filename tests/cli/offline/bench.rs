@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use broker_config::Config;
 use broker_model::Snapshot;
-use broker_model::config::Config;
-use broker_model::lock::{LOCK_VERSION, Lock, LockedSource, PARTIAL_LOCK_VERSION};
+use broker_model::lock::{LOCK_VERSION, Lock, PARTIAL_LOCK_VERSION};
 use harness::Bench;
 use serde_json::{Value, json};
 
@@ -57,8 +57,10 @@ pub(crate) fn write_lock_of_version(
         generator: "broker-gen test".to_owned(),
         sources: sources
             .map(|source| {
-                let mut locked = LockedSource::from_snapshot(source, &snapshot);
-                locked.describe(&parsed.config, |_, tool| tool.upstream_name.clone());
+                let mut locked = source.to_locked(&snapshot);
+                parsed
+                    .config
+                    .describe(&mut locked, |_, tool| tool.upstream_name.clone());
                 locked
             })
             .collect(),

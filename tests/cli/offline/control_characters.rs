@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use broker_model::config::Config;
-use broker_model::lock::{Lock, LockedSource};
+use broker_config::Config;
+use broker_model::lock::Lock;
 use broker_model::snapshot::Snapshot;
 use harness::{Bench, FLOOD, Output, assert_inert, assert_no_commands, flooded, flooded_places};
 use serde_json::{Value, json};
@@ -86,9 +86,7 @@ fn lock(bench: &Bench, stem: &str, change: impl Fn(Value) -> Value) {
         config_digest: config.digest(),
         access_digest: None,
         generator: "broker-gen test".to_owned(),
-        sources: sources
-            .map(|source| LockedSource::from_snapshot(source, &snapshot))
-            .collect(),
+        sources: sources.map(|source| source.to_locked(&snapshot)).collect(),
         left_out: Vec::new(),
     };
     bench.write(&format!("{stem}.json"), &value.to_string());

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::fs;
 
+use broker_config::Config;
 use broker_drift::{Class, Finding, FindingSeverity, LintResult, Report};
 use broker_model::NodePath;
-use broker_model::config::Config;
 use broker_model::digest::Digest;
 use broker_model::json::to_review_text;
 use broker_schema::compile;
@@ -38,7 +38,7 @@ impl Document {
 
     fn schema(self) -> Value {
         match self {
-            Self::Config => broker_model::json_schema::config(),
+            Self::Config => broker_config::json_schema::config(),
             Self::Lock => broker_model::json_schema::lock(),
             Self::Report => broker_drift::json_schema(),
         }

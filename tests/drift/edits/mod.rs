@@ -13,9 +13,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use broker_config::Config;
 use broker_drift::{Class, ToolDrift, classify};
-use broker_model::config::Config;
-use broker_model::lock::LockedSource;
 use broker_model::snapshot::Snapshot;
 use broker_model::trust::Exposure;
 use broker_schema::{compile, inspect};
@@ -133,7 +132,7 @@ fn schema_change_classified_safe_refuses_no_valid_value() {
             continue;
         }
         tried += 1;
-        let locked = LockedSource::from_snapshot(source, &snapshot(&old));
+        let locked = source.to_locked(&snapshot(&old));
         let report = classify(&locked, &snapshot(&new), &Exposure::of_everything());
         let drift = report.tools.first();
         let class = |side| drift.map_or(Class::Same, |drift| class_of(drift, side));

@@ -2,7 +2,7 @@
 //! program reads it, writes the same bytes, and finds each digest in it again, or refuses it with
 //! what to do. `lock-v1-config.json` is the config that it was made for; neither is ever renewed.
 
-use broker_model::config::Config;
+use broker_config::Config;
 use broker_model::lock::{Lock, LockedSource};
 use broker_model::snapshot::Snapshot;
 use broker_model::{Diagnostic, DiagnosticCode};
@@ -98,7 +98,7 @@ fn lock_v1_fits_its_config_and_is_rebuilt_from_its_tools() {
             .collect(),
     };
     let source = config.sources().find(|one| one.path.as_str() == "/clock");
-    let again = LockedSource::from_snapshot(source.expect("the source"), &live);
+    let again = source.expect("the source").to_locked(&live);
     assert_eq!(&again, clock);
 }
 

@@ -1,7 +1,7 @@
 //! Locks of format version 2: their members and their order, and the refusal of members that this program does
 //! not know. A lock of version 1 never has them.
 
-use broker_model::config::Config;
+use broker_config::Config;
 use broker_model::lock::{EndpointSettings, LOCK_VERSION, Lock, MIN_LOCK_VERSION};
 use broker_model::{Diagnostic, DiagnosticCode};
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ fn described() -> String {
     let config = Config::parse("c.json", CONFIG.as_bytes()).expect("a config");
     lock.version = LOCK_VERSION;
     for source in &mut lock.sources {
-        source.describe(&config.config, |_, tool| {
+        config.config.describe(source, |_, tool| {
             format!("Summary of {}", tool.upstream_name)
         });
     }

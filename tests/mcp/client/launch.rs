@@ -5,10 +5,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
-use broker_mcp::{ConcurrencyLimits, Environment, Session, SourceSpec, resolve};
-use broker_model::config::{
+use broker_config::{
     CommandLine, Endpoint, Limits, ProcessEndpoint, SchemaPolicy, Source, Template,
 };
+use broker_mcp::{ConcurrencyLimits, Environment, Session, SourceSpec, resolve};
 use broker_model::trust::Exposure;
 use broker_model::{Diagnostic, DiagnosticCode, NodePath, SourceCause};
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use broker_model::config::{self, Config, SearchHint, Source};
+use broker_config::{Config, SearchHint, Source};
 use broker_model::{Diagnostic, DiagnosticCode};
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstNode, CstObject, CstRootNode};
@@ -75,7 +75,7 @@ impl ConfigText {
         Config::parse(&self.file, text.as_bytes())?;
         // A symbolic link is kept.
         let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let _turn = turn_if_unchanged(&target, Some(&self.before), config::MAX_BYTES)?;
+        let _turn = turn_if_unchanged(&target, Some(&self.before), broker_config::MAX_BYTES)?;
         write_whole(&target, text.as_bytes()).map_err(|error| {
             let message = format!("`{}` cannot be written: {error}", self.file);
             vec![Diagnostic::error(DiagnosticCode::FileWrite, message)]

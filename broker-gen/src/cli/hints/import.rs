@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use broker_model::config::{Config, MAX_HINTS, SearchHint, Source, hint_problem};
+use broker_config::{Config, MAX_HINTS, SearchHint, Source, hint_problem};
 use broker_model::lock::{Lock, LockedTool};
 use broker_model::text::{counted, shown_line};
 use broker_model::{Diagnostic, DiagnosticCode, text};

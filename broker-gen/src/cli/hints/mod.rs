@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use broker_model::config::Config;
+use broker_config::Config;
 use broker_model::exit::Exit;
 use broker_model::lock::Lock;
 use broker_model::{Diagnostic, DiagnosticCode};

@@ -1,7 +1,7 @@
 //! Checks the config before it is written. Problems have the place in the imported file.
 
-use broker_model::config::Config;
-use broker_model::config::client_file::{Spanned, written_pointer};
+use broker_config::Config;
+use broker_config::client_file::{Spanned, written_pointer};
 use broker_model::json::{child_pointer, position_of_offset};
 use broker_model::{Diagnostic, Severity};
 

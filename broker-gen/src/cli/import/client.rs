@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use broker_model::config::client_file::{Data, Member, Note, Spanned};
+use broker_config::client_file::{Data, Member, Note, Spanned};
 use broker_model::{Diagnostic, DiagnosticCode};
 
 use super::document::Document;

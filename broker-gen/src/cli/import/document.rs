@@ -1,8 +1,8 @@
 //! The file to import, as values with their places, and the servers of it as a config has them.
 
 use broker_client_files::ClientFile;
+use broker_config::client_file::{self, Client};
 use broker_model::Diagnostic;
-use broker_model::config::client_file::{self, Client};
 
 /// A file of a client that was read.
 #[derive(Debug)]

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use broker_model::config::Template;
-use broker_model::config::client_file::{
+use broker_config::Template;
+use broker_config::client_file::{
     SecretKind, find_outside, is_secret_key, is_secret_value, literal_secrets_in, secrets_in_text,
 };
 use broker_model::text::shown_line;

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::ops::Range;
 
-use broker_model::config::client_file::{find_outside, variable_for};
+use broker_config::client_file::{find_outside, variable_for};
 use broker_model::redact::{Redactor, Secret};
 
 use super::variables::Variables;

@@ -4,9 +4,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use broker_config::MAX_BYTES;
+use broker_config::client_file::{Client, NoteKind, paths_of};
 use broker_files::ReadError;
-use broker_model::config::MAX_BYTES;
-use broker_model::config::client_file::{Client, NoteKind, paths_of};
 use broker_model::exit::Exit;
 use broker_model::json::to_review_text;
 use broker_model::redact::Redactor;

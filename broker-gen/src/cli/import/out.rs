@@ -1,6 +1,6 @@
 //! The config that an import writes: values whose objects keep their order.
 
-use broker_model::config::client_file::Spanned;
+use broker_config::client_file::Spanned;
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use serde_json::Value;
 

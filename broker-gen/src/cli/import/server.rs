@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use broker_model::config::client_file::{
+use broker_config::client_file::{
     self, Data, Member, NoteKind, Part, Spanned, is_secret_key, is_secret_value, translate,
     variable_for,
 };
-use broker_model::config::own_broker::starts_a_broker;
-use broker_model::config::{Template, is_own_variable};
+use broker_config::own_broker::starts_a_broker;
+use broker_config::{Template, is_own_variable};
 use broker_model::json::child_pointer;
 use broker_model::text::shown_line;
 use broker_model::{Diagnostic, DiagnosticCode};

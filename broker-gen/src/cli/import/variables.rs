@@ -3,10 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use broker_model::config::WORKSPACE_FOLDER;
-use broker_model::config::client_file::{
-    Data, Spanned, is_secret_value, is_variable_name, variable_for,
-};
+use broker_config::WORKSPACE_FOLDER;
+use broker_config::client_file::{Data, Spanned, is_secret_value, is_variable_name, variable_for};
 use broker_model::redact::Secret;
 use broker_model::text::shown_line;
 
@@ -279,7 +277,7 @@ mod tests {
         let mut variables = Variables::default();
         let text = r#"{"args": ["${TOKEN:-x} ${env:KEY}"], "inherit_env": ["NAME"], "env": {"OWN": "y${OWN}", "S_KEY": "z"},
             "cwd": "${S_KEY}"}"#;
-        let entry = broker_model::config::client_file::parse_json("f", text).expect("JSON");
+        let entry = broker_config::client_file::parse_json("f", text).expect("JSON");
         variables.reserve(&entry);
         for (server, name, expected) in [
             ("mcp-broker", "TOKEN", "${_MCP_BROKER_TOKEN}"),

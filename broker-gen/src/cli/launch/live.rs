@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
+use broker_config::Source;
 use broker_drift::Report;
 use broker_mcp::ConcurrencyLimits;
 use broker_model::NodePath;
-use broker_model::config::Source;
 use broker_model::lock::{Lock, LockedSource};
 use broker_model::snapshot::{ListedTool, Snapshot};
 
@@ -72,7 +72,7 @@ fn to_locked(source: &Source, snapshot: &Snapshot) -> Result<LockedSource, TooLa
         let source = source.path.clone();
         return Err(TooLarge { source, bytes });
     }
-    let mut locked = LockedSource::from_snapshot(source, snapshot);
+    let mut locked = source.to_locked(snapshot);
     schemas::mark_unvalidated(source, &mut locked);
     Ok(locked)
 }

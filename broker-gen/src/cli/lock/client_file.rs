@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use broker_config::Config;
 use broker_mcp::SourceSpec;
-use broker_model::config::Config;
 use broker_model::terminal::Text;
 use broker_model::text;
 

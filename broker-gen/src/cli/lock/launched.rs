@@ -1,8 +1,8 @@
 //! The launched sources: their listings become sources of the draft, or parts that the lock leaves out.
 
+use broker_config::Source;
 use broker_drift::SeenPackage;
 use broker_mcp::EraHint;
-use broker_model::config::Source;
 use broker_model::item::ItemKind;
 use broker_model::left_out::LeftOut;
 use broker_model::lock::{Lock, LockedSource, Package};

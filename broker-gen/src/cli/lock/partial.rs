@@ -1,6 +1,6 @@
 //! `lock --source S --tool T`: updates these tools and keeps everything else of the source as it is locked.
 
-use broker_model::config::{Config, Source};
+use broker_config::{Config, Source};
 use broker_model::left_out::LeftOut;
 use broker_model::lock::{HiddenTool, Lock, LockedSource, LockedTool};
 use broker_model::text::shown_line;

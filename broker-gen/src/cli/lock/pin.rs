@@ -5,9 +5,9 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use broker_config::{CommandLine, Config, Source};
 use broker_drift::SeenPackage;
 use broker_mcp::EraHint;
-use broker_model::config::{self, CommandLine, Config, Source};
 use broker_model::text::shown_line;
 use broker_model::{Diagnostic, DiagnosticCode, NodePath, text};
 use jsonc_parser::ast::Value;
@@ -113,7 +113,7 @@ pub(in crate::cli) async fn pin(args: &LockArgs, input: &Input) -> Result<bool, 
     }
     // A symbolic link is kept.
     let target = file.canonicalize().unwrap_or_else(|_| file.clone());
-    let _turn = turn_if_unchanged(&target, Some(old.as_bytes()), config::MAX_BYTES)?;
+    let _turn = turn_if_unchanged(&target, Some(old.as_bytes()), broker_config::MAX_BYTES)?;
     let backup = back_up(file, &old).map_err(|error| cannot_write(file, &error))?;
     write_whole(&target, new.as_bytes()).map_err(|error| cannot_write(file, &error))?;
     say(text!(

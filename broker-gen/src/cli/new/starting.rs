@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use broker_model::config::{Config, Source};
+use broker_config::{Config, Source};
 use broker_model::json::position_of_pointer;
 use broker_model::{Diagnostic, DiagnosticCode};
 use serde_json::Value;

@@ -4,7 +4,7 @@
 use std::io::{self, BufRead};
 use std::path::Path;
 
-use broker_model::config::{Config, Source};
+use broker_config::{Config, Source};
 use broker_model::lock::{Lock, LockedTool};
 use broker_model::terminal::Text;
 use broker_model::text::shown_line;

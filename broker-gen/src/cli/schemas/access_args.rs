@@ -1,8 +1,8 @@
 //! The checks of `args` of access rules that need a validator: whether it compiles, and whether any arguments of a tool
 //! can match it.
 
+use broker_config::Config;
 use broker_model::access::claim_names;
-use broker_model::config::Config;
 use broker_model::lock::LockedSource;
 use broker_model::{Diagnostic, DiagnosticCode};
 use broker_schema::{Coverage, compile, covers, inspect};

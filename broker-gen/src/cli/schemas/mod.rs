@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use broker_model::config::{Config, SchemaPolicy, Source};
+use broker_config::{Config, SchemaPolicy, Source};
 use broker_model::left_out::{LeftOut, MAX_NAME_CHARS};
 use broker_model::lock::{LockedSource, LockedTool};
 use broker_model::text::{counted, shown_line};

@@ -1,14 +1,14 @@
 //! Prompts, templates and resources of a core, as programs that embed one find, read and narrow them.
 
+use broker_config::Config;
 use broker_core::{
     Args, BrokerInterface, CallContext, Core, CoreError, Identity, ListedItem, Operation, ReadForm,
     Request, RequestId, Restrict, ResultForm,
 };
 use broker_model::CallCode;
 use broker_model::Snapshot;
-use broker_model::config::Config;
 use broker_model::item::{ItemKind, id_of, object_schema};
-use broker_model::lock::{LOCK_VERSION, Lock, LockedSource};
+use broker_model::lock::{LOCK_VERSION, Lock};
 use broker_model::snapshot::ListedTool;
 use serde_json::{Value, json};
 use broker_build::{plan, tables};
@@ -61,9 +61,7 @@ fn core() -> Core {
         config_digest: config.digest(),
         access_digest: None,
         generator: "test".to_owned(),
-        sources: sources
-            .map(|source| LockedSource::from_snapshot(source, &snapshot))
-            .collect(),
+        sources: sources.map(|source| source.to_locked(&snapshot)).collect(),
         left_out: Vec::new(),
     };
     let plan = plan::plan(&config, &lock.sources).expect("config and lock fit");

@@ -1,10 +1,10 @@
 //! A property of the search: the answer to a caller is the answer of a broker without the tools that the caller may not
 //! see.
 
+use broker_config::Config;
 use broker_core::{Core, Identity, SearchOptions};
 use broker_model::Snapshot;
-use broker_model::config::Config;
-use broker_model::lock::{LOCK_VERSION, Lock, LockedSource};
+use broker_model::lock::{LOCK_VERSION, Lock};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use broker_build::{plan, tables};
@@ -111,7 +111,7 @@ fn core(tools: &[(usize, String, String)], access: Option<&Value>) -> Core {
             instructions: None,
             tools: raw.collect(),
         };
-        LockedSource::from_snapshot(source, &snapshot)
+        source.to_locked(&snapshot)
     });
     let lock = Lock {
         version: LOCK_VERSION,

@@ -1,9 +1,9 @@
 //! The settings for recognising callers: the identities of a config, and the file of keys that it names.
 
+use broker_config::identities::OnRevoke;
 use broker_identity::Settings;
 use broker_mcp::Environment;
 use broker_model::Diagnostic;
-use broker_model::config::identities::OnRevoke;
 
 use super::settings::LoadedConfig;
 use crate::surface::CallerSettings;

@@ -1,8 +1,8 @@
 //! The command that runs after the list of a session has changed: from its variable, or from the config.
 
+use broker_config::Config;
 use broker_mcp::Environment;
 use broker_model::Diagnostic;
-use broker_model::config::Config;
 use broker_process::ProcessSpec;
 use serde_json::json;
 

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use axum::http::HeaderName;
-use broker_model::config::Config;
+use broker_config::Config;
 
 use super::failure::Failure;
 use crate::list_changed_exec::ListChangedExec;

@@ -1,7 +1,7 @@
 //! What MCP clients see: the command line and variables take precedence over the config. The variables of another
 //! proxy are read as well, so that its set-ups work.
 
-use broker_model::config::{Config, Embedder, McpMode, Routing, TOP_K};
+use broker_config::{Config, Embedder, McpMode, Routing, TOP_K};
 
 use super::failure::Failure;
 use crate::cli::RunOptions;

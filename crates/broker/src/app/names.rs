@@ -1,6 +1,6 @@
 //! The names that reports and log lines about drift show even if a secret is the same.
 
-use broker_model::config::Config;
+use broker_config::Config;
 use broker_model::public_names::PublicNames;
 
 use crate::catalog::Catalog;
@@ -10,7 +10,7 @@ pub(super) fn of(
     catalog: &'static Catalog,
     config: &Config,
 ) -> impl FnOnce() -> PublicNames + Send + use<> {
-    let mut names = PublicNames::of_config(config);
+    let mut names = config.public_names();
     move || {
         broker_drift::add_rule_ids(&mut names);
         // The report says if one cannot be read.

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::net::SocketAddr;
 
-use broker_model::config::Config;
+use broker_config::Config;
 use broker_model::{Diagnostic, DiagnosticCode};
 
 use super::listen;

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use broker_config::narrow::{self, KnownTools};
+use broker_config::{Config, MAX_BYTES, Machine, Parsed, Template};
 use broker_files::ReadError;
 use broker_mcp::Environment;
-use broker_model::config::narrow::{self, KnownTools};
-use broker_model::config::{Config, MAX_BYTES, Machine, Parsed, Template};
 use broker_model::lock::LockedSource;
 use broker_model::{Diagnostic, DiagnosticCode, NodePath};
 

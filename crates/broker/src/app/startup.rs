@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use broker_config::{Embedder, StartDefaults, StartDrift, Unreachable};
 use broker_mcp::Environment;
 use broker_model::Diagnostic;
-use broker_model::config::{Embedder, StartDefaults, StartDrift, Unreachable};
 use broker_model::exit::Exit;
 use broker_process::guard::{ReloadSignals, Signals};
 

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use broker_model::config::MAX_BYTES;
+use broker_config::MAX_BYTES;
 
 /// The interval of checks of a watched file.
 const WATCH_INTERVAL: Duration = Duration::from_millis(500);

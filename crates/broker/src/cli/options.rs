@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use broker_model::config::{McpMode, Routing};
+use broker_config::{McpMode, Routing};
 use broker_model::model_vendor::ModelVendor;
 use tracing::Level;
 

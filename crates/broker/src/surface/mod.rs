@@ -6,8 +6,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use broker_config::{Config, Mcp, McpMode, Routing, Search};
 use broker_model::address::AddressRange;
-use broker_model::config::{Config, Mcp, McpMode, Routing, Search};
 use broker_model::model_vendor::ModelVendor;
 use tokio_util::sync::CancellationToken;
 

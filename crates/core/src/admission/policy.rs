@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use broker_config::Config;
 use broker_model::access::{
     Access, Decision, Denied, GroupSet, Hints, Matrix, Narrowing, Row, RowRef, ToolFacts,
 };
 use broker_model::alias::readable_path;
-use broker_model::config::Config;
 use broker_model::{Diagnostic, DiagnosticCode};
 use serde_json::Value;
 

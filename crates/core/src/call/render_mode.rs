@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use broker_model::config::RenderMode;
+use broker_config::RenderMode;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;

@@ -3,10 +3,10 @@
 
 use std::borrow::Cow;
 
+use broker_config::RenderMode;
 use broker_mcp::RawResult;
 use broker_memory::{Account, Charge, UNCHARGED_BYTES};
 use broker_model::CallCode;
-use broker_model::config::RenderMode;
 use broker_model::item::ItemKind;
 use bytes::Bytes;
 

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
+use broker_config::RenderMode;
 use broker_model::access::{CallSafety, Hints};
-use broker_model::config::RenderMode;
 use broker_model::digest::etag;
 use broker_model::item::ItemKind;
 use broker_model::model_vendor::ModelVendor;

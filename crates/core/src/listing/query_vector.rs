@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use broker_config::{Config, Embedder, Search};
 use broker_embed::{EmbedError, Model, ModelIdentity, Models};
 use broker_mcp::Environment;
-use broker_model::config::{Config, Embedder, Search};
 use broker_model::redact::Redactor;
 use broker_model::{Diagnostic, DiagnosticCode};
 use broker_search::{Embedding, ModelVectors, Similarity};

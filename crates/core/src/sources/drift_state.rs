@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
+use broker_config::TextDrift;
 use broker_drift::{Class, Report, ToolDrift};
 use broker_mcp::{SourceFailure, Verdict};
-use broker_model::config::TextDrift;
 use broker_model::digest::Digest;
 use broker_model::lock::{LockedSource, strip_volatile};
 use broker_model::path::NodePath;

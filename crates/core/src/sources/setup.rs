@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use broker_config::{Config, RenderMode, StartDefaults, StartRule};
 use broker_mcp::{AskedLogLevel, ConcurrencyLimits, Environment, SourceFailure, SourceSpec};
 use broker_memory::MemoryBudget;
-use broker_model::config::{self, Config, RenderMode, StartDefaults, StartRule};
 use broker_model::item::ItemKind;
 use broker_model::redact::Redactor;
 use broker_model::text::shown_line;
@@ -244,7 +244,7 @@ pub(crate) fn prepare(
             return Err(problems);
         }
     };
-    let wait = |source: &config::Source| config.start_wait(source, start_defaults.wait);
+    let wait = |source: &broker_config::Source| config.start_wait(source, start_defaults.wait);
     let (tools, hidden) = tools(catalog, &configured, config, wait);
     Ok(PreparedConfig {
         sources,
@@ -298,9 +298,9 @@ fn start_rules(catalog: &Catalog, config: &Config, defaults: StartDefaults) -> V
 /// that are for pages only.
 pub(crate) fn tools(
     catalog: &Catalog,
-    configured: &BTreeMap<&str, &config::Source>,
+    configured: &BTreeMap<&str, &broker_config::Source>,
     config: &Config,
-    start_wait: impl Fn(&config::Source) -> Duration,
+    start_wait: impl Fn(&broker_config::Source) -> Duration,
 ) -> (Box<[ToolSettings]>, BTreeSet<u32>) {
     let mut hidden = BTreeSet::new();
     let settings = catalog.items.iter().enumerate().map(|(at, tool)| {
@@ -314,8 +314,8 @@ pub(crate) fn tools(
         ToolSettings {
             timeout: own.and_then(|own| own.timeout).unwrap_or(source.timeout),
             max_timeout: source.max_timeout_of(own),
-            limit: limit.map(|limit| config::output_limit_of(path, limit)),
-            default_limit: config::output_limit_of(path, config.limits.result_chars),
+            limit: limit.map(|limit| broker_config::output_limit_of(path, limit)),
+            default_limit: broker_config::output_limit_of(path, config.limits.result_chars),
             coerces: tool.kind == ItemKind::Tool && source.coerces(tool.key, config.coerce),
             form: own.map(|own| own.render_mode).unwrap_or_default(),
             retry: source.retry_idempotent && tool.idempotent,
@@ -329,16 +329,16 @@ pub(crate) fn tools(
 /// Limits that were set since the build and are too small for the members around a result.
 fn problems_of_limits(
     catalog: &'static Catalog,
-    configured: &BTreeMap<&str, &config::Source>,
+    configured: &BTreeMap<&str, &broker_config::Source>,
 ) -> impl Iterator<Item = Diagnostic> {
     catalog.items.iter().filter_map(|tool| {
         let source = configured.get(catalog.sources[tool.source as usize].path)?;
         let limit = source.overrides.get(tool.key)?.max_output_chars?;
         let path = catalog.entry(tool.entry).path;
-        let least = config::min_output_chars(path);
+        let least = broker_config::min_output_chars(path);
         let message = format!("`max_output_chars` {limit} leaves no room for a reply of `{path}`");
         let pointer = format!("{}/tool_overrides", source.pointer);
-        config::is_too_small_output(path, limit).then(|| {
+        broker_config::is_too_small_output(path, limit).then(|| {
             Diagnostic::error(DiagnosticCode::ConfigRange, message)
                 .at(pointer)
                 .help(format!("Set at least {least}."))

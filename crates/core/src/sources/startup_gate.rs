@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use broker_config::StartRule;
 use broker_drift::{Report, name_moves};
-use broker_model::config::StartRule;
 use tokio::sync::watch;
 
 use crate::sources::start_refusal::StartRefusal;

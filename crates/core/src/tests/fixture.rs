@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use broker_config::Config;
 use broker_mcp::{DriftCheck as _, Environment, State};
-use broker_model::config::Config;
 use broker_model::digest::{Digest, etag};
 use broker_model::item::ItemKind;
-use broker_model::lock::LockedSource;
 use broker_model::path_words::words_of_path;
 use broker_model::{NodePath, Snapshot};
 use broker_search::Document;
@@ -200,7 +199,7 @@ pub(super) fn catalog() -> &'static Catalog {
         .enumerate()
         .map(|(index, (path, names))| {
             let source = config.source(&NodePath::parse(path).unwrap()).unwrap();
-            let locked = LockedSource::from_snapshot(source, &snapshot(&names));
+            let locked = source.to_locked(&snapshot(&names));
             let of_source = tables
                 .iter()
                 .enumerate()

@@ -2,8 +2,7 @@
 
 use broker_drift::{Report, classify, unchecked};
 use broker_model::codes::SourceCause;
-use broker_model::config::Config;
-use broker_model::lock::LockedSource;
+use broker_config::Config;
 use broker_model::path::NodePath;
 use broker_model::snapshot::Snapshot;
 use broker_model::trust::{Exposure, TrustLevel};
@@ -26,7 +25,7 @@ fn check(old: Value, new: Value) -> Report {
     let config = Config::parse("c.json", document.to_string().as_bytes());
     let config = config.unwrap().config;
     let source = config.sources().next().unwrap();
-    let locked = LockedSource::from_snapshot(source, &snapshot(old));
+    let locked = source.to_locked(&snapshot(old));
     let exposure = Exposure::new(Default::default(), TrustLevel::Trusted, Default::default());
     classify(&locked, &snapshot(new), &exposure)
 }

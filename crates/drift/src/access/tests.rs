@@ -1,6 +1,6 @@
 //! Changes of access by rules, hints and denials with exceptions.
 
-use broker_model::config::Config;
+use broker_config::Config;
 use serde_json::{Value, json};
 
 use super::*;

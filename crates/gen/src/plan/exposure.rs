@@ -1,8 +1,8 @@
 //! The checks of filter and trust level with the tools that a source has: patterns without a match, sources without an
 //! exposed tool, and settings of tools that are hidden.
 
+use broker_config::Source;
 use broker_model::DiagnosticCode;
-use broker_model::config::Source;
 use broker_model::filter::{ToolFilter, literal_pattern};
 use broker_model::item::ItemKind;
 use broker_model::lock::LockedSource;

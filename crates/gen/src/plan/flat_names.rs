@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use broker_model::config::Config;
+use broker_config::Config;
 use broker_model::flat_name::{flat_name, is_meta_tool};
 use broker_model::item::ItemKind;
 use broker_model::json::escape_token;

@@ -1,6 +1,6 @@
 //! Whether a lock was made for a config, and what has changed since.
 
-use broker_model::config::Config;
+use broker_config::Config;
 use broker_model::lock::{Lock, LockedAccess};
 use broker_model::text::shown_line;
 use broker_model::{Diagnostic, DiagnosticCode};

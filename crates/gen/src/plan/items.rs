@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use broker_config::Source;
 use broker_model::DiagnosticCode;
-use broker_model::config::Source;
 use broker_model::filter::ToolFilter;
 use broker_model::item::{self, ItemKind};
 use broker_model::json::escape_token;

@@ -1,7 +1,7 @@
 //! Sources whose part of the lock is stale, in a lock that is sound for the others.
 
-use broker_model::config::{Config, Source};
-use broker_model::lock::{Lock, LockedAccess, LockedSource};
+use broker_config::{Config, Source};
+use broker_model::lock::{Lock, LockedAccess};
 use broker_model::{Diagnostic, DiagnosticCode, NodePath, Snapshot};
 
 use super::check_fresh;
@@ -62,8 +62,7 @@ pub fn stale_sources(
         if lock.source(source.path.as_str()).is_none() {
             lock.left_out
                 .retain(|left_out| left_out.path != source.path);
-            lock.sources
-                .push(LockedSource::from_snapshot(source, &Snapshot::empty()));
+            lock.sources.push(source.to_locked(&Snapshot::empty()));
         }
     }
     lock.sources.sort_by(|a, b| a.path.cmp(&b.path));

@@ -2,7 +2,7 @@
 
 use super::options::{CONTAINER, NODE, NPX, PIPX, PYTHON, Read, SHELL, UVX};
 use super::{PythonRunner, Request, Requested, is_commit, npm, python};
-use broker_model::config::CommandLine;
+use broker_config::CommandLine;
 
 /// The request of a command; `None` if it is unknown. A shell script is only searched for the first package
 /// that it names.

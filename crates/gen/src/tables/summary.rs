@@ -1,7 +1,7 @@
 //! The summaries of nodes and tools: one line that says what an entry is for.
 
+use broker_config::{Node, ToolOverride};
 use broker_model::NodePath;
-use broker_model::config::{Node, ToolOverride};
 use broker_model::lock::LockedTool;
 use broker_model::tool_names;
 use serde_json::Value;

@@ -1,8 +1,7 @@
 //! The bound on the code of a whole lock, through the same code with a smaller figure.
 
+use broker_config::Config;
 use broker_model::Snapshot;
-use broker_model::config::Config;
-use broker_model::lock::LockedSource;
 use broker_model::snapshot::ListedTool;
 use serde_json::{Value, json};
 
@@ -55,7 +54,7 @@ fn of_three(bytes: usize) -> Types {
         tools: tools.into(),
     };
     let source = config.sources().next().expect("there is one source");
-    let sources = [LockedSource::from_snapshot(source, &snapshot)];
+    let sources = [source.to_locked(&snapshot)];
     let plan = plan::plan(&config, &sources).expect("the plan is valid");
     types_within(&plan, bytes)
 }

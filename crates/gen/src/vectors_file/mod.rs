@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use broker_model::config::{Config, Embedder};
+use broker_config::{Config, Embedder};
 use broker_model::digest::Digest;
 use broker_model::text::{counted, shown_line};
 use broker_model::{Diagnostic, DiagnosticCode};

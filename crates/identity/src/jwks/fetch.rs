@@ -4,8 +4,8 @@
 use std::error::Error;
 use std::time::Duration;
 
+use broker_config::identities::{Issuer, KeySetPlace};
 use broker_http_client::{HttpTransport, Proxies, Response, root_message};
-use broker_model::config::identities::{Issuer, KeySetPlace};
 use broker_model::text::shown_line;
 use broker_model::url::{HttpUrl, Origin};
 use bytes::Bytes;

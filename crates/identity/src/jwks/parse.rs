@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use broker_model::config::identities::SignatureAlgorithm;
+use broker_config::identities::SignatureAlgorithm;
 use data_encoding::BASE64URL_NOPAD;
 use jsonwebtoken::DecodingKey;
 use serde_json::{Map, Value};

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use broker_model::config::identities::SignatureAlgorithm;
+use broker_config::identities::SignatureAlgorithm;
 use jsonwebtoken::DecodingKey;
 
 /// The SHA-256 of a key's type and parameters.

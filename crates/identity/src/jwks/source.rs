@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use broker_model::config::identities::{Issuer, SignatureAlgorithm};
+use broker_config::identities::{Issuer, SignatureAlgorithm};
 use tokio::sync::watch;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use broker_model::config::identities::{Issuer, RESERVED_SUBJECTS, SignatureAlgorithm};
+use broker_config::identities::{Issuer, RESERVED_SUBJECTS, SignatureAlgorithm};
 use serde_json::{Map, Value};
 
 use super::parts::Header;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use broker_model::config::identities::SignatureAlgorithm;
+use broker_config::identities::SignatureAlgorithm;
 use jsonwebtoken::{Algorithm, Validation};
 use serde::de::IgnoredAny;
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use broker_model::config::Config;
+use broker_config::Config;
 
 use crate::{Authenticator, BlockingThreads, Clock, Offload, Settings};
 

@@ -7,10 +7,10 @@ use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
+use broker_config::Limits;
 use broker_memory::MemoryBudget;
 use broker_model::LeftOutCode;
 use broker_model::NodePath;
-use broker_model::config::Limits;
 use broker_model::left_out::LeftOut;
 use broker_model::redact::{Redactor, Secret};
 use broker_model::trust::Exposure;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use broker_model::config::{self, Part, Template};
+use broker_config::{Part, Template};
 use broker_model::redact::Secret;
 use broker_model::{Diagnostic, DiagnosticCode};
 
@@ -87,7 +87,7 @@ impl<'a> Expander<'a> {
     pub(super) fn expand(&mut self, template: &Template, place: &str, secret: bool) -> String {
         let (environment, base) = (self.environment, self.base);
         let value_of = |name: &str| match name {
-            config::WORKSPACE_FOLDER => base.to_str(),
+            broker_config::WORKSPACE_FOLDER => base.to_str(),
             name => environment.get(name),
         };
         for name in template.variables() {
@@ -98,7 +98,7 @@ impl<'a> Expander<'a> {
                 let message = format!("the value of `{name}` holds a newline or a NUL");
                 self.problem(DiagnosticCode::EnvValue, &message, place);
             }
-            if !is_base(name) && name != config::WORKSPACE_FOLDER {
+            if !is_base(name) && name != broker_config::WORKSPACE_FOLDER {
                 self.secrets.push(Secret::new(value));
             }
         }

@@ -1,10 +1,8 @@
 //! Resolves a server over HTTP: its URL, its headers, and the origin of its token.
 
+use broker_config::client_file::{is_secret_key, is_secret_value, secrets_in_text};
+use broker_config::{Auth, HttpEndpoint, Template, invalid_url, plain_http, plain_http_token};
 use broker_model::DiagnosticCode;
-use broker_model::config::client_file::{is_secret_key, is_secret_value, secrets_in_text};
-use broker_model::config::{
-    self, Auth, HttpEndpoint, Template, invalid_url, plain_http, plain_http_token,
-};
 use broker_model::json::escape_token;
 use broker_model::redact::Secret;
 use broker_model::url::HttpUrl;
@@ -16,7 +14,7 @@ use crate::http::{AuthSpec, ClientCredentials, HttpShared, HttpSpec, visible_val
 
 /// Returns the server of the source. `None` after a problem; the expander records it.
 pub(super) fn resolve(
-    source: &config::Source,
+    source: &broker_config::Source,
     http: &HttpEndpoint,
     expander: &mut Expander<'_>,
 ) -> Option<HttpSpec> {
@@ -65,7 +63,7 @@ fn url(template: &Template, place: &str, expander: &mut Expander<'_>) -> Option<
 }
 
 fn headers(
-    source: &config::Source,
+    source: &broker_config::Source,
     http: &HttpEndpoint,
     expander: &mut Expander<'_>,
 ) -> Option<HeaderMap> {
@@ -97,7 +95,7 @@ fn headers(
 }
 
 fn auth(
-    source: &config::Source,
+    source: &broker_config::Source,
     http: &HttpEndpoint,
     auth: &Auth,
     expander: &mut Expander<'_>,
@@ -144,8 +142,8 @@ mod tests {
     use std::collections::BTreeMap;
     use std::path::Path;
 
+    use broker_config::Config;
     use broker_model::Diagnostic;
-    use broker_model::config::Config;
     use serde_json::{Value, json};
 
     use crate::concurrency::ConcurrencyLimits;

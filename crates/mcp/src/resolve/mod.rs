@@ -6,9 +6,9 @@ mod process;
 
 use std::path::{Path, PathBuf};
 
+use broker_config::Limits;
 use broker_memory::MemoryBudget;
 use broker_model::Diagnostic;
-use broker_model::config::{self, Limits};
 use broker_model::redact::Redactor;
 use broker_process::ProcessSpec;
 
@@ -27,7 +27,7 @@ const MAX_QUEUED_CALLS: usize = 256;
 /// program that does not exist, or a server that does not answer, is not reported here; its start fails with a
 /// [`crate::SourceFailure`]. `concurrency` is shared by all sources of the config.
 pub fn resolve(
-    source: &config::Source,
+    source: &broker_config::Source,
     limits: &Limits,
     environment: &Environment,
     base: &Path,
@@ -36,7 +36,7 @@ pub fn resolve(
     let base = absolute(base);
     let mut expander = Expander::new(environment, &base);
     let (endpoint, timing) = match &source.endpoint {
-        config::Endpoint::Process(process) => (
+        broker_config::Endpoint::Process(process) => (
             process::resolve(
                 source.path.as_str(),
                 &source.pointer,
@@ -46,7 +46,7 @@ pub fn resolve(
             .map(Endpoint::Process),
             Timing::default(),
         ),
-        config::Endpoint::Http(http) => (
+        broker_config::Endpoint::Http(http) => (
             http::resolve(source, http, &mut expander).map(|spec| Endpoint::Http(Box::new(spec))),
             Timing::of_http(),
         ),
@@ -75,7 +75,7 @@ pub fn resolve(
 
 /// Returns the specification of a source that cannot be started; each of its starts fails for this reason.
 pub fn unavailable(
-    source: &config::Source,
+    source: &broker_config::Source,
     limits: &Limits,
     concurrency: &ConcurrencyLimits,
     failure: SourceFailure,
@@ -86,7 +86,7 @@ pub fn unavailable(
 
 /// Returns a specification without secrets.
 fn spec_of(
-    source: &config::Source,
+    source: &broker_config::Source,
     limits: &Limits,
     endpoint: Endpoint,
     timing: Timing,
@@ -123,7 +123,7 @@ fn spec_of(
 pub fn resolve_command(
     name: &str,
     pointer: &str,
-    command: &config::ProcessEndpoint,
+    command: &broker_config::ProcessEndpoint,
     environment: &Environment,
     base: &Path,
 ) -> Result<ProcessSpec, Vec<Diagnostic>> {

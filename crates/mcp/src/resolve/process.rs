@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use broker_config::{CommandLine, ProcessEndpoint};
 use broker_model::DiagnosticCode;
-use broker_model::config::{self, CommandLine, ProcessEndpoint};
 use broker_model::filter::ToolFilter;
 use broker_model::json::escape_token;
 use broker_model::redact::{Redactor, Secret, is_secret_name};
@@ -134,8 +134,9 @@ fn inherited(
         }
     };
     // The key for embeddings is the broker's; a source that needs it names it in `env`.
-    let is_reserved =
-        |name: &str| config::is_own_variable(name) || name == config::OPENAI_KEY_VARIABLE;
+    let is_reserved = |name: &str| {
+        broker_config::is_own_variable(name) || name == broker_config::OPENAI_KEY_VARIABLE
+    };
     let named =
         |name: &str| !process.inherit_env.is_empty() && !is_reserved(name) && globs.admits(name);
     let mut env = BTreeMap::new();

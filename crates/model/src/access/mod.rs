@@ -8,9 +8,6 @@ mod hints;
 mod matrix;
 mod rule;
 
-#[cfg(test)]
-mod tests;
-
 pub use claims::{ClaimError, check_claims, claim_names, fill_claims};
 pub use hints::{CallSafety, Hint, Hints, reviewed_annotations};
 pub use matrix::{Decision, DenyMask, Matrix, NarrowMask, Narrowing, Row, RowRef, ToolFacts};

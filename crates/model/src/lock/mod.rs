@@ -1,6 +1,6 @@
 //! The lock: the reviewed snapshots of all sources, the exposed tools, and their digests.
 //!
-//! A [`Lock`] is made from snapshots ([`LockedSource::from_snapshot`]) or read from a file and verified
+//! A [`Lock`] is made from snapshots (by `broker-config`) or read from a file and verified
 //! ([`Lock::parse`]); there is no other constructor, so its digests always match.
 //!
 //! # The file
@@ -17,8 +17,8 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::Backend;
 use crate::codes::LeftOutCode;
-use crate::config::Backend;
 use crate::digest::Digest;
 use crate::item::ItemKind;
 use crate::left_out::LeftOut;
@@ -42,7 +42,7 @@ pub use access::LockedAccess;
 pub use changes::SettingChange;
 pub use left_out::{LeftOutPart, LeftOutSource, MoreLeftOut};
 pub use package::{Package, PackageKind};
-pub use settings::{Command, EndpointSettings, HttpSettings, SourceSettings, Word};
+pub use settings::{Command, EndpointSettings, HttpSettings, ShellCommand, SourceSettings, Word};
 pub use tool::{VOLATILE_INSTRUCTIONS, strip_volatile, tool_digests};
 
 /// Maximum size of a lock, in bytes: eight listings of the maximum size of 32 MiB.
@@ -167,6 +167,3 @@ impl Lock {
             .find(|source| source.path.as_str() == path)
     }
 }
-
-#[cfg(test)]
-mod tests;

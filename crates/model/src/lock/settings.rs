@@ -1,14 +1,14 @@
 //! The config fields of a source that a lock of version 2 repeats in plain text, so that a reviewer sees a
 //! change of them. `config_digest` decides whether a lock is stale.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::config::confidential::{Hidden, Words, hidden_in_url, without_secret_values};
-use crate::config::{Backend, Config, Endpoint, HttpEndpoint, ProcessEndpoint, Source};
+use crate::Backend;
 use crate::digest::Digest;
 use crate::text::shown_line;
 use crate::trust::TrustLevel;
@@ -66,7 +66,7 @@ pub enum Command {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ShellCommand {
     /// Its words with their quotes.
-    shell: Vec<Word>,
+    pub shell: Vec<Word>,
 }
 
 /// A word as written, the digest of one that is not shown, or a list of such parts.
@@ -101,23 +101,6 @@ pub struct HiddenText {
 }
 
 impl SourceSettings {
-    /// The fields of a source.
-    pub fn of(config: &Config, source: &Source) -> Self {
-        let filter: BTreeSet<&String> = source.exposure.filter().patterns().iter().collect();
-        let default = TrustLevel::default_of(source.backend());
-        Self {
-            trust: source.trust.filter(|level| *level != default),
-            endpoint: match &source.endpoint {
-                Endpoint::Process(process) => {
-                    EndpointSettings::Process(Command::of(config, process))
-                }
-                Endpoint::Http(http) => EndpointSettings::Http(HttpSettings::of(http)),
-            },
-            tool_filter: filter.into_iter().cloned().collect(),
-            path_aliases: source.aliases.clone(),
-        }
-    }
-
     /// The trust level in force.
     pub fn trust_level(&self) -> TrustLevel {
         let backend = match self.endpoint {
@@ -154,36 +137,7 @@ impl fmt::Display for EndpointSettings {
     }
 }
 
-impl HttpSettings {
-    fn of(http: &HttpEndpoint) -> Self {
-        // As in the digest, so that another value of a secret changes neither.
-        let url = without_secret_values(http.url.raw());
-        let names: BTreeSet<_> = http
-            .headers
-            .keys()
-            .map(|name| name.to_ascii_lowercase())
-            .collect();
-        Self {
-            url: Word::of(&url, &hidden_in_url(&url)),
-            header_names: names.into_iter().collect(),
-        }
-    }
-}
-
 impl Command {
-    fn of(config: &Config, process: &ProcessEndpoint) -> Self {
-        let words = Words::of(&process.command);
-        let hidden = words.hidden(&config.literal_secrets(), true);
-        let of_word = words.texts.iter().zip(hidden);
-        let list = of_word
-            .map(|(text, hidden)| Word::of(text, &hidden))
-            .collect();
-        match words.shell {
-            true => Self::Shell(ShellCommand { shell: list }),
-            false => Self::Direct(list),
-        }
-    }
-
     /// The words.
     pub fn words(&self) -> &[Word] {
         match self {
@@ -207,7 +161,8 @@ impl Command {
 }
 
 impl Word {
-    fn of(text: &str, hidden: &[Hidden]) -> Self {
+    /// Returns a text with digests in place of some parts, in order.
+    pub fn hiding(text: &str, hidden: impl IntoIterator<Item = Range<usize>>) -> Self {
         let mut parts = Vec::new();
         let mut at = 0;
         let text_until = |at: usize, end: usize, parts: &mut Vec<Part>| {
@@ -215,12 +170,12 @@ impl Word {
                 parts.push(Part::Text(text[at..end].to_owned()));
             }
         };
-        for one in hidden {
-            text_until(at, one.range.start, &mut parts);
+        for range in hidden {
+            text_until(at, range.start, &mut parts);
             parts.push(Part::Hidden(HiddenText {
-                digest: digest_of(&text[one.range.clone()]),
+                digest: digest_of(&text[range.clone()]),
             }));
-            at = one.range.end;
+            at = range.end;
         }
         text_until(at, text.len(), &mut parts);
         match parts.len() {

@@ -67,11 +67,8 @@ pub fn strip_volatile<'a>(
 }
 
 impl LockedTool {
-    pub(super) fn new(
-        upstream_name: String,
-        raw: Map<String, Value>,
-        exposed_name: String,
-    ) -> Self {
+    /// Returns the locked form of a tool, without volatile members.
+    pub fn new(upstream_name: String, raw: Map<String, Value>, exposed_name: String) -> Self {
         Self {
             upstream_name,
             summary: None,

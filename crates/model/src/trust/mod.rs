@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::Backend;
+use crate::Backend;
 
 mod exposure;
 mod policy;

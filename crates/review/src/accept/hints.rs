@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use broker_model::config::Source;
+use broker_config::Source;
 use broker_model::digest::Digest;
 use broker_model::lock::Lock;
 use broker_model::text::shown_line;

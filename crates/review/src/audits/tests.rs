@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
-use broker_model::config::Config;
-use broker_model::lock::{Lock, LockedSource};
+use broker_config::Config;
+use broker_model::lock::Lock;
 use broker_model::{DiagnosticCode, Snapshot};
 use serde_json::json;
 use tempfile::TempDir;
@@ -41,7 +41,7 @@ fn lock() -> Lock {
         generator: "test".to_owned(),
         sources: config
             .sources()
-            .map(|source| LockedSource::from_snapshot(source, &snapshot))
+            .map(|source| source.to_locked(&snapshot))
             .collect(),
         left_out: Vec::new(),
     }

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::*;
+use broker_config::Config;
 use broker_drift::{Class, FindingSeverity};
-use broker_model::config::Config;
 use broker_model::snapshot::Snapshot;
 
 /// Sources by name, each with its instructions and tools.
@@ -31,7 +31,7 @@ fn locked(sources: &[(&str, Option<&str>, Vec<Value>)]) -> Vec<LockedSource> {
                 .map(|tool| tool.as_object().expect("an object").clone().into())
                 .collect(),
         };
-        LockedSource::from_snapshot(source, &snapshot)
+        source.to_locked(&snapshot)
     })
     .collect()
 }

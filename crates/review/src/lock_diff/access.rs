@@ -1,6 +1,7 @@
 //! The access that callers gain or lose by a changed lock: the access rules of a config, applied to the tools of both
 //! sides.
 
+use broker_config::Config;
 use broker_drift::{
     AccessTool, AccessTools, Class, Finding, FindingSeverity, Report, SourceDrift, access_changes,
     access_lines,
@@ -8,7 +9,6 @@ use broker_drift::{
 use broker_model::NodePath;
 use broker_model::access::{Hints, reviewed_annotations};
 use broker_model::alias::readable_path;
-use broker_model::config::Config;
 use broker_model::lock::{Lock, LockedAccess, LockedSource};
 use serde_json::json;
 

@@ -4,7 +4,6 @@ use broker_build::describe::describe_source;
 use broker_drift::SeenPackage;
 use broker_drift::{Class, Finding, FindingSeverity, Report, SourceDrift, ToolDrift};
 use broker_model::NodePath;
-use broker_model::config::{Backend, Config};
 use broker_model::lock::{HiddenTool, Lock, LockedSource, LockedTool, SettingChange};
 use broker_model::snapshot::Snapshot;
 use broker_model::trust::{Exposure, TrustLevel};

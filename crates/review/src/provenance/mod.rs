@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use broker_build::requested::{self, Request, Requested, without_user};
 use broker_drift::SeenPackage;
 use broker_drift::{Class, Report};
-use broker_model::config::{CommandLine, Config, Source};
+use broker_config::{CommandLine, Config, Source};
 use broker_model::lock::{Lock, LockedSource};
 use broker_model::lock::{Package, PackageKind};
 use broker_model::text::shown_line;

@@ -280,7 +280,7 @@ fn lost(error: io::Error) -> Vec<Diagnostic> {
 mod tests {
     use std::io::Cursor;
 
-    use broker_model::lock::{Lock, LockedSource};
+    use broker_model::lock::Lock;
     use broker_model::{NodePath, Snapshot};
     use serde_json::json;
 
@@ -290,7 +290,7 @@ mod tests {
     /// A lock with two tools.
     fn lock() -> Lock {
         let text = r#"{"tree": [{"path": "/a", "source": {"command": "server"}}]}"#;
-        let parsed = broker_model::config::Config::parse("c.json", text.as_bytes());
+        let parsed = broker_config::Config::parse("c.json", text.as_bytes());
         let config = parsed.unwrap().config;
         let source = config.source(&NodePath::parse("/a").unwrap()).unwrap();
         let snapshot = Snapshot {
@@ -310,7 +310,7 @@ mod tests {
             config_digest: config.digest(),
             access_digest: None,
             generator: "test".to_owned(),
-            sources: vec![LockedSource::from_snapshot(source, &snapshot)],
+            sources: vec![source.to_locked(&snapshot)],
             left_out: Vec::new(),
         }
     }

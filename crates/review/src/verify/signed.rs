@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use broker_model::config::Config;
+use broker_config::Config;
 use broker_model::lock::Lock;
 use broker_model::text::{counted, shell_word, shown_line};
 use broker_model::{Diagnostic, DiagnosticCode, NodePath};

@@ -1,8 +1,8 @@
 //! Configs: the same diagnostics twice, each with a place inside the text, and an error among them
 //! exactly where there is no config.
 
+use broker_config::Config;
 use broker_model::Diagnostic;
-use broker_model::config::Config;
 use fuzz::behaviour;
 
 #[test]

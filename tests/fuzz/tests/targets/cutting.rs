@@ -1,8 +1,8 @@
 //! Cutting: the limit holds for the whole reply, a small limit for the result alone. Both are JSON, and a reply has the
 //! path that was called.
 
+use broker_config::{MIN_WHOLE_REPLY_CHARS, min_output_chars};
 use broker_core::fuzzing;
-use broker_model::config::{MIN_WHOLE_REPLY_CHARS, min_output_chars};
 use fuzz::behaviour;
 use serde_json::Value;
 

@@ -10,13 +10,14 @@ use serde_json::Value;
 use crate::workspace;
 
 /// The packages, from the ones that use no other package up to the programs, each with the packages that it uses.
-const ARROWS: [(&str, &[&str]); 22] = [
+const ARROWS: [(&str, &[&str]); 23] = [
     ("broker-files", &[]),
     ("broker-http-client", &[]),
     ("broker-memory", &[]),
     ("broker-model", &[]),
     ("broker-search", &[]),
-    ("broker-client-files", &["broker-model"]),
+    ("broker-config", &["broker-model"]),
+    ("broker-client-files", &["broker-config", "broker-model"]),
     ("broker-process", &["broker-model"]),
     ("broker-schema", &["broker-model"]),
     ("broker-terminal", &["broker-model"]),
@@ -25,6 +26,7 @@ const ARROWS: [(&str, &[&str]); 22] = [
     (
         "broker-embed",
         &[
+            "broker-config",
             "broker-files",
             "broker-http-client",
             "broker-model",
@@ -33,11 +35,17 @@ const ARROWS: [(&str, &[&str]); 22] = [
     ),
     (
         "broker-identity",
-        &["broker-files", "broker-http-client", "broker-model"],
+        &[
+            "broker-config",
+            "broker-files",
+            "broker-http-client",
+            "broker-model",
+        ],
     ),
     (
         "broker-mcp",
         &[
+            "broker-config",
             "broker-files",
             "broker-http-client",
             "broker-memory",
@@ -49,6 +57,7 @@ const ARROWS: [(&str, &[&str]); 22] = [
     (
         "broker-core",
         &[
+            "broker-config",
             "broker-drift",
             "broker-embed",
             "broker-mcp",
@@ -74,6 +83,7 @@ const ARROWS: [(&str, &[&str]); 22] = [
     (
         "mcp-broker",
         &[
+            "broker-config",
             "broker-core",
             "broker-doctor",
             "broker-drift",
@@ -89,6 +99,7 @@ const ARROWS: [(&str, &[&str]); 22] = [
     (
         "broker-build",
         &[
+            "broker-config",
             "broker-files",
             "broker-model",
             "broker-schema",
@@ -99,6 +110,7 @@ const ARROWS: [(&str, &[&str]); 22] = [
         "broker-review",
         &[
             "broker-build",
+            "broker-config",
             "broker-doctor",
             "broker-drift",
             "broker-files",
@@ -112,6 +124,7 @@ const ARROWS: [(&str, &[&str]); 22] = [
         &[
             "broker-build",
             "broker-client-files",
+            "broker-config",
             "broker-core",
             "broker-doctor",
             "broker-drift",

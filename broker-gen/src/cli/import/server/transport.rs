@@ -1,7 +1,7 @@
 //! How a server is reached: the keys of a process or of a URL.
 
-use broker_model::config::client_file::{self, Data, Member, SecretKind, Spanned};
-use broker_model::config::invalid_url;
+use broker_config::client_file::{self, Data, Member, SecretKind, Spanned};
+use broker_config::invalid_url;
 use broker_model::url::UrlError;
 use broker_model::{Diagnostic, DiagnosticCode};
 

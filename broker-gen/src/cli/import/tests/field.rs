@@ -1,6 +1,6 @@
 //! Files from reports of people, as `import` and `--config` read them.
 
-use broker_model::config::client_file::Client;
+use broker_config::client_file::Client;
 
 use super::*;
 

@@ -1,7 +1,7 @@
 //! Files as clients write them, and the configs that they become. Every secret in them has `canary` in it, which
 //! must be nowhere in the result.
 
-use broker_model::config::{Config, Endpoint};
+use broker_config::{Config, Endpoint};
 use serde_json::{Value, json};
 
 use super::*;

@@ -3,9 +3,9 @@
 
 use std::path::Path;
 
+use broker_config::client_file::{is_secret_key, is_secret_value};
+use broker_config::{Source, Template};
 use broker_mcp::{Endpoint, SourceSpec};
-use broker_model::config::client_file::{is_secret_key, is_secret_value};
-use broker_model::config::{Source, Template};
 use broker_model::lock::{LockedSource, LockedTool};
 use broker_model::redact::is_secret_name;
 use broker_model::{Diagnostic, DiagnosticCode};

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use broker_drift::{FindingSeverity, LintResult};
 use broker_model::lock::LockedSource;
-use broker_model::public_names::PublicNames;
 use broker_model::redact::Redactor;
 use broker_model::terminal::Text;
 use broker_model::text::shown_line;
@@ -62,7 +61,7 @@ fn before_lock(
         known.merge(&spec.redactor)
     });
     let config = context.config_file;
-    let names = PublicNames::of_config(&context.input.config);
+    let names = context.input.config.public_names();
     let linted = live_findings(sources, config, (&redactor, &names), context.strict)?;
     if context.is_lock {
         report_before_lock(&linted, config);

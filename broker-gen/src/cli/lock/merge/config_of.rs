@@ -8,8 +8,8 @@ use std::path::Path;
 use std::time::Duration;
 use std::{fmt, fs};
 
+use broker_config::Config;
 use broker_model::Diagnostic;
-use broker_model::config::{self, Config};
 use broker_model::digest::Digest;
 use broker_model::lock::Lock;
 use tokio::time::Instant;
@@ -145,10 +145,10 @@ impl<'p> Versions<'p> {
             };
             let folder = existing_folder(self.path);
             let command = program::git_command(&["cat-file", "blob", &blob], folder);
-            let most = config::MAX_BYTES as u64;
+            let most = broker_config::MAX_BYTES as u64;
             let Ok(output) = program::run(command, left, most) else {
                 // The time is over, or the version is larger than a config may be: then git has printed this much.
-                self.read += config::MAX_BYTES;
+                self.read += broker_config::MAX_BYTES;
                 continue;
             };
             self.read += output.stdout.len();

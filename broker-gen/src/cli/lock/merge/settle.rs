@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use broker_config::{Config, Source};
 use broker_mcp::ConcurrencyLimits;
-use broker_model::config::{Config, Source};
 use broker_model::lock::{LOCK_VERSION, Lock, LockedAccess, PARTIAL_LOCK_VERSION};
 use broker_model::text::shell_word;
 use broker_model::{Diagnostic, DiagnosticCode, LeftOutCode, NodePath};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use broker_model::config::Config;
-use broker_model::lock::{LOCK_VERSION, LeftOutSource, Lock, LockedSource, MIN_LOCK_VERSION};
+use broker_config::Config;
+use broker_model::lock::{LOCK_VERSION, LeftOutSource, Lock, MIN_LOCK_VERSION};
 use broker_model::{LeftOutCode, NodePath, Snapshot};
 use serde_json::{Value, json};
 use broker_build::describe;
@@ -42,8 +42,7 @@ fn lock(sources: &[(&str, &str, &str)]) -> Lock {
             tools: vec![tool.as_object().expect("an object").clone().into()],
             ..Snapshot::empty()
         };
-        lock.sources
-            .push(LockedSource::from_snapshot(source, &snapshot));
+        lock.sources.push(source.to_locked(&snapshot));
     }
     lock.sources.sort_by(|a, b| a.path.cmp(&b.path));
     describe::describe(&mut lock, &config);

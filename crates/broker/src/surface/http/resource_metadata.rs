@@ -1,7 +1,7 @@
 //! The document that names the issuers of tokens for clients (RFC 9728), and the challenge that names it.
 
 use axum::http::HeaderValue;
-use broker_model::config::{Config, PublicUrl};
+use broker_config::{Config, PublicUrl};
 use serde_json::json;
 
 /// The paths of the document: for a resource at the root of its host, and for the resource `/mcp`.

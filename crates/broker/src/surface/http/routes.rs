@@ -9,7 +9,7 @@ use axum::http::request::Parts;
 use axum::http::{Method, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
-use broker_model::config::McpMode;
+use broker_config::McpMode;
 use broker_model::model_vendor::ModelVendor;
 use hyper::service::Service as _;
 use hyper_util::service::TowerToHyperService;

@@ -10,8 +10,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use axum::http::request::Builder;
+use broker_config::Config;
 use broker_mcp::Environment;
-use broker_model::config::Config;
 use serde_json::Value;
 
 use mcp::initialized;

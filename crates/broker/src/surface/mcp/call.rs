@@ -3,8 +3,8 @@
 use std::pin::Pin;
 use std::time::Duration;
 
+use broker_config::McpMode;
 use broker_model::CallCode;
-use broker_model::config::McpMode;
 use broker_wire::protocol::INVALID_PARAMS;
 use broker_wire::write::{self, Outgoing};
 use broker_wire::{Era, RpcError, valid_string};

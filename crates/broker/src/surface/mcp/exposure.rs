@@ -1,6 +1,6 @@
 //! The introduction of the broker and the tool list, for the mode of a client.
 
-use broker_model::config::McpMode;
+use broker_config::McpMode;
 use broker_wire::era::SUPPORTED;
 use broker_wire::protocol::{INTERNAL_ERROR, INVALID_PARAMS, META_SERVER_INFO};
 use broker_wire::write::{Text, push_string};

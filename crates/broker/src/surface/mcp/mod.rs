@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-use broker_model::config::{McpMode, Routing};
+use broker_config::{McpMode, Routing};
 use broker_wire::LogLevel;
 use tokio_util::sync::CancellationToken;
 

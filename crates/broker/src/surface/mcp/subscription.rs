@@ -1,6 +1,6 @@
 //! `subscriptions/listen` of the modern era: one open request that reports changes of the tool list.
 
-use broker_model::config::McpMode;
+use broker_config::McpMode;
 use broker_wire::protocol::{INVALID_PARAMS, META_SUBSCRIPTION_ID};
 use broker_wire::write::{self, Outgoing};
 use broker_wire::{Id, JsonMembers, RpcError};

@@ -1,7 +1,7 @@
 //! The introduction of the broker for clients: its name, the three tools, and their use. The texts are
 //! written for a model that reads them once; their areas come from the catalog.
 
-use broker_model::config::McpMode;
+use broker_config::McpMode;
 use serde_json::{Value, json};
 
 use super::Client;

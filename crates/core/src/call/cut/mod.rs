@@ -6,7 +6,7 @@
 //! result is never parsed into a tree: it is walked again with smaller bounds until it fits, so memory stays a small
 //! multiple of the result.
 
-use broker_model::config::MIN_WHOLE_REPLY_CHARS;
+use broker_config::MIN_WHOLE_REPLY_CHARS;
 use serde::Serialize;
 
 #[doc(hidden)]

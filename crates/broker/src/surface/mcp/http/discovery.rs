@@ -62,7 +62,7 @@ fn has_it(request: &HeaderMap, etag: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use axum::http::Request;
-    use broker_model::config::McpMode;
+    use broker_config::McpMode;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! The parts of a request's URL: the mode of its route, and the part of the tree in its query.
 
-use broker_model::config::McpMode;
+use broker_config::McpMode;
 use broker_model::model_vendor::ModelVendor;
 use percent_encoding::percent_decode_str;
 

@@ -1,0 +1,165 @@
+//! The section `mcp`: how MCP clients see the tools.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use super::findings::{Cursor, Findings};
+use super::keys::{self, Level};
+use super::{ProcessEndpoint, command, fields};
+use broker_model::codes::DiagnosticCode as Code;
+use broker_model::diagnostic::Diagnostic;
+
+/// The default of `mcp.max_name`. With the prefixes that clients add, a name stays within the 64 characters
+/// that model providers allow.
+pub const DEFAULT_MAX_NAME: usize = 46;
+
+const MAX_NAME: RangeInclusive<u64> = 24..=128;
+const SESSION_IDLE: RangeInclusive<f64> = 1.0..=86_400.0;
+
+/// How MCP clients see the tools.
+#[derive(Clone, Debug)]
+pub struct Mcp {
+    /// The tools that `tools/list` has.
+    pub mode: McpMode,
+    /// The way for clients in search mode to call the tools that they found.
+    pub routing: Routing,
+    /// Whether calls go through three tools, one for each [`broker_model::access::CallSafety`].
+    pub split_calls: bool,
+    /// The command that runs after the list of a session has changed.
+    pub list_changed_exec: Option<Box<ProcessEndpoint>>,
+    /// The maximum length of a flat name, in characters. Decides the names, so it is compiled in.
+    pub max_name: usize,
+    /// The maximum time of a session over HTTP without a request.
+    pub session_idle: Duration,
+}
+
+/// The tools that MCP clients see.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum McpMode {
+    /// The meta-tools: a client finds and calls the other tools with them.
+    #[default]
+    Meta,
+    /// Every tool under its flat name.
+    Direct,
+    /// A tool that searches, and what [`Routing`] adds.
+    Search,
+}
+
+/// The way for clients in search mode to call the tools that they found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Routing {
+    /// With a second tool: it takes the name of the tool to call.
+    #[default]
+    CallTool,
+    /// By their flat names: the list of a session has the tools that the session found.
+    Dynamic,
+}
+
+impl McpMode {
+    /// The mode with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "meta" => Self::Meta,
+            "direct" => Self::Direct,
+            "search" => Self::Search,
+            _ => return None,
+        })
+    }
+}
+
+impl Routing {
+    /// The routing with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "CALL_TOOL" => Self::CallTool,
+            "DYNAMIC" => Self::Dynamic,
+            _ => return None,
+        })
+    }
+}
+
+impl Default for Mcp {
+    fn default() -> Self {
+        Self {
+            mode: McpMode::default(),
+            routing: Routing::default(),
+            split_calls: false,
+            list_changed_exec: None,
+            max_name: DEFAULT_MAX_NAME,
+            session_idle: Duration::from_secs(1800),
+        }
+    }
+}
+
+pub(super) fn read(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Mcp {
+    let mut out = Mcp::default();
+    for member in fields::object(findings, cursor, "an object").unwrap_or_default() {
+        let value = cursor.member(member);
+        match member.key.as_str() {
+            "mode" => {
+                let names = "`meta`, `direct` or `search`";
+                let mode = named(findings, &value, McpMode::from_name, names);
+                out.mode = mode.unwrap_or_default();
+            }
+            "routing" => {
+                let names = "`CALL_TOOL` or `DYNAMIC`";
+                let routing = named(findings, &value, Routing::from_name, names);
+                out.routing = routing.unwrap_or_default();
+            }
+            "split_calls" => {
+                out.split_calls = fields::boolean(findings, &value).unwrap_or_default();
+            }
+            "list_changed_exec" => out.list_changed_exec = exec(findings, &value),
+            "max_name" => {
+                if let Some(max) = fields::integer(findings, &value, MAX_NAME) {
+                    out.max_name = max;
+                }
+            }
+            "session_idle" => {
+                if let Some(time) = fields::seconds(findings, &value, SESSION_IDLE) {
+                    out.session_idle = time;
+                }
+            }
+            unknown => keys::unknown(findings, &value, unknown, Level::Mcp),
+        }
+    }
+    out
+}
+
+/// A value with a name.
+fn named<T>(
+    findings: &mut Findings<'_>,
+    cursor: &Cursor<'_>,
+    from_name: impl Fn(&str) -> Option<T>,
+    names: &str,
+) -> Option<T> {
+    let name = fields::string(findings, cursor)?;
+    let value = from_name(name);
+    if value.is_none() {
+        let shown = broker_model::text::shown_line(name, 40);
+        let message = format!("expected {names}, got `{shown}`");
+        findings.add(cursor, Diagnostic::error(Code::ConfigRange, message));
+    }
+    value
+}
+
+/// Returns a command, with the rules of `command` of a source. Unlike the command of a source, it may contain no
+/// literal secret.
+fn exec(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Option<Box<ProcessEndpoint>> {
+    let line = command::read(findings, cursor, None, false)?;
+    let below = |place: String| place.replacen("/command", "", 1);
+    let places = command::places(&line, cursor, false);
+    let process = ProcessEndpoint {
+        places: places.into_iter().map(below).collect(),
+        command: line,
+        ..ProcessEndpoint::blank()
+    };
+    if process.literal_secret_arguments().is_empty() {
+        return Some(Box::new(process));
+    }
+    let message = "the command contains a secret";
+    let diagnostic = Diagnostic::error(Code::ConfigRange, message);
+    let remedy = "write `${NAME}` in its place, and set the variable NAME for the broker";
+    findings.add(cursor, diagnostic.help(remedy));
+    None
+}

@@ -1,0 +1,466 @@
+//! One `source` object, or one entry of `mcpServers`: type and range of every key, then the rules
+//! between keys. Keys of later versions are checked in the same way and then refused.
+
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use super::findings::{Cursor, Findings};
+use super::keys::{self, Level};
+use super::kind::{self, Kind};
+use super::spanned::Data;
+use super::template::{is_own_variable, is_variable_name};
+use super::{
+    Endpoint, ProcessEndpoint, SchemaPolicy, Source, StartDrift, TextDrift, ToolOverride,
+    Unreachable, command, fields, http_endpoint, items, lists, overrides, trust,
+};
+use broker_model::codes::DiagnosticCode as Code;
+use broker_model::diagnostic::Diagnostic;
+use broker_model::item::ItemKind;
+use broker_model::path::NodePath;
+use broker_model::trust::{Exposure, TrustLevel};
+
+/// Bounds of a call's time, in seconds.
+pub(super) const TIMEOUT: RangeInclusive<f64> = 0.1..=86_400.0;
+/// The number of timeouts that a call with progress may take if no maximum is set.
+const DEFAULT_MAX_TIMEOUTS: u32 = 10;
+/// Above it, `timeout` in a file of another client may be in milliseconds.
+const MAX_USUAL_TIMEOUT: Duration = Duration::from_secs(3600);
+const STARTUP_TIMEOUT: RangeInclusive<f64> = 1.0..=3_600.0;
+const START_WAIT: RangeInclusive<f64> = 0.0..=3_600.0;
+/// Bounds of the seconds between two listings; 0 disables it, values between 0 and the minimum are refused.
+const RELIST_INTERVAL: RangeInclusive<f64> = 0.0..=86_400.0;
+const MIN_RELIST_INTERVAL: Duration = Duration::from_secs(1);
+const MAX_IN_FLIGHT: RangeInclusive<u64> = 1..=10_000;
+const INSTANCES: RangeInclusive<u64> = 1..=64;
+
+/// The format of a source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// `source` of a node: unknown keys are errors.
+    Tree,
+    /// An entry of `mcpServers`: keys of other clients are accepted, `command` is the program itself.
+    Entry,
+}
+
+/// Reads a source for the node at `path`. `None` if the value cannot be a source; errors are in
+/// `findings`.
+pub(super) fn read(
+    findings: &mut Findings<'_>,
+    cursor: &Cursor<'_>,
+    path: &NodePath,
+    types: bool,
+    form: Form,
+) -> Option<Source> {
+    let members = fields::object(findings, cursor, "an object, the source")?;
+    let mut source = blank(path, cursor, types);
+    let mut process = ProcessEndpoint::blank();
+    for member in members {
+        let value = cursor.member(member);
+        if !process_key(findings, &value, &member.key, &mut process) {
+            key(findings, &value, &member.key, &mut source, form);
+        }
+    }
+    if !source.required
+        && source.on_unreachable == Some(Unreachable::Refuse)
+        && let Some(at) = cursor.get("on_unreachable")
+    {
+        let message = "`on_unreachable` is `refuse`, but no start waits for a source with `\"required\": false`";
+        let diagnostic = Diagnostic::error(Code::ConfigRange, message);
+        findings.add(&at, diagnostic.help("remove one of the two keys"));
+    }
+    if !source.required
+        && source.on_drift == Some(StartDrift::Refuse)
+        && let Some(at) = cursor.get("on_drift")
+    {
+        let message = "`on_drift` is `refuse`, but drift of a source with `\"required\": false` refuses no start";
+        let diagnostic = Diagnostic::error(Code::ConfigRange, message);
+        findings.add(&at, diagnostic.help("remove one of the two keys"));
+    }
+    check_max_timeouts(findings, cursor, &source);
+    let endpoint = match kind::read(findings, cursor, form) {
+        Some(Kind::Process(command)) => {
+            let args = cursor.get("args");
+            let line = command::read(findings, &command, args.as_ref(), form == Form::Entry);
+            line.map(|line| {
+                process.places = command::places(&line, &command, args.is_some());
+                process.command = line;
+                Endpoint::Process(process)
+            })
+        }
+        Some(Kind::Http(url)) => {
+            let http = http_endpoint::read(findings, cursor, &url, process, form);
+            http.map(Endpoint::Http)
+        }
+        None => {
+            // Their types are checked although the source has no endpoint.
+            for (key, expected) in [("command", "args"), ("url", "headers")] {
+                if cursor.get(key).is_none()
+                    && let Some(values) = cursor.get(expected)
+                {
+                    check_strings(findings, &values);
+                }
+            }
+            None
+        }
+    };
+    let filter = cursor.get("tool_filter");
+    let filter = filter.map(|filter| lists::tool_filter(findings, &filter));
+    source.endpoint = endpoint?;
+    let default = TrustLevel::default_of(source.backend());
+    source.exposure = Exposure::new(
+        filter.unwrap_or_default(),
+        source.trust.unwrap_or(default),
+        // The top level sets the sensitive names of all sources.
+        Default::default(),
+    )
+    .with_items(items::exposure(findings, cursor));
+    Some(source)
+}
+
+impl Source {
+    /// Returns the maximum characters of a reply of a tool, if the config sets one: the tool's limit, else the limit of
+    /// `"*"`, else the source's limit.
+    pub fn output_limit(&self, tool: &str) -> Option<usize> {
+        let own = self
+            .overrides
+            .get(tool)
+            .and_then(|own| own.max_output_chars);
+        own.or(self.of_every_tool.max_output_chars)
+            .or(self.max_output_chars)
+    }
+
+    /// Whether arguments of a tool that do not match its schema are converted: by the nearest setting of the tool, `"*"`,
+    /// the source and the config.
+    pub fn coerces(&self, tool: &str, of_config: bool) -> bool {
+        let own = self.overrides.get(tool).and_then(|own| own.coerce);
+        let nearest = own.or(self.of_every_tool.coerce).or(self.coerce);
+        nearest.unwrap_or(of_config)
+    }
+}
+
+/// Reads a key of the process; false for any other key.
+fn process_key(
+    findings: &mut Findings<'_>,
+    value: &Cursor<'_>,
+    key: &str,
+    process: &mut ProcessEndpoint,
+) -> bool {
+    match key {
+        "env" => process.env = fields::templates(findings, value, "variable name", is_env_name),
+        "inherit_env" => process.inherit_env = lists::inherit_env(findings, value),
+        "cwd" => process.cwd = fields::template(findings, value),
+        _ => return false,
+    }
+    true
+}
+
+/// Checks the strings of a list or an object that no endpoint takes.
+fn check_strings(findings: &mut Findings<'_>, values: &Cursor<'_>) {
+    match &values.value.data {
+        Data::Object(_) => {
+            fields::templates(findings, values, "header name", is_header_name);
+        }
+        _ => {
+            fields::strings(findings, values, |findings, item, text| {
+                fields::template_of(findings, item, text)
+            });
+        }
+    }
+}
+
+fn blank(path: &NodePath, cursor: &Cursor<'_>, types: bool) -> Source {
+    Source {
+        path: path.clone(),
+        // Endpoint and exposure are replaced before the source is returned.
+        endpoint: Endpoint::Process(ProcessEndpoint::blank()),
+        exposure: Exposure::of_everything(),
+        trust: None,
+        aliases: Default::default(),
+        item_aliases: Default::default(),
+        overrides: Default::default(),
+        of_every_tool: Default::default(),
+        max_output_chars: None,
+        coerce: None,
+        required: true,
+        startup_timeout: Duration::from_secs(120),
+        relist_interval: Some(Duration::from_secs(300)),
+        timeout: Duration::from_secs(60),
+        max_timeout: None,
+        max_in_flight: 32,
+        instances: 1,
+        retry_idempotent: false,
+        on_text_drift: None,
+        on_unreachable: None,
+        on_drift: None,
+        start_wait: None,
+        schema: SchemaPolicy::default(),
+        types,
+        volatile: BTreeSet::new(),
+        pointer: cursor.pointer(),
+    }
+}
+
+fn key(
+    findings: &mut Findings<'_>,
+    value: &Cursor<'_>,
+    key: &str,
+    source: &mut Source,
+    form: Form,
+) {
+    match key {
+        // The rules between these keys are checked in `kind`; the trust level decides what a filter exposes.
+        "command" | "args" | "tool_filter" => {}
+        "backend" => {
+            fields::string(findings, value);
+        }
+        // The readers of entries and nodes leave out a source that is disabled.
+        "disabled" => {
+            fields::boolean(findings, value);
+        }
+        "enabled" if form == Form::Entry => {}
+        "type" if form == Form::Entry => {
+            fields::string(findings, value);
+        }
+        "auth" if form == Form::Entry && !http_endpoint::is_own_auth(value) => {
+            keys::unknown_or_foreign(findings, value, key);
+        }
+        // The reader of the endpoint checks them.
+        key if http_endpoint::KEYS.contains(&key) => {}
+        // `items` reads the modes and filters together, since they depend on each other.
+        "resources" | "resource_filter" | "prompt_filter" => {}
+        "prompt_aliases" => items::aliases(findings, value, &[ItemKind::Prompt], source),
+        "resource_aliases" => {
+            let kinds = [ItemKind::Template, ItemKind::Resource];
+            items::aliases(findings, value, &kinds, source);
+        }
+        "path_aliases" => source.aliases = overrides::aliases(findings, value),
+        "tool_overrides" => {
+            (source.overrides, source.of_every_tool) = overrides::read(findings, value);
+        }
+        "max_output_chars" => {
+            source.max_output_chars = fields::integer(findings, value, overrides::MAX_OUTPUT_CHARS);
+        }
+        "coerce" => source.coerce = fields::boolean(findings, value),
+        "volatile" => source.volatile = lists::volatile(findings, value),
+        "required" => set(fields::boolean(findings, value), &mut source.required),
+        "types" => set(fields::boolean(findings, value), &mut source.types),
+        "schema" => source.schema = schema_policy(findings, value),
+        "startup_timeout" => set(
+            fields::seconds(findings, value, STARTUP_TIMEOUT),
+            &mut source.startup_timeout,
+        ),
+        "relist_interval" => set(
+            relist_interval(findings, value),
+            &mut source.relist_interval,
+        ),
+        "timeout" if form == Form::Entry && is_milliseconds(value) => {
+            let message = "`timeout` is in seconds here, at most 86400; it is ignored";
+            let diagnostic = Diagnostic::warning(Code::KeyIgnored, message);
+            findings.add(
+                value,
+                diagnostic.help("other clients count milliseconds; write seconds"),
+            );
+        }
+        "timeout" => {
+            let timeout = fields::seconds(findings, value, TIMEOUT);
+            if let Some(timeout) = timeout.filter(|timeout| *timeout > MAX_USUAL_TIMEOUT)
+                && form == Form::Entry
+            {
+                findings.add(value, suspicious_timeout(timeout));
+            }
+            set(timeout, &mut source.timeout);
+        }
+        "max_timeout" => source.max_timeout = fields::seconds(findings, value, TIMEOUT),
+        "max_in_flight" => set(
+            fields::integer(findings, value, MAX_IN_FLIGHT),
+            &mut source.max_in_flight,
+        ),
+        "instances" => set(
+            fields::integer(findings, value, INSTANCES),
+            &mut source.instances,
+        ),
+        "retry_idempotent" => set(
+            fields::boolean(findings, value),
+            &mut source.retry_idempotent,
+        ),
+        "on_text_drift" => source.on_text_drift = text_drift(findings, value),
+        "on_unreachable" => source.on_unreachable = unreachable(findings, value),
+        "on_drift" => source.on_drift = start_drift(findings, value),
+        "start_wait" => source.start_wait = start_wait(findings, value),
+        "trust" => source.trust = trust::level(findings, value, form),
+        unknown if form == Form::Entry => {
+            keys::unknown_or_foreign(findings, value, unknown);
+        }
+        unknown => keys::unknown(findings, value, unknown, Level::Source),
+    }
+}
+
+/// The time between two listings without an announcement; the inner `None` means never.
+fn relist_interval(findings: &mut Findings<'_>, value: &Cursor<'_>) -> Option<Option<Duration>> {
+    let interval = fields::seconds(findings, value, RELIST_INTERVAL)?;
+    if interval.is_zero() {
+        return Some(None);
+    }
+    if interval < MIN_RELIST_INTERVAL {
+        let message = format!(
+            "expected seconds: 0 for never, or a number from {} to {}",
+            MIN_RELIST_INTERVAL.as_secs(),
+            RELIST_INTERVAL.end()
+        );
+        fields::out_of_range(findings, value, message);
+        return None;
+    }
+    Some(Some(interval))
+}
+
+/// `schema`, of a source or of a tool.
+pub(super) fn schema_policy(findings: &mut Findings<'_>, value: &Cursor<'_>) -> SchemaPolicy {
+    match fields::string(findings, value) {
+        Some("as_is") => return SchemaPolicy::AsIs,
+        Some(_) => {
+            let message = "`schema` has one value, `as_is`".to_owned();
+            fields::out_of_range(findings, value, message);
+        }
+        None => {}
+    }
+    SchemaPolicy::default()
+}
+
+/// `on_text_drift`, of a source or of the whole config.
+pub(super) fn text_drift(findings: &mut Findings<'_>, value: &Cursor<'_>) -> Option<TextDrift> {
+    match fields::string(findings, value)? {
+        "serve" => Some(TextDrift::Serve),
+        "withdraw" => Some(TextDrift::Withdraw),
+        _ => {
+            let message = "`on_text_drift` is neither `serve` nor `withdraw`".to_owned();
+            fields::out_of_range(findings, value, message);
+            None
+        }
+    }
+}
+
+/// `on_unreachable`, of a source or of the whole config.
+pub(super) fn unreachable(findings: &mut Findings<'_>, value: &Cursor<'_>) -> Option<Unreachable> {
+    match fields::string(findings, value)? {
+        "refuse" => Some(Unreachable::Refuse),
+        "serve" => Some(Unreachable::Serve),
+        _ => {
+            let message = "`on_unreachable` is neither `refuse` nor `serve`".to_owned();
+            fields::out_of_range(findings, value, message);
+            None
+        }
+    }
+}
+
+/// `on_drift`, of a source or of the whole config.
+pub(super) fn start_drift(findings: &mut Findings<'_>, value: &Cursor<'_>) -> Option<StartDrift> {
+    match fields::string(findings, value)? {
+        "refuse" => Some(StartDrift::Refuse),
+        "withdraw" => Some(StartDrift::Withdraw),
+        _ => {
+            let message = "`on_drift` is neither `refuse` nor `withdraw`".to_owned();
+            fields::out_of_range(findings, value, message);
+            None
+        }
+    }
+}
+
+/// `start_wait`, of a source or of the whole config.
+pub(super) fn start_wait(findings: &mut Findings<'_>, value: &Cursor<'_>) -> Option<Duration> {
+    fields::seconds(findings, value, START_WAIT)
+}
+
+/// Each `max_timeout` must be at least the timeout that applies with it.
+fn check_max_timeouts(findings: &mut Findings<'_>, cursor: &Cursor<'_>, source: &Source) {
+    let mut check = |at: Option<Cursor<'_>>, max: Option<Duration>, timeout: Duration| {
+        if let (Some(at), Some(max)) = (at, max)
+            && max < timeout
+        {
+            let message = format!(
+                "`max_timeout` is {} s, less than the `timeout` of {} s",
+                max.as_secs_f64(),
+                timeout.as_secs_f64()
+            );
+            let diagnostic = Diagnostic::error(Code::ConfigRange, message);
+            findings.add(
+                &at,
+                diagnostic.help("raise `max_timeout`, or lower `timeout`"),
+            );
+        }
+    };
+    check(
+        cursor.get("max_timeout"),
+        source.max_timeout,
+        source.timeout,
+    );
+    let overrides = cursor.get("tool_overrides");
+    for (tool, own) in &source.overrides {
+        let at = overrides.as_ref().and_then(|all| all.get(tool));
+        let at = at.as_ref().and_then(|own| own.get("max_timeout"));
+        check(at, own.max_timeout, own.timeout.unwrap_or(source.timeout));
+    }
+}
+
+impl Source {
+    /// Returns the maximum time in all of a call of a tool with these settings: the limit of these settings, else the
+    /// source's limit, else ten times the timeout.
+    pub fn max_timeout_of(&self, own: Option<&ToolOverride>) -> Duration {
+        let timeout = own.and_then(|own| own.timeout).unwrap_or(self.timeout);
+        let set = own.and_then(|own| own.max_timeout).or(self.max_timeout);
+        set.map_or_else(
+            || timeout.saturating_mul(DEFAULT_MAX_TIMEOUTS),
+            |max| max.max(timeout),
+        )
+    }
+}
+
+fn set<T>(read: Option<T>, field: &mut T) {
+    if let Some(value) = read {
+        *field = value;
+    }
+}
+
+/// Other clients count milliseconds: a value above the bound for seconds is treated as milliseconds.
+fn is_milliseconds(value: &Cursor<'_>) -> bool {
+    matches!(&value.value.data, Data::Number(text)
+        if text.parse::<f64>().is_ok_and(|n| n > *TIMEOUT.end() && n < 1e9))
+}
+
+/// The warning about a `timeout` that is valid in seconds, and usual in milliseconds.
+fn suspicious_timeout(timeout: Duration) -> Diagnostic {
+    let seconds = timeout.as_secs_f64();
+    let (hours, minutes) = (timeout.as_secs() / 3600, timeout.as_secs() / 60 % 60);
+    let message = format!("`timeout` is in seconds: {seconds} seconds are {hours} h {minutes} min");
+    let help = format!(
+        "other clients count milliseconds; write `{}` if these were milliseconds",
+        seconds / 1000.0
+    );
+    Diagnostic::warning(Code::TimeoutUnit, message).help(help)
+}
+
+fn is_env_name(name: &str) -> bool {
+    !name.is_empty() && !name.contains(['=', '\0'])
+}
+
+pub(super) fn is_header_name(name: &str) -> bool {
+    !name.is_empty()
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
+}
+
+/// Returns the name of the variable that replaces a literal value of this name, in capitals if the name is a `header`.
+pub fn variable_for(name: &str, header: bool) -> String {
+    let mut variable: String = name
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
+        .collect();
+    if header {
+        variable.make_ascii_uppercase();
+    }
+    if !is_variable_name(&variable) || is_own_variable(&variable) {
+        variable.insert(0, '_');
+    }
+    variable
+}

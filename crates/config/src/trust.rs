@@ -1,0 +1,65 @@
+//! The keys `trust`: the level of a source, and the sensitive names of the top level.
+
+use super::fields;
+use super::findings::{Cursor, Findings};
+use super::keys::{self, Level};
+use super::source::Form;
+use super::spanned::Data;
+use broker_model::codes::DiagnosticCode as Code;
+use broker_model::diagnostic::Diagnostic;
+use broker_model::trust::{SensitiveNames, TrustLevel};
+
+/// Returns the level of a source. Other clients have a key of this name with a boolean: whether they ask before a call.
+pub(super) fn level(
+    findings: &mut Findings<'_>,
+    cursor: &Cursor<'_>,
+    form: Form,
+) -> Option<TrustLevel> {
+    if form == Form::Entry && matches!(cursor.value.data, Data::Bool(_)) {
+        let message = "a `trust` that is a boolean has no meaning here and is ignored";
+        let diagnostic = Diagnostic::warning(Code::KeyIgnored, message);
+        findings.add_key(
+            cursor,
+            diagnostic.help("write the level: `trusted`, `verified` or `untrusted`"),
+        );
+        return None;
+    }
+    let level = TrustLevel::from_name(fields::string(findings, cursor)?);
+    if level.is_none() {
+        let message = "`trust` is neither `trusted` nor `verified` nor `untrusted`".to_owned();
+        fields::out_of_range(findings, cursor, message);
+    }
+    level
+}
+
+/// `trust` of the top level.
+pub(super) fn sensitive(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> SensitiveNames {
+    let mut names = SensitiveNames::default();
+    let members = fields::object(findings, cursor, "an object with `sensitive`");
+    for member in members.unwrap_or_default() {
+        let value = cursor.member(member);
+        match member.key.as_str() {
+            "sensitive" => names = words(findings, &value),
+            unknown => keys::unknown(findings, &value, unknown, Level::Trust),
+        }
+    }
+    names
+}
+
+fn words(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> SensitiveNames {
+    let words = fields::strings(
+        findings,
+        cursor,
+        |findings, item, text| match SensitiveNames::new(&[text]) {
+            Ok(_) => Some(text.to_owned()),
+            Err(errors) => {
+                for error in errors {
+                    fields::out_of_range(findings, item, error.to_string());
+                }
+                None
+            }
+        },
+    );
+    // Each entry is valid alone, so all of them are.
+    SensitiveNames::new(&words).unwrap_or_default()
+}
