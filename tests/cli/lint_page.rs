@@ -9,12 +9,12 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use broker_config::Config;
+use broker_config::Config;
 use broker_drift::FindingSeverity;
 use broker_drift::LintResult;
-use broker_review::lint::{advice, lint, rules};
-use broker_config::Config;
 use broker_model::lock::LockedSource;
 use broker_model::snapshot::Snapshot;
+use broker_review::lint::{advice, lint, rules};
 use harness::assert_expected;
 use serde_json::{Value, json};
 

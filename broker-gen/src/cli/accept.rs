@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use broker_review::lint;
+use broker_build::lock_file;
+use broker_build::plan::nearest;
 use broker_model::digest::Digest;
 use broker_model::exit::Exit;
 use broker_model::lock::{Lock, LockedSource};
@@ -10,15 +11,14 @@ use broker_model::suggest;
 use broker_model::terminal::Text;
 use broker_model::text::{counted, shown_line};
 use broker_model::{Diagnostic, DiagnosticCode, LeftOutCode, text};
-use clap::{ArgGroup, Args};
+use broker_review::accept;
 use broker_review::audits::{
     Audit, Audits, Criteria, Date, Decision, Subject, Suppression, append, audits_file, subjects,
     who,
 };
-use broker_review::accept;
+use broker_review::lint;
 use broker_review::lock_file::lock_of_config;
-use broker_build::lock_file;
-use broker_build::plan::nearest;
+use clap::{ArgGroup, Args};
 
 use super::output::{self, say};
 use super::unattended;

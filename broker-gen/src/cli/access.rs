@@ -2,6 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use broker_build::build_script;
+use broker_build::hint_audits::{HintAudits, claim_of};
+use broker_build::plan::tools_facts;
+use broker_build::plan::{self, Entry, Plan, ToolEntry};
 use broker_model::access::{Access, GroupSet, Hint, Matrix, Row};
 use broker_model::exit::Exit;
 use broker_model::terminal::Text;
@@ -9,10 +13,6 @@ use broker_model::text::counted;
 use broker_model::{Diagnostic, NodePath, text};
 use clap::Args;
 use serde_json::{Value, json};
-use broker_build::build_script;
-use broker_build::hint_audits::{HintAudits, claim_of};
-use broker_build::plan::tools_facts;
-use broker_build::plan::{self, Entry, Plan, ToolEntry};
 
 use super::output;
 

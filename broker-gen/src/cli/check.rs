@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use broker_build::build_script::checked_plan;
+use broker_build::{lock_file, plan};
 use broker_config::Config;
 use broker_drift::{Class, LintResult, Report};
 use broker_mcp::{EraHint, SourceSpec};
@@ -12,21 +14,19 @@ use broker_model::lock::{Lock, LockedSource};
 use broker_model::public_names::PublicNames;
 use broker_model::redact::Redactor;
 use broker_model::{Diagnostic, DiagnosticCode, LeftOutCode, NodePath, SourceCause, text};
-use broker_wire::Era;
+use broker_review::lock_diff::{access, left_out};
 use broker_review::lock_file::LockFile;
 use broker_review::report::{Problems, ReportView, Sides};
-use broker_review::lock_diff::{access, left_out};
 use broker_review::{dates, lint_report, lock_diff, provenance};
-use broker_build::build_script::checked_plan;
-use broker_build::{lock_file, plan};
+use broker_wire::Era;
 
 use super::input::Input;
-use crate::cli::launch::live::{self, TooLarge};
 use super::lock::checks::{CHECKS, Context};
 use super::lock::draft::Draft;
 use super::report::{ReportArgs, show};
-use crate::cli::launch::snapshot_all::{Failure, SnapshotJob, snapshot_all};
 use super::{ConfigArgs, output};
+use crate::cli::launch::live::{self, TooLarge};
+use crate::cli::launch::snapshot_all::{Failure, SnapshotJob, snapshot_all};
 
 pub(super) async fn run(args: &ConfigArgs, form: &ReportArgs) -> Exit {
     if let Err(exit) = form.make_folders() {
@@ -91,7 +91,10 @@ async fn checked(args: &ConfigArgs, strict: bool) -> Result<CheckOutcome, Vec<Di
             true
         }
     };
-    show(&mut problems, &provenance::unpinned(&input.config, input.launched(), strict));
+    show(
+        &mut problems,
+        &provenance::unpinned(&input.config, input.launched(), strict),
+    );
     let job = |spec: SourceSpec| SnapshotJob {
         era: era(&input.config, &lock, &spec.source),
         spec,
@@ -226,7 +229,8 @@ async fn checked(args: &ConfigArgs, strict: bool) -> Result<CheckOutcome, Vec<Di
     report.mask(&redactor, names.clone());
     report.name_config(&args.file.config.to_string_lossy());
     access::add(&mut report, &input.config, &lock.sources, &sources);
-    let mut linted = lint_report::live_findings(&sources, &args.file.config, (&redactor, &names), strict)?;
+    let mut linted =
+        lint_report::live_findings(&sources, &args.file.config, (&redactor, &names), strict)?;
     linted.retain(|one| {
         asked.contains(&one.source) && (lint_report::has_errors(one) || is_news(one, &lock))
     });

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use broker_build::{build_script, lock_file};
 use broker_config::Config;
 use broker_model::exit::Exit;
 use broker_model::lock::{Lock, MAX_BYTES};
@@ -10,14 +11,13 @@ use broker_model::public_names::PublicNames;
 use broker_model::redact::Redactor;
 use broker_model::text::shown_line;
 use broker_model::{Diagnostic, DiagnosticCode, text};
-use clap::Args;
 use broker_review::baseline::{is_of_config, read_baseline};
-use broker_review::lock_file::{LockFile, config_of_lock, parse_lock, read_lock};
-use broker_review::lock_diff::diff_locks;
-use broker_review::report::{Problems, ReportView, Sides};
 use broker_review::lint_report;
 use broker_review::lock_diff::access;
-use broker_build::{build_script, lock_file};
+use broker_review::lock_diff::diff_locks;
+use broker_review::lock_file::{LockFile, config_of_lock, parse_lock, read_lock};
+use broker_review::report::{Problems, ReportView, Sides};
+use clap::Args;
 
 use super::output;
 use super::report::ReportArgs;

@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use broker_build::{build_script, emit, left_out_audits};
 use broker_files::ReadError;
 use broker_model::exit::Exit;
 use broker_model::{Diagnostic, DiagnosticCode, text};
-use clap::Args;
 use broker_review::whole_file::write_whole;
-use broker_build::{build_script, emit, left_out_audits};
+use clap::Args;
 
 use super::output::{self, say};
 use super::{type_notes, unattended};

@@ -1,15 +1,15 @@
 //! Reads the input of a verb: the config, the lock beside it, and the launch settings of its sources.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use broker_mcp::{ConcurrencyLimits, Environment, SourceSpec, resolve};
-use broker_config::{Config, Source};
-use broker_model::lock::Lock;
-use broker_review::lock_file::{LockFile, read_lock};
-use broker_model::trust::Exposure;
-use broker_model::{Diagnostic, DiagnosticCode, NodePath};
 use broker_build::build_script::parse_config;
 use broker_build::lock_file;
+use broker_config::{Config, Source};
+use broker_mcp::{ConcurrencyLimits, Environment, SourceSpec, resolve};
+use broker_model::lock::Lock;
+use broker_model::trust::Exposure;
+use broker_model::{Diagnostic, DiagnosticCode, NodePath};
+use broker_review::lock_file::{LockFile, read_lock};
 
 use super::ConfigArgs;
 

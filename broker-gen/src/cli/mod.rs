@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use broker_build::default_config::{CONFIG_VARIABLE, default_config};
 use broker_model::exit::Exit;
 use broker_model::text;
 use broker_process::guard::{Deadline, fail_large_writes};
@@ -12,9 +13,8 @@ use clap::parser::ValueSource;
 use clap::{
     ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum,
 };
-use tokio::signal::unix::{SignalKind, signal};
-use broker_build::default_config::{CONFIG_VARIABLE, default_config};
 use lock::args::{LockArgs, MergeArgs};
+use tokio::signal::unix::{SignalKind, signal};
 
 // The verbs, one file or folder for each; `usage` has `completions` and `man`.
 mod accept;

@@ -1,11 +1,11 @@
 //! `rules`: the rules of drift and lint, as a table, one by one, and as JSON.
 
-use broker_review::lint;
-use broker_review::rules::{Explained, all, find};
 use broker_model::exit::Exit;
 use broker_model::suggest;
 use broker_model::terminal::Text;
 use broker_model::text;
+use broker_review::lint;
+use broker_review::rules::{Explained, all, find};
 use broker_terminal::Layout as _;
 use clap::Args;
 use serde_json::{Value, json};

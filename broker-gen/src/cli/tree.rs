@@ -2,6 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use broker_build::build_script;
+use broker_build::left_out_audits::shown;
+use broker_build::plan::{self, Entry, Plan};
+use broker_build::tables::{listing, summary};
 use broker_model::exit::Exit;
 use broker_model::flat_name::flat_name;
 use broker_model::terminal::Text;
@@ -9,10 +13,6 @@ use broker_model::text::{counted, shown_line};
 use broker_model::trust::HiddenBy;
 use broker_model::{Diagnostic, NodePath, text};
 use clap::Args;
-use broker_build::build_script;
-use broker_build::left_out_audits::shown;
-use broker_build::plan::{self, Entry, Plan};
-use broker_build::tables::{listing, summary};
 
 use super::output;
 

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use broker_model::text;
 use broker_build::types::Fallback;
+use broker_model::text;
 
 use super::output::say;
 

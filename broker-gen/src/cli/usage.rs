@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use broker_model::exit::Exit;
 use broker_model::{Diagnostic, DiagnosticCode, text};
-use clap::{Args, Command};
 use broker_review::whole_file::write_whole;
+use clap::{Args, Command};
 
 use super::output::{self, say};
 

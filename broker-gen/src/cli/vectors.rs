@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use broker_build::build_script;
+use broker_build::plan::{self, Plan};
+use broker_build::vectors_file::{self, ModelVectors, VectorsFile, embedded_texts, written};
 use broker_config::{Config, Embedder};
 use broker_embed::{EmbedError, MAX_BATCH, Model, ModelIdentity, Models};
 use broker_model::exit::Exit;
 use broker_model::text::counted;
 use broker_model::{Diagnostic, DiagnosticCode, text};
-use clap::Args;
 use broker_review::whole_file::{turn_if_unchanged, write_whole};
-use broker_build::build_script;
-use broker_build::plan::{self, Plan};
-use broker_build::vectors_file::{self, ModelVectors, VectorsFile, embedded_texts, written};
+use clap::Args;
 
 use super::output::{self, say};
 use super::unattended;

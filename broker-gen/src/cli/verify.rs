@@ -3,20 +3,20 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use broker_build::{
+    hint_audits, left_out_audits, lock_file, plan, tables, vectors_file, violations,
+};
 use broker_config::Config;
 use broker_model::exit::Exit;
 use broker_model::lock::Lock;
 use broker_model::terminal::Text;
 use broker_model::text::{counted, shown_line};
 use broker_model::{Diagnostic, DiagnosticCode};
-use clap::{Args, ValueEnum};
 use broker_review::audits::Audits;
 use broker_review::lock_file::lock_of_config;
 use broker_review::program;
 use broker_review::verify::{Outcome, authors, signed};
-use broker_build::{
-    hint_audits, left_out_audits, lock_file, plan, tables, vectors_file, violations,
-};
+use clap::{Args, ValueEnum};
 
 use super::{output, schemas};
 use crate::cli::schemas::access_args;

@@ -35,7 +35,8 @@ pub use fail_on::FailOn;
 pub use package::SeenPackage;
 pub use rename::name_moves;
 pub use report::{
-    BUILD, Class, Finding, FindingSeverity, RELOCK, REPORT_VERSION, Report, SERVE, SourceDrift, ToolDrift,
+    BUILD, Class, Finding, FindingSeverity, RELOCK, REPORT_VERSION, Report, SERVE, SourceDrift,
+    ToolDrift,
 };
 pub use rules::{Rule, add_rule_ids, rules};
 #[cfg(feature = "schema")]

@@ -232,7 +232,7 @@ pub fn parse_config_text(
 
 /// The bytes of a config; `shown` is its name in messages.
 pub fn read_config(file: &Path, shown: &str) -> Result<Vec<u8>, Vec<Diagnostic>> {
-    broker_files::read(file, config::MAX_BYTES).map_err(|error| {
+    broker_files::read(file, broker_config::MAX_BYTES).map_err(|error| {
         let code = match error {
             ReadError::Size(_) => DiagnosticCode::ConfigSize,
             _ => DiagnosticCode::ConfigUnreadable,

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use broker_build::lock_file;
 use broker_model::lock::Lock;
 use broker_model::text::shown_line;
 use broker_model::{Diagnostic, DiagnosticCode};
-use broker_build::lock_file;
 
 use crate::lock_file::read_lock;
 use crate::program;

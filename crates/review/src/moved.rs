@@ -6,7 +6,6 @@ use std::path::Path;
 
 use broker_config::Config;
 use broker_model::NodePath;
-use broker_config::Config;
 use broker_model::lock::{EndpointSettings, Lock, LockedSource};
 
 use crate::baseline::read_baseline;
@@ -15,6 +14,7 @@ use crate::baseline::read_baseline;
 pub const LAST_COMMIT: &str = "git:HEAD";
 
 /// The places to search for a former source.
+#[derive(Debug)]
 pub struct Former<'a> {
     config: &'a Config,
     lock: Option<&'a Lock>,

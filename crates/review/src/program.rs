@@ -68,10 +68,7 @@ pub fn git_command(args: &[&str], folder: &Path) -> Command {
 }
 
 /// A command without standard input that dies with the waiting thread.
-pub fn command(
-    program: impl AsRef<std::ffi::OsStr>,
-    with: impl FnOnce(&mut Command),
-) -> Command {
+pub fn command(program: impl AsRef<std::ffi::OsStr>, with: impl FnOnce(&mut Command)) -> Command {
     #[expect(
         clippy::disallowed_methods,
         reason = "not a server: the thread that starts it waits for it"

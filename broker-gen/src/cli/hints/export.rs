@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
+use broker_build::text::first_sentence;
 use broker_model::lock::{LockedSource, LockedTool};
 use broker_model::text::{counted, shown_line};
 use broker_model::{Diagnostic, DiagnosticCode, text};
-use serde_json::{Value, json};
 use broker_review::whole_file::write_whole;
-use broker_build::text::first_sentence;
+use serde_json::{Value, json};
 
 use super::super::output::say;
 

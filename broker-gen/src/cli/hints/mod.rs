@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
+use broker_build::build_script;
+use broker_build::plan;
 use broker_config::Config;
 use broker_model::exit::Exit;
 use broker_model::lock::Lock;
 use broker_model::{Diagnostic, DiagnosticCode};
 use clap::Args;
-use broker_build::build_script;
-use broker_build::plan;
 
 use super::{output, unattended};
 

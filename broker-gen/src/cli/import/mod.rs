@@ -13,9 +13,9 @@ use broker_model::redact::Redactor;
 use broker_model::terminal::Text;
 use broker_model::text::{counted, shell_word};
 use broker_model::{Diagnostic, DiagnosticCode, text};
+use broker_review::whole_file;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use broker_review::whole_file;
 
 use super::output::{self, say};
 use super::unattended;

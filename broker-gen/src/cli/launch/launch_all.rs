@@ -9,8 +9,8 @@ use broker_process::StderrTail;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinSet};
 
-use crate::cli::output::say;
 use crate::cli::launch::progress::Progress;
+use crate::cli::output::say;
 
 /// Maximum number of servers that start at one time.
 const MAX_CONCURRENT_STARTS: usize = 8;

@@ -7,10 +7,10 @@ use std::time::Duration;
 use broker_model::lock::{LockedSource, PackageKind};
 use broker_model::text;
 use broker_model::text::{counted, shown_line};
+use broker_review::program;
 use jiff::Timestamp;
 use serde_json::Value;
 use tokio::process::Command;
-use broker_review::program;
 
 use crate::cli::output::say;
 

@@ -1,9 +1,9 @@
 //! A lock whose only fault is sources that are gone from the config. It is corrected without launching a source; the
 //! other sources stay byte for byte.
 
+use broker_build::plan;
 use broker_model::lock::{LOCK_VERSION, Lock};
 use broker_model::{DiagnosticCode, LeftOutCode, NodePath, text};
-use broker_build::plan;
 
 use super::checks::{CHECKS, Context};
 use super::draft::Draft;

@@ -3,15 +3,15 @@
 
 use std::path::PathBuf;
 
+use broker_build::left_out_audits::LeftOutAudits;
+use broker_build::plan;
+use broker_build::violations::Violations;
 use broker_embed::Models;
 use broker_model::digest::Digest;
 use broker_model::exit::Exit;
 use broker_model::lock::Lock;
 use broker_model::{Diagnostic, DiagnosticCode, NodePath};
 use broker_review::provenance;
-use broker_build::left_out_audits::LeftOutAudits;
-use broker_build::plan;
-use broker_build::violations::Violations;
 
 use super::input::Input;
 use super::output::{self, say};

@@ -1,12 +1,12 @@
 //! `lock --source S --tool T`: updates these tools and keeps everything else of the source as it is locked.
 
+use broker_build::plan::nearest;
+use broker_build::settings;
 use broker_config::{Config, Source};
 use broker_model::left_out::LeftOut;
 use broker_model::lock::{HiddenTool, Lock, LockedSource, LockedTool};
 use broker_model::text::shown_line;
 use broker_model::{Diagnostic, DiagnosticCode, text};
-use broker_build::plan::nearest;
-use broker_build::settings;
 
 use crate::cli::output::say;
 

@@ -5,22 +5,22 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use broker_build::build_script::read_config;
+use broker_build::requested::{Requested, request};
 use broker_config::{CommandLine, Config, Source};
 use broker_drift::SeenPackage;
 use broker_mcp::EraHint;
 use broker_model::text::shown_line;
 use broker_model::{Diagnostic, DiagnosticCode, NodePath, text};
+use broker_review::provenance;
+use broker_review::whole_file::{turn_if_unchanged, write_whole};
 use jsonc_parser::ast::Value;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
-use broker_review::whole_file::{turn_if_unchanged, write_whole};
-use broker_review::provenance;
-use broker_build::build_script::read_config;
-use broker_build::requested::{Requested, request};
 
-use crate::cli::input::Input;
-use crate::cli::output::say;
-use crate::cli::launch::snapshot_all::{Failure, SnapshotJob, snapshot_all};
 use crate::cli::LockArgs;
+use crate::cli::input::Input;
+use crate::cli::launch::snapshot_all::{Failure, SnapshotJob, snapshot_all};
+use crate::cli::output::say;
 
 /// Maximum number of backups of one file.
 const MAX_BACKUPS: usize = 100;

@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use broker_build::describe;
 use broker_doctor::text_between_locks;
 use broker_drift::{Report, access_lines};
 use broker_files::ReadError;
 use broker_model::lock::{LOCK_VERSION, Lock, MAX_BYTES, PARTIAL_LOCK_VERSION};
 use broker_model::{Diagnostic, DiagnosticCode, NodePath, text};
 use broker_review::lock_diff::access;
-use broker_review::lock_file::{LockFile, parse_lock};
 use broker_review::lock_diff::diff_locks;
+use broker_review::lock_file::{LockFile, parse_lock};
 use broker_review::whole_file::{turn, write_whole};
-use broker_build::describe;
 
 use super::draft::{Draft, LeftOutOf};
 use super::merge::settle::{Settled, settle};

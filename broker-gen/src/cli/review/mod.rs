@@ -4,12 +4,14 @@
 use std::io;
 use std::path::Path;
 
+use broker_build::build_script::checked_plan;
+use broker_build::left_out_audits::{self, accept_command};
+use broker_build::plan;
 use broker_drift::{Report, access_lines};
 use broker_model::exit::Exit;
 use broker_model::lock::Lock;
 use broker_model::text::{counted, shown_line};
 use broker_model::{Diagnostic, DiagnosticCode, text};
-use clap::Args;
 use broker_review::audits::{Audit, Audits, Criteria, Date, Decision, append, audits_file, who};
 use broker_review::baseline::read_baseline;
 use broker_review::lint_report::{lint_sources, settled};
@@ -17,9 +19,7 @@ use broker_review::lock_diff::access;
 use broker_review::lock_file::lock_of_config;
 use broker_review::session::items::{self, Item};
 use broker_review::session::{self, Accepted, Style, Tally};
-use broker_build::build_script::checked_plan;
-use broker_build::left_out_audits::{self, accept_command};
-use broker_build::plan;
+use clap::Args;
 
 use super::output::{self, say};
 use super::unattended;

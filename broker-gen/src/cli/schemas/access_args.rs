@@ -1,14 +1,14 @@
 //! The checks of `args` of access rules that need a validator: whether it compiles, and whether any arguments of a tool
 //! can match it.
 
+use broker_build::plan::tool_facts;
+use broker_build::plan::{self, Entry};
 use broker_config::Config;
 use broker_model::access::claim_names;
 use broker_model::lock::LockedSource;
 use broker_model::{Diagnostic, DiagnosticCode};
 use broker_schema::{Coverage, compile, covers, inspect};
 use serde_json::{Value, json};
-use broker_build::plan::tool_facts;
-use broker_build::plan::{self, Entry};
 
 use crate::cli::schemas::compiles;
 

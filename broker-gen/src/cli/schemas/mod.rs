@@ -5,6 +5,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use broker_build::plan::Plan;
+use broker_build::tables::listing;
 use broker_config::{Config, SchemaPolicy, Source};
 use broker_model::left_out::{LeftOut, MAX_NAME_CHARS};
 use broker_model::lock::{LockedSource, LockedTool};
@@ -12,8 +14,6 @@ use broker_model::text::{counted, shown_line};
 use broker_model::{Diagnostic, DiagnosticCode, LeftOutCode, NodePath};
 use broker_schema::{Validator, compile, compile_as_is, inspect, inspect_as_is};
 use serde_json::Value;
-use broker_build::plan::Plan;
-use broker_build::tables::listing;
 
 pub(in crate::cli) mod access_args;
 

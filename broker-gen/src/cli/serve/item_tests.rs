@@ -1,5 +1,6 @@
 //! Prompts, templates and resources of a core, as programs that embed one find, read and narrow them.
 
+use broker_build::{plan, tables};
 use broker_config::Config;
 use broker_core::{
     Args, BrokerInterface, CallContext, Core, CoreError, Identity, ListedItem, Operation, ReadForm,
@@ -11,7 +12,6 @@ use broker_model::item::{ItemKind, id_of, object_schema};
 use broker_model::lock::{LOCK_VERSION, Lock};
 use broker_model::snapshot::ListedTool;
 use serde_json::{Value, json};
-use broker_build::{plan, tables};
 
 use super::memory;
 

@@ -1,13 +1,13 @@
 //! A property of the search: the answer to a caller is the answer of a broker without the tools that the caller may not
 //! see.
 
+use broker_build::{plan, tables};
 use broker_config::Config;
 use broker_core::{Core, Identity, SearchOptions};
 use broker_model::Snapshot;
 use broker_model::lock::{LOCK_VERSION, Lock};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use broker_build::{plan, tables};
 
 use super::memory;
 

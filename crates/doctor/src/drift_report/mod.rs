@@ -71,7 +71,12 @@ pub fn change(finding: &Finding, sides: [&str; 2]) -> String {
         return lines.join("\n");
     }
     let pretty = |value: &Option<Value>| value.as_ref().map(to_review_text).unwrap_or_default();
-    unified(&pretty(&finding.old), &pretty(&finding.new), sides, SHOWN_LINES)
+    unified(
+        &pretty(&finding.old),
+        &pretty(&finding.new),
+        sides,
+        SHOWN_LINES,
+    )
 }
 
 /// Longer than one line with its side, or of several lines.

@@ -1,8 +1,8 @@
 //! The drift report for people.
 
+use broker_config::Config;
 use broker_drift::{Report, classify, unchecked};
 use broker_model::codes::SourceCause;
-use broker_config::Config;
 use broker_model::path::NodePath;
 use broker_model::snapshot::Snapshot;
 use broker_model::trust::{Exposure, TrustLevel};
@@ -21,7 +21,8 @@ fn snapshot(tools: Value) -> Snapshot {
 }
 
 fn check(old: Value, new: Value) -> Report {
-    let document = json!({"tree": [{"path": "/s", "type": "node", "source": {"command": "server"}}]});
+    let document =
+        json!({"tree": [{"path": "/s", "type": "node", "source": {"command": "server"}}]});
     let config = Config::parse("c.json", document.to_string().as_bytes());
     let config = config.unwrap().config;
     let source = config.sources().next().unwrap();
@@ -74,7 +75,12 @@ fn remedies_of_a_merged_report_name_config_and_next_start() {
         report.merge(found);
     }
     // The commands lock different tools, so one command for both replaces them.
-    let text = |report: &Report| report_text(report).as_str().to_owned().replace("\n      ", " ");
+    let text = |report: &Report| {
+        report_text(report)
+            .as_str()
+            .to_owned()
+            .replace("\n      ", " ")
+    };
     let built = text(&report);
     assert!(
         built.contains("`broker-gen lock --config c.json --source /s`, commit the lock and build"),
@@ -115,7 +121,10 @@ fn renamed_tool_is_shown_once() {
     };
     let text = report_text(&check(tool("read_file"), tool("read_text_file")));
     let text = text.as_str();
-    assert!(text.contains("tool-renamed") && !text.contains("tool-added"), "{text}");
+    assert!(
+        text.contains("tool-renamed") && !text.contains("tool-added"),
+        "{text}"
+    );
 }
 
 #[test]

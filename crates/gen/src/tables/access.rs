@@ -1,7 +1,7 @@
 //! The access rules in the tables: the rows of the tools, and the data that the rows refer to.
 
-use broker_model::access::{Access, Denied, GroupSet, Matrix};
 use broker_config::Config;
+use broker_model::access::{Access, Denied, GroupSet, Matrix};
 
 use super::{AccessTable, Item};
 use crate::plan::{Plan, tools_facts};

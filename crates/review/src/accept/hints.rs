@@ -3,17 +3,18 @@
 
 use std::path::Path;
 
+use broker_build::build_script::parse_config;
+use broker_build::hint_audits::{HintAudit, HintValues};
 use broker_config::Source;
 use broker_model::digest::Digest;
 use broker_model::lock::Lock;
 use broker_model::text::shown_line;
 use broker_model::{Diagnostic, DiagnosticCode};
-use broker_build::build_script::parse_config;
-use broker_build::hint_audits::{HintAudit, HintValues};
 
 use crate::audits::Date;
 
 /// The parts of an entry that its author gives.
+#[derive(Debug)]
 pub struct Signature<'a> {
     pub who: &'a str,
     pub date: Date,

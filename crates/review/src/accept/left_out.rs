@@ -1,10 +1,10 @@
 //! `accept --left-out`: accepts that a lock leaves parts out or keeps an older state of a source.
 
+use broker_build::left_out_audits::{LeftOutAudit, shown};
+use broker_build::plan::nearest;
 use broker_model::lock::{LeftOutPart, Lock};
 use broker_model::text::shown_line;
 use broker_model::{Diagnostic, DiagnosticCode, LeftOutCode};
-use broker_build::left_out_audits::{LeftOutAudit, shown};
-use broker_build::plan::nearest;
 
 use crate::audits::Date;
 
@@ -75,12 +75,7 @@ pub fn refuse_violations(parts: &[LeftOutPart<'_>]) -> Result<(), Vec<Diagnostic
 }
 
 /// The entry that accepts a part.
-pub fn entry(
-    part: &LeftOutPart<'_>,
-    who: &str,
-    date: Date,
-    notes: Option<&str>,
-) -> LeftOutAudit {
+pub fn entry(part: &LeftOutPart<'_>, who: &str, date: Date, notes: Option<&str>) -> LeftOutAudit {
     LeftOutAudit {
         source: part.source.clone(),
         tool: part.tool.clone(),

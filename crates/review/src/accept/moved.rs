@@ -2,17 +2,18 @@
 
 use std::path::Path;
 
+use broker_build::build_script::parse_config;
+use broker_build::hint_audits::HintValues;
 use broker_config::Config;
 use broker_model::lock::{LeftOutPart, Lock};
 use broker_model::text::{shell_word, shown_line};
 use broker_model::{Diagnostic, DiagnosticCode, NodePath};
-use broker_build::build_script::parse_config;
-use broker_build::hint_audits::HintValues;
 
 use crate::audits::{Audits, Decision, Move};
 use crate::moved::{Comparison, Former};
 
 /// The old and the new path of a source, as the command line has them.
+#[derive(Debug)]
 pub struct Paths<'a> {
     pub old: &'a str,
     pub new: &'a str,

@@ -3,11 +3,11 @@
 
 use std::path::Path;
 
-use broker_model::text::is_invisible;
-use broker_model::{Diagnostic, DiagnosticCode};
 use broker_build::hint_audits::HintAudit;
 use broker_build::left_out_audits::LeftOutAudit;
 use broker_build::lock_file;
+use broker_model::text::is_invisible;
+use broker_model::{Diagnostic, DiagnosticCode};
 
 use super::{Audit, Audits, Suppression, audits_file, text_of};
 use crate::whole_file::{turn, write_whole};
@@ -22,10 +22,7 @@ pub enum Decision {
 }
 
 /// Appends these entries to the audits beside a config; returns the added text.
-pub fn append(
-    config: &Path,
-    decisions: &[Decision],
-) -> Result<String, Vec<Diagnostic>> {
+pub fn append(config: &Path, decisions: &[Decision]) -> Result<String, Vec<Diagnostic>> {
     let path = audits_file(config);
     let file = path.to_string_lossy().into_owned();
     let _turn = turn(&path);

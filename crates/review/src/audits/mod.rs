@@ -9,7 +9,7 @@ use broker_model::lock::LeftOutPart;
 use broker_model::{Diagnostic, NodePath};
 use serde::Deserialize;
 
-pub(super) use broker_build::audits_file::audits_file;
+pub use broker_build::audits_file::audits_file;
 use broker_build::audits_file::{FileEntry, read_lists, text_of};
 use broker_build::hint_audits::HintAudit;
 use broker_build::left_out_audits::LeftOutAudit;
@@ -26,17 +26,17 @@ mod subject;
 mod tests;
 mod who;
 
-pub(super) use append::{Decision, append, quoted};
-pub(super) use date::Date;
-pub(super) use moved::Move;
-pub(super) use person::{Person, different};
-pub(super) use status::{AuditStatus, Missing};
-pub(super) use subject::{Subject, subjects};
-pub(super) use who::who;
+pub use append::{Decision, append, quoted};
+pub use date::Date;
+pub use moved::Move;
+pub use person::{Person, different};
+pub use status::{AuditStatus, Missing};
+pub use subject::{Subject, subjects};
+pub use who::who;
 
 /// All entries of one file, in its order.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Audits {
+pub struct Audits {
     /// The file as the user would name it.
     file: String,
     audits: Vec<FileEntry<Audit>>,
@@ -50,31 +50,31 @@ pub(super) struct Audits {
 /// The criteria that an audit states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Criteria {
+pub enum Criteria {
     SafeToExpose,
 }
 
 /// A person reviewed a tool, or the texts of a source itself, and approved its exposure.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table: `[[audits]]`")]
-pub(super) struct Audit {
-    pub(super) source: NodePath,
+pub struct Audit {
+    pub source: NodePath,
     /// The server's name of the tool; `None` for the source itself.
     #[serde(default, deserialize_with = "fields::optional_text")]
-    pub(super) tool: Option<String>,
-    pub(super) digest: Digest,
-    pub(super) criteria: Criteria,
+    pub tool: Option<String>,
+    pub digest: Digest,
+    pub criteria: Criteria,
     #[serde(deserialize_with = "fields::text")]
-    pub(super) who: String,
+    pub who: String,
     #[serde(deserialize_with = "fields::date")]
-    pub(super) date: Date,
+    pub date: Date,
     #[serde(default, deserialize_with = "fields::texts")]
-    pub(super) looked_at: Vec<String>,
+    pub looked_at: Vec<String>,
     #[serde(default, deserialize_with = "fields::optional_text")]
-    pub(super) notes: Option<String>,
+    pub notes: Option<String>,
     /// The last day of validity.
     #[serde(default, deserialize_with = "fields::optional_date")]
-    pub(super) expires: Option<Date>,
+    pub expires: Option<Date>,
 }
 
 /// Tools that need no audit for some time.
@@ -99,25 +99,25 @@ struct Exemption {
 /// A finding of the lint that a person reviewed and found harmless.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a table: `[[suppressions]]`")]
-pub(super) struct Suppression {
+pub struct Suppression {
     #[serde(deserialize_with = "fields::text")]
-    pub(super) rule: String,
-    pub(super) source: NodePath,
+    pub rule: String,
+    pub source: NodePath,
     /// `None` for the source itself.
     #[serde(default, deserialize_with = "fields::optional_text")]
-    pub(super) tool: Option<String>,
-    pub(super) digest: Digest,
+    pub tool: Option<String>,
+    pub digest: Digest,
     #[serde(deserialize_with = "fields::text")]
-    pub(super) reason: String,
+    pub reason: String,
     #[serde(deserialize_with = "fields::text")]
-    pub(super) who: String,
+    pub who: String,
     #[serde(deserialize_with = "fields::date")]
-    pub(super) date: Date,
+    pub date: Date,
 }
 
 impl Audits {
     /// Reads the audits beside a config; empty if there is no file.
-    pub(super) fn read(config: &Path) -> Result<Self, Vec<Diagnostic>> {
+    pub fn read(config: &Path) -> Result<Self, Vec<Diagnostic>> {
         let path = audits_file(config);
         let file = path.to_string_lossy().into_owned();
         match text_of(&path)? {
@@ -130,7 +130,7 @@ impl Audits {
     }
 
     /// Reads a text. `file` is its name in messages.
-    pub(super) fn parse(file: &str, text: &str) -> Result<Self, Vec<Diagnostic>> {
+    pub fn parse(file: &str, text: &str) -> Result<Self, Vec<Diagnostic>> {
         let mut all = Self {
             file: file.to_owned(),
             ..Self::default()
@@ -147,7 +147,7 @@ impl Audits {
     }
 
     /// Whether an entry confirms the same hints for the same definition of the tool.
-    pub(super) fn has_hints(&self, entry: &HintAudit) -> bool {
+    pub fn has_hints(&self, entry: &HintAudit) -> bool {
         let mut known = self.hints.iter().map(|placed| &placed.entry);
         known.any(|one| {
             (&one.source, &one.tool) == (&entry.source, &entry.tool)
@@ -156,18 +156,18 @@ impl Audits {
     }
 
     /// Whether an entry accepts a part that a lock leaves out, or a violation refuses it.
-    pub(super) fn accept_left_out(&self, part: &LeftOutPart<'_>) -> bool {
+    pub fn accept_left_out(&self, part: &LeftOutPart<'_>) -> bool {
         let mut accepted = self.left_out.iter();
         accepted.any(|one| one.entry.accepts(part)) || self.violations.settle(part)
     }
 
     /// The entries that refuse tools and sources.
-    pub(super) fn violations(&self) -> &Violations {
+    pub fn violations(&self) -> &Violations {
         &self.violations
     }
 
     /// Whether a suppression covers this finding of the lint in exactly these bytes.
-    pub(super) fn suppresses(
+    pub fn suppresses(
         &self,
         rule: &str,
         source: &str,

@@ -45,12 +45,7 @@ pub struct Missing<'a> {
 
 impl Audits {
     /// Every subject of the lock that too few people audited and that has no exemption, in the lock's order.
-    pub fn missing<'a>(
-        &self,
-        lock: &'a Lock,
-        today: Date,
-        needed: u8,
-    ) -> Vec<Missing<'a>> {
+    pub fn missing<'a>(&self, lock: &'a Lock, today: Date, needed: u8) -> Vec<Missing<'a>> {
         let missing = |subject: Subject<'a>| match self.status(&subject, today, needed) {
             AuditStatus::Missing(why) => Some(Missing { subject, why }),
             AuditStatus::Audited | AuditStatus::Exempt(_) => None,
@@ -73,24 +68,14 @@ impl Audits {
     }
 
     /// Whether a person accepted exactly these bytes.
-    pub fn is_accepted_by(
-        &self,
-        subject: &Subject<'_>,
-        who: &str,
-        today: Date,
-    ) -> bool {
+    pub fn is_accepted_by(&self, subject: &Subject<'_>, who: &str, today: Date) -> bool {
         let who = Person::parse(who);
         self.valid(subject, today)
             .any(|audit| Person::parse(&audit.who).is_same(&who))
     }
 
     /// The audit status of one subject on a day, if this number of people must have audited it.
-    pub fn status(
-        &self,
-        subject: &Subject<'_>,
-        today: Date,
-        needed: u8,
-    ) -> AuditStatus {
+    pub fn status(&self, subject: &Subject<'_>, today: Date, needed: u8) -> AuditStatus {
         let of_it = || {
             let audits = self.audits.iter().map(|placed| &placed.entry);
             audits.filter(|audit| is_of(audit, subject))

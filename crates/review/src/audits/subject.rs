@@ -93,7 +93,7 @@ impl<'a> Subject<'a> {
 }
 
 /// Returns the digest that an audit of a source itself is bound to: over its name and its instructions.
-pub fn source_digest(source: &LockedSource) -> Digest {
+pub(super) fn source_digest(source: &LockedSource) -> Digest {
     source.own_digest()
 }
 

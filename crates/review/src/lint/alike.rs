@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use broker_drift::encoded::words;
 use broker_drift::Finding;
+use broker_drift::encoded::words;
 use broker_model::lock::LockedSource;
 
 use super::rules::rule;

@@ -170,7 +170,7 @@ pub fn settle(linted: &[LintResult], config: &Path) -> Text {
 }
 
 /// The command that suppresses a finding of this config.
-pub fn accept(config: &Path) -> String {
+pub(super) fn accept(config: &Path) -> String {
     format!(
         "broker-gen accept --config {}",
         shell_word(&config.to_string_lossy())

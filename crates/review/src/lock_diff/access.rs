@@ -16,12 +16,7 @@ use serde_json::json;
 const MAX_NAMED: usize = 3;
 
 /// Adds the access changes to a report. Without `access` in the config, access does not change.
-pub fn add(
-    report: &mut Report,
-    config: &Config,
-    old: &[LockedSource],
-    new: &[LockedSource],
-) {
+pub fn add(report: &mut Report, config: &Config, old: &[LockedSource], new: &[LockedSource]) {
     if let Some(access) = &config.access {
         report.access = access_changes(access, &tools(config, old), &tools(config, new));
     }

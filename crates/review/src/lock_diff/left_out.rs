@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use broker_build::left_out_audits::shown;
 use broker_model::left_out::LeftOut;
 use broker_model::lock::{LeftOutPart, LeftOutSource, Lock, LockedSource};
 use broker_model::text::shown_line;
 use broker_model::{LeftOutCode, NodePath};
-use broker_build::left_out_audits::shown;
 
 /// Maximum number of characters of a shown name.
 const MAX_NAME_CHARS: usize = 120;

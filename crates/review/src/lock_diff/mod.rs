@@ -1,6 +1,7 @@
 //! Compares two locks: the sources of the new one take the place of live sources. Does not read files.
 
 use broker_build::describe::describe_source;
+use broker_config::{Backend, Config};
 use broker_drift::SeenPackage;
 use broker_drift::{Class, Finding, FindingSeverity, Report, SourceDrift, ToolDrift};
 use broker_model::NodePath;
@@ -44,11 +45,7 @@ pub fn diff_locks(old: &Lock, new: &Lock) -> Report {
 
 /// The differences of a live source, as a new lock would have it, that come from the config and not from the server: all
 /// of it if the lock lacks the source, else the changed fields of its part of the config.
-pub fn of_config(
-    config: &Config,
-    locked: Option<&LockedSource>,
-    live: &LockedSource,
-) -> Report {
+pub fn of_config(config: &Config, locked: Option<&LockedSource>, live: &LockedSource) -> Report {
     let mut report = match locked {
         None => added(live, "the next lock"),
         Some(locked) if locked.config_digest == live.config_digest => Report::default(),

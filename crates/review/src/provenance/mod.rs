@@ -5,9 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use broker_build::requested::{self, Request, Requested, without_user};
+use broker_config::{CommandLine, Config, Source};
 use broker_drift::SeenPackage;
 use broker_drift::{Class, Report};
-use broker_config::{CommandLine, Config, Source};
 use broker_model::lock::{Lock, LockedSource};
 use broker_model::lock::{Package, PackageKind};
 use broker_model::text::shown_line;

@@ -7,8 +7,8 @@ use broker_build::requested::Version;
 use broker_model::text::shown_line;
 use broker_process::ProcessSpec;
 
-use crate::provenance::records::npm;
 use super::{Installed, folder, record};
+use crate::provenance::records::npm;
 
 /// npm's record of installed packages.
 const HIDDEN_LOCK: &str = ".package-lock.json";

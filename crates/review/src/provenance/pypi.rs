@@ -9,8 +9,8 @@ use broker_build::requested::{PythonRunner, Version};
 use broker_model::text::shown_line;
 use broker_process::ProcessSpec;
 
-use crate::provenance::records::python::{self, same_version};
 use super::{Installed, entries, folder, name_of, read, record};
+use crate::provenance::records::python::{self, same_version};
 
 /// Maximum bytes of a script that are read for its interpreter.
 const HEAD: usize = 1 << 20;

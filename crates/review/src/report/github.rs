@@ -9,7 +9,7 @@ use super::ReportView;
 use super::places::Places;
 
 /// The commands, and the counts in a line of plain text.
-pub fn commands(shown: &ReportView<'_>, places: &Places<'_>) -> Text {
+pub(super) fn commands(shown: &ReportView<'_>, places: &Places<'_>) -> Text {
     let mut out = Text::new();
     for block in shown.blocks() {
         for finding in block.findings {

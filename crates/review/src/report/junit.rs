@@ -19,7 +19,7 @@ enum Verdict {
 }
 
 /// The document.
-pub fn document(shown: &ReportView<'_>, fail_on: FailOn) -> Text {
+pub(super) fn document(shown: &ReportView<'_>, fail_on: FailOn) -> Text {
     let blocks = shown.blocks();
     let mut suites: BTreeMap<&str, Vec<(&str, Option<&Block<'_>>)>> = BTreeMap::new();
     for source in shown.locked {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
+use broker_doctor::change;
 use broker_drift::{Class, FailOn, Finding, access_lines};
 use broker_model::digest::Digest;
 use broker_model::terminal::Text;
@@ -53,13 +54,13 @@ const UNLIMITED: CommentLimits = CommentLimits {
 };
 
 /// A comment within the limits of GitHub, and whether something is cut. `rest` says where the rest is.
-pub fn comment(shown: &ReportView<'_>, fail_on: FailOn, rest: &str) -> (Text, bool) {
+pub(super) fn comment(shown: &ReportView<'_>, fail_on: FailOn, rest: &str) -> (Text, bool) {
     let whole = written(shown, fail_on, OF_A_COMMENT, rest);
     (whole.text, whole.is_cut)
 }
 
 /// The whole report.
-pub fn whole(shown: &ReportView<'_>, fail_on: FailOn) -> Text {
+pub(super) fn whole(shown: &ReportView<'_>, fail_on: FailOn) -> Text {
     written(shown, fail_on, UNLIMITED, "").text
 }
 
@@ -309,7 +310,7 @@ fn detail(shown: &ReportView<'_>, finding: &Finding, message: &str, again: bool)
         out.push(text!(", {}", inert(&example)));
     }
     out.push("\n");
-    let change = finding.change(shown.sides.names());
+    let change = change(finding, shown.sides.names());
     if !change.is_empty() && !again {
         let fence = "`".repeat(longest_run(&change).max(2) + 1);
         out.push(text!("\n  {}diff\n", fence));

@@ -12,7 +12,7 @@ type RawMembers<'a> = BTreeMap<String, &'a RawValue>;
 
 /// The places of a lock. The text is parsed once for all findings.
 #[derive(Debug)]
-pub struct Places<'a> {
+pub(super) struct Places<'a> {
     /// The lock's name in SARIF and annotations.
     pub file: String,
     text: &'a str,
@@ -23,7 +23,7 @@ pub struct Places<'a> {
 }
 
 impl<'a> Places<'a> {
-    pub fn new(path: &Path, text: &'a str) -> Self {
+    pub(super) fn new(path: &Path, text: &'a str) -> Self {
         let breaks = text.match_indices('\n').map(|(at, _)| at + 1);
         let mut places = Self {
             file: path_in_repository(path),
@@ -54,7 +54,7 @@ impl<'a> Places<'a> {
 
     /// The place of `pointer` in a tool, or in a source without a tool; if the lock does not have it, the
     /// place of the nearest ancestor that it has.
-    pub fn of(&self, source: &str, tool: Option<&str>, pointer: &str) -> Position {
+    pub(super) fn of(&self, source: &str, tool: Option<&str>, pointer: &str) -> Position {
         let of_tool = tool.and_then(|tool| self.tools.get(&(source.to_owned(), tool.to_owned())));
         let (part, pointer) = match of_tool {
             Some(raw) => (*raw, pointer),

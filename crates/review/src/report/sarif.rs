@@ -21,7 +21,7 @@ const MAX_RESULTS: usize = 25_000;
 const MAX_BYTES: usize = 20 << 20;
 
 /// The document.
-pub fn document(shown: &ReportView<'_>, places: &Places<'_>) -> Value {
+pub(super) fn document(shown: &ReportView<'_>, places: &Places<'_>) -> Value {
     let blocks = shown.blocks();
     let mut used: Vec<&str> = blocks
         .iter()

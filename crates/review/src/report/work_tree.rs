@@ -8,7 +8,7 @@ const WORKSPACE_VARIABLE: &str = "GITHUB_WORKSPACE";
 
 /// The path relative to the top of its git work tree, else to the workspace of the job. A path outside of both stays as
 /// it is.
-pub fn path_in_repository(path: &Path) -> String {
+pub(super) fn path_in_repository(path: &Path) -> String {
     let workspace = std::env::var_os(WORKSPACE_VARIABLE).map(PathBuf::from);
     let inside = relative(path, workspace.as_deref());
     inside

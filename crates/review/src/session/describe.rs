@@ -24,7 +24,7 @@ const HINTS: [&str; 4] = [
 ];
 
 /// The lines of the item.
-pub fn lines(subject: &Subject<'_>) -> Vec<String> {
+pub(super) fn lines(subject: &Subject<'_>) -> Vec<String> {
     let mut out = Vec::new();
     match subject.tool {
         Some(tool) => of_tool(&mut out, tool),

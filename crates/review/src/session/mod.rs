@@ -6,8 +6,8 @@ use broker_model::terminal::Text;
 use broker_model::text::{counted, shown_line};
 use broker_model::{Diagnostic, DiagnosticCode, text};
 
-pub mod items;
 mod describe;
+pub mod items;
 mod show;
 
 use items::Item;

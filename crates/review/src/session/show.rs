@@ -37,7 +37,7 @@ impl Style {
 }
 
 /// The whole block of an item, without the question.
-pub fn block(item: &Item<'_>, number: usize, of: usize, style: Style) -> Text {
+pub(super) fn block(item: &Item<'_>, number: usize, of: usize, style: Style) -> Text {
     let head = format!(
         "[{number}/{of}] {}: {}",
         item.class_name(),
@@ -70,7 +70,7 @@ pub fn block(item: &Item<'_>, number: usize, of: usize, style: Style) -> Text {
 }
 
 /// The whole item as text.
-pub fn whole(item: &Item<'_>) -> Text {
+pub(super) fn whole(item: &Item<'_>) -> Text {
     let mut out = Text::new();
     for line in describe::lines(&item.subject) {
         folded(&mut out, &format!("  {line}"));
@@ -79,7 +79,7 @@ pub fn whole(item: &Item<'_>) -> Text {
 }
 
 /// The whole item as it is in the lock: JSON behind `| `.
-pub fn json(item: &Item<'_>) -> Text {
+pub(super) fn json(item: &Item<'_>) -> Text {
     let json = Text::json_text(&item.subject.review_text());
     let mut out = Text::new();
     for line in json.as_str().lines() {

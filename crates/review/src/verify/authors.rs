@@ -8,11 +8,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use broker_build::lock_file;
 use broker_model::digest::Digest;
 use broker_model::lock::Lock;
 use broker_model::text::{counted, shell_word, shown_line};
 use broker_model::{Diagnostic, DiagnosticCode};
-use broker_build::lock_file;
 
 use super::outcome::Outcome;
 use crate::audits::{AuditStatus, Audits, Date, Person, Subject, different, subjects};
@@ -76,13 +76,7 @@ type Key = (Option<String>, Digest);
 type Version = BTreeMap<Key, BTreeMap<String, (String, bool)>>;
 
 /// Checks the audits that count for `needed` people.
-pub fn check(
-    outcome: &mut Outcome,
-    lock: &Lock,
-    audits: &Audits,
-    config: &Path,
-    needed: u8,
-) {
+pub fn check(outcome: &mut Outcome, lock: &Lock, audits: &Audits, config: &Path, needed: u8) {
     let commits = match commits(lock, config) {
         Ok(commits) => commits,
         Err(why) => return outcome.problems.push(unknown(config, &why)),

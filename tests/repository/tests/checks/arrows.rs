@@ -116,6 +116,8 @@ const ARROWS: [(&str, &[&str]); 23] = [
             "broker-files",
             "broker-model",
             "broker-process",
+            "broker-schema",
+            "broker-search",
             "broker-terminal",
         ],
     ),

@@ -297,7 +297,10 @@ fn build_script_compiles_no_runtime_and_launches_nothing() {
             if dependency["name"] == "broker-build" {
                 // The review, the verbs, and the tests in `tests/api` and `tests/cli` use its library.
                 let is_test = dependency["kind"] == "dev" && package["name"] == "broker-binary";
-                if is_test || ["broker-gen", "broker-review"].contains(&package["name"].as_str().unwrap_or_default()) {
+                if is_test
+                    || ["broker-gen", "broker-review"]
+                        .contains(&package["name"].as_str().unwrap_or_default())
+                {
                     continue;
                 }
                 users += 1;

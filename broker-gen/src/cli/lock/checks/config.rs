@@ -3,8 +3,8 @@
 use broker_build::{hint_audits, plan};
 
 use super::{CheckResult, Context, Draft};
-use crate::cli::{schemas, type_notes};
 use crate::cli::schemas::access_args;
+use crate::cli::{schemas, type_notes};
 
 /// Checks filters, aliases, overrides and access rules.
 pub(super) fn check(context: &Context<'_>, draft: &Draft) -> CheckResult {

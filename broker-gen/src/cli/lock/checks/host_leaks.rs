@@ -9,8 +9,8 @@ use broker_mcp::{Endpoint, SourceSpec};
 use broker_model::lock::{LockedSource, LockedTool};
 use broker_model::redact::is_secret_name;
 use broker_model::{Diagnostic, DiagnosticCode};
-use serde_json::Value;
 use broker_review::dates;
+use serde_json::Value;
 
 /// Texts that only this machine has.
 pub(in crate::cli) fn values_of_this_host(config_folder: &Path) -> Vec<HostValue> {

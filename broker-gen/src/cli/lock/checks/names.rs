@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use broker_model::{DiagnosticCode, LeftOutCode};
 use broker_build::plan;
+use broker_model::{DiagnosticCode, LeftOutCode};
 
 use super::{CheckResult, Context, Draft};
 use crate::cli::lock::draft::LeaveOut;

@@ -8,13 +8,13 @@ use std::path::Path;
 use std::time::Duration;
 use std::{fmt, fs};
 
+use broker_build::build_script::parse_config_text;
 use broker_config::Config;
 use broker_model::Diagnostic;
 use broker_model::digest::Digest;
 use broker_model::lock::Lock;
-use tokio::time::Instant;
 use broker_review::program::{self, folder_of};
-use broker_build::build_script::parse_config_text;
+use tokio::time::Instant;
 
 use super::three_way::Sides;
 

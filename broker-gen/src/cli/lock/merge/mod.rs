@@ -6,15 +6,15 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use broker_build::audits_file::audits_file;
+use broker_build::build_script::parse_config;
+use broker_build::left_out_audits::LeftOutAudits;
+use broker_build::lock_file;
 use broker_model::exit::Exit;
 use broker_model::lock::Lock;
 use broker_model::{Diagnostic, DiagnosticCode, NodePath, text};
 use broker_review::audits::Audits;
 use broker_review::whole_file::{turn, write_whole};
-use broker_build::audits_file::audits_file;
-use broker_build::build_script::parse_config;
-use broker_build::left_out_audits::LeftOutAudits;
-use broker_build::lock_file;
 
 use super::table;
 use crate::cli::LockArgs;

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use broker_build::{describe, lock_file, plan, settings, violations};
 use broker_config::{Config, Source};
 use broker_mcp::ConcurrencyLimits;
 use broker_model::lock::{LOCK_VERSION, Lock, LockedAccess, PARTIAL_LOCK_VERSION};
 use broker_model::text::shell_word;
 use broker_model::{Diagnostic, DiagnosticCode, LeftOutCode, NodePath};
-use broker_build::{describe, lock_file, plan, settings, violations};
 
 use super::three_way::{Conflict, MergedSources, Sides};
 use crate::cli::input::Input;

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use broker_build::describe;
 use broker_config::Config;
 use broker_model::lock::{LOCK_VERSION, LeftOutSource, Lock, MIN_LOCK_VERSION};
 use broker_model::{LeftOutCode, NodePath, Snapshot};
 use serde_json::{Value, json};
-use broker_build::describe;
 
 use super::settle::settle;
 use super::three_way::{Clash, MergedSources, Side, Sides, merge};
