@@ -9,7 +9,6 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use broker_config::Config;
-use broker_config::Config;
 use broker_drift::FindingSeverity;
 use broker_drift::LintResult;
 use broker_model::lock::LockedSource;
