@@ -9,7 +9,7 @@ use super::fields;
 use super::findings::{Cursor, Findings};
 use super::shell::{self, Word};
 use super::spanned::Data;
-use super::template::{Part, Template};
+use super::template::{Part, Template, variable};
 use super::{CommandLine, Script};
 use broker_model::codes::DiagnosticCode as Code;
 use broker_model::diagnostic::Diagnostic;
@@ -193,6 +193,13 @@ fn refuse(findings: &mut Findings<'_>, command: &Cursor<'_>, errors: Vec<shell::
                 let place = Diagnostic::error(Code::ShellPlace, error.to_string());
                 findings.add(command, place);
             }
+            shell::ShellError::Obeyed(ref name) => {
+                let place = Diagnostic::error(Code::ShellPlace, error.to_string());
+                let help = format!(
+                    "write `${name}` for the value that the shell has; to set another one, use `env`"
+                );
+                findings.add(command, place.help(help));
+            }
         }
     }
 }
@@ -274,16 +281,6 @@ fn push(word: &mut Option<Vec<Part>>, c: char) {
         Some(Part::Literal(text)) => text.push(c),
         _ => parts.push(Part::Literal(c.to_string())),
     }
-}
-
-/// The variable at the start of `text`, and its length.
-pub(super) fn variable(text: &str) -> Option<(Part, usize)> {
-    if !text.starts_with("${") {
-        return None;
-    }
-    let length = text.find('}')? + 1;
-    let template = Template::parse(&text[..length]).ok()?;
-    Some((template.parts().first()?.clone(), length))
 }
 
 /// Whether the text has `NAME=…` before the program: only a shell supports it.

@@ -5,8 +5,7 @@
 
 use std::ops::Range;
 
-use super::command::variable;
-use super::template::Template;
+use super::template::{Template, variable};
 use super::{CommandLine, Config, Endpoint, Part, ProcessEndpoint};
 use broker_model::codes::DiagnosticCode as Code;
 use broker_model::diagnostic::Diagnostic;

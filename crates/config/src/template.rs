@@ -175,6 +175,16 @@ impl Template {
     }
 }
 
+/// Returns the variable at the start of `text`, and its length.
+pub(crate) fn variable(text: &str) -> Option<(Part, usize)> {
+    if !text.starts_with("${") {
+        return None;
+    }
+    let length = text.find('}')? + 1;
+    let template = Template::parse(&text[..length]).ok()?;
+    Some((template.parts().first()?.clone(), length))
+}
+
 /// Reads a text with `$${` for `${`. An error is the byte offset of a `${`.
 pub(super) fn unescape(text: &str) -> Result<String, usize> {
     let mut out = String::with_capacity(text.len());

@@ -227,7 +227,7 @@ closed_list! {
         EnvSyntax = "env_syntax", "A `${…}` is not `${NAME}` or `${NAME:-default}`, or names a variable of the broker itself (`MCP_BROKER_…`).", "Close it, do not nest, or name another variable.";
         EnvValue = "env_value", "A variable's value cannot be used there: it holds a newline or a NUL.", "Correct the value.";
         TextVariable = "text_variable", "A summary, a description, a path, an alias, a pattern of a filter or a text of `access` has a `${…}`, and variables are not expanded there.", "Write the text itself; write `$${` for the characters `${`.";
-        ShellPlace = "shell_place", "The value of a `${NAME}` could become code: in a here-document, in backticks, in `eval`, in text that is piped into a shell, or in a script that cannot be rewritten.", "Pass it as an argument or in `env`.";
+        ShellPlace = "shell_place", "The value of a `${NAME}` could become code: in a here-document, in backticks, in `eval`, where bash computes, in a variable that a shell obeys, in text that is piped into a shell, or in a script that cannot be rewritten.", "Pass it as an argument or in `env`.";
         PathInvalid = "path_invalid", "A path is outside the grammar.", "Write `/` or segments of letters and digits of any script, `_`, `.` and `-`, in the form NFKC.";
         PathDup = "path_dup", "Two entries have the same path.", "Rename one of them.";
         PathParent = "path_parent", "The path of a child is not below the path of its parent.", "Begin it with the parent's path.";

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::command::variable;
+use crate::template::variable;
 
 /// The class of a character outside quotes.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -1,13 +1,7 @@
 //! The variables that may reach the standard input of a command: through a pipe, or as the input of
 //! the enclosing group, loop or substitution. In doubt a variable is included.
 
-use std::collections::BTreeSet;
-
-use super::script::RESERVED;
-use super::words::{Command, Word};
-
-/// Names of variables of the config.
-pub(super) type Names = BTreeSet<String>;
+use super::words::{Command, Names, RESERVED, Word};
 
 /// Words that open a compound command; all commands in it read its input.
 const OPENERS: [&str; 7] = ["{", "if", "while", "until", "for", "case", "select"];

@@ -1,8 +1,7 @@
 //! Programs whose scripts cannot be rewritten: interpreters, remote shells, and programs that run another
 //! one elsewhere. Their arguments are only examined.
 
-use super::script::{Given, Runner, SHELLS, program, runner, shell};
-use super::script::{VariableUse, is_input};
+use super::programs::{Given, Runner, SHELLS, VariableUse, program, runner, shell};
 use super::words::Word;
 
 /// Interpreters, with the letters of the options whose word is a script, and the options' long names.
@@ -134,7 +133,7 @@ fn runs_script(name: &str, words: &[Word], given: Given) -> bool {
     let mut rest = words.iter();
     while let Some(word) = rest.next() {
         let text = word.text();
-        if is_input(word) {
+        if word.is_input() {
             return given.fed && !given.as_words && !has_script;
         }
         let Some(option) = text.strip_prefix('-') else {

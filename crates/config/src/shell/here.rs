@@ -1,7 +1,7 @@
 //! Here-documents: their operator, and their bodies. Bodies are not rewritten.
 
 use super::Rewriter;
-use super::variable;
+use crate::template::variable;
 
 impl Rewriter<'_> {
     /// `<<WORD` or `<<-WORD`: the body follows after the line.

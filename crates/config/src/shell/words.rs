@@ -1,10 +1,18 @@
 //! The words of a simple command after quote removal.
 
-use super::flow::Names;
-use super::script::is_input as is_input_file;
-use crate::command::variable;
-use crate::template::{Part, Template};
+use std::collections::BTreeSet;
 
+use crate::template::{Part, Template, is_variable_name, variable};
+
+/// Names of variables of the config.
+pub(super) type Names = BTreeSet<String>;
+
+/// Names of files that are the standard input.
+const INPUTS: [&str; 3] = ["/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"];
+/// Shell words that may precede a command.
+pub(super) const RESERVED: [&str; 12] = [
+    "!", "{", "}", "if", "then", "elif", "else", "while", "until", "do", "time", "coproc",
+];
 /// Maximum nesting of substitutions that is examined.
 const MAX_NESTING: usize = 64;
 
@@ -69,14 +77,29 @@ impl Word {
         self.template.variables().chain(inner)
     }
 
+    /// Whether it is a file that is the standard input.
+    pub(super) fn is_input(&self) -> bool {
+        self.text() == "-" || INPUTS.contains(&self.text())
+    }
+
+    /// Whether it comes before a command: an assignment, or a word of the shell.
+    pub(super) fn is_before_command(&self) -> bool {
+        is_assignment(self.text()) || (self.is_plain() && RESERVED.contains(&self.text()))
+    }
+
     /// Whether every byte of it is known.
     pub(super) fn is_plain(&self) -> bool {
         !self.dynamic && !self.has_variable()
     }
 }
 
-/// The command that begins at `at`.
-pub(super) fn of_command(text: &str, at: usize) -> Command {
+pub(super) fn is_assignment(text: &str) -> bool {
+    text.split_once('=')
+        .is_some_and(|(name, _)| is_variable_name(name.trim_end_matches('+')))
+}
+
+/// Reads the command that begins at `at`.
+pub(super) fn read_command(text: &str, at: usize) -> Command {
     let mut scanner = Scanner::new(text, at);
     let mut command = Command::default();
     loop {
@@ -105,10 +128,8 @@ pub(super) fn of_command(text: &str, at: usize) -> Command {
                 scanner.skip_blanks();
                 command.starts.push(scanner.at);
                 let target = scanner.word();
-                command.reads_file |= is_file
-                    && target.is_plain()
-                    && !target.text().is_empty()
-                    && !is_input_file(&target);
+                command.reads_file |=
+                    is_file && target.is_plain() && !target.text().is_empty() && !target.is_input();
                 if here_string {
                     command.given.extend(target.names().map(str::to_owned));
                 }
@@ -128,7 +149,31 @@ pub(super) fn of_command(text: &str, at: usize) -> Command {
     command
 }
 
-/// The names of all variables in a piece of a script.
+/// Returns the variables of the round brackets that open at `at`.
+pub(super) fn group(text: &str, at: usize) -> Names {
+    let mut scanner = Scanner::new(text, at);
+    scanner.skip_group(0);
+    variables_in(&text[at..scanner.at]).into_iter().collect()
+}
+
+/// Returns the variables of the `[[ … ]]` that begins at `at`.
+pub(super) fn condition(text: &str, at: usize) -> Names {
+    let mut scanner = Scanner::new(text, at);
+    let mut names = Names::new();
+    while !scanner.rest().is_empty() {
+        let word = scanner.word();
+        names.extend(word.names().map(str::to_owned));
+        if &text[word.start..word.end] == "]]" {
+            break;
+        }
+        if word.start == word.end {
+            scanner.next();
+        }
+    }
+    names
+}
+
+/// Returns the names of all variables in a piece of a script.
 fn variables_in(text: &str) -> Vec<String> {
     let found = text.match_indices("${");
     found

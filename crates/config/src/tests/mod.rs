@@ -20,13 +20,12 @@ mod problems;
 mod search;
 mod servers;
 mod settings;
-mod shells;
 mod trust;
 mod values;
 mod vscode;
 
 /// A config that must parse.
-fn parse(text: &str) -> Parsed {
+pub(crate) fn parse(text: &str) -> Parsed {
     Config::parse("c.json", text.as_bytes()).unwrap_or_else(|found| {
         panic!("{text}\n{}", shown(&found));
     })
@@ -41,7 +40,7 @@ fn refused(text: &str) -> Vec<Diagnostic> {
 }
 
 /// Its only problem.
-fn only(text: &str) -> Diagnostic {
+pub(crate) fn only(text: &str) -> Diagnostic {
     let mut found = refused(text);
     assert_eq!(found.len(), 1, "{}", shown(&found));
     found.remove(0)
@@ -53,7 +52,7 @@ fn with_source(members: &str) -> String {
 }
 
 /// The source of a config with one whose command is this JSON.
-fn source_with_command(command: &str) -> Source {
+pub(crate) fn source_with_command(command: &str) -> Source {
     let text = format!(r#"{{"tree":[{{"path":"/a","source":{{"command":{command}}}}}]}}"#);
     parse(&text).config.sources().next().unwrap().clone()
 }

@@ -4,17 +4,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::command::variable;
-use super::template::{Part, Template};
+use super::template::{Part, Template, variable};
 
+mod computing;
 mod flow;
 mod foreign;
 mod here;
+mod programs;
 mod script;
+#[cfg(test)]
+mod tests;
 mod words;
 
-use flow::{Flow, Names};
-use script::VariableUse;
+use flow::Flow;
+use programs::VariableUse;
+use words::Names;
 pub(super) use words::Word;
 
 /// The place of a variable that a pipe or a here-string passes to a shell.
@@ -39,6 +43,9 @@ pub(super) enum ShellError {
         /// Its place, as a message names it.
         place: &'static str,
     },
+    /// A variable of a script with a name that the shell itself obeys.
+    #[error("a shell command has `${{{0}}}`, and a shell obeys a variable of this name")]
+    Obeyed(String),
 }
 
 /// A rewritten script.
@@ -173,7 +180,7 @@ impl<'a> Rewriter<'a> {
         if self.unsure {
             // The script may only look unclosed here, so this error is dropped: the shell will report a real one.
             self.errors
-                .retain(|error| matches!(error, ShellError::Place { .. }));
+                .retain(|error| !matches!(error, ShellError::Unclosed(_)));
         }
         match std::mem::take(&mut self.errors) {
             errors if errors.is_empty() => Ok(()),
@@ -239,11 +246,21 @@ impl<'a> Rewriter<'a> {
         if is_end || self.words.contains(&self.at) || !self.at_word_start() {
             return;
         }
-        let mut command = words::of_command(self.text, self.at);
+        let mut command = words::read_command(self.text, self.at);
         self.words.extend(std::mem::take(&mut command.starts));
         let mut words = std::mem::take(&mut command.words);
+        let first = words.iter().find(|word| !word.is_before_command());
+        if let Some(first) = first.filter(|word| word.text() == "[[") {
+            let names = words::condition(self.text, first.start);
+            self.errors.extend(misplaced(&names, computing::CONDITION));
+        }
+        if let Some((word, place)) = computing::assignment(&words) {
+            let names = names(std::slice::from_ref(word));
+            self.errors.extend(misplaced(&names, place));
+        }
         let is_pattern = self.flow.is_outermost() && self.text[command.end..].starts_with(')');
         let fed = self.flow.command(&words, &command);
+        let is_integer = computing::is_integer(&words);
         match script::find(&words, !fed.is_empty() && !is_pattern) {
             VariableUse::Data => {}
             VariableUse::Script(at) => {
@@ -258,6 +275,7 @@ impl<'a> Rewriter<'a> {
             }
             VariableUse::Input => self.errors.extend(misplaced(&fed, AS_INPUT)),
         }
+        self.unsure |= is_integer;
     }
 
     /// Rewrites the script of another shell and writes it as one word. That shell has the private variables
@@ -267,9 +285,12 @@ impl<'a> Rewriter<'a> {
         let mut inner = Rewriter::new(word.text(), true, private, fed);
         inner.run();
         if let Err(errors) = inner.finish() {
-            let (input, others): (Vec<_>, Vec<_>) = errors.into_iter().partition(
-                |error| matches!(error, ShellError::Place { place, .. } if *place == AS_INPUT),
-            );
+            let (input, others): (Vec<_>, Vec<_>) =
+                errors.into_iter().partition(|error| match error {
+                    ShellError::Place { place, .. } => *place == AS_INPUT,
+                    ShellError::Obeyed(_) => true,
+                    ShellError::Unclosed(_) => false,
+                });
             self.errors.extend(input);
             if !others.is_empty() {
                 let names = names(std::slice::from_ref(word));
@@ -323,6 +344,7 @@ impl<'a> Rewriter<'a> {
             self.flow.open(false);
             return self.copy(2);
         }
+        self.unsure |= self.rest().starts_with("$[");
         if !double && (self.rest().starts_with("$'") || self.rest().starts_with("$\"")) {
             self.unsure = true;
         }
@@ -331,6 +353,10 @@ impl<'a> Rewriter<'a> {
 
     fn bracket(&mut self, c: char) {
         if c == '(' {
+            if self.nested && self.rest().starts_with("((") {
+                let names = words::group(self.text, self.at);
+                self.errors.extend(misplaced(&names, computing::ARITHMETIC));
+            }
             self.flow.open(self.text[..self.at].ends_with('>'));
         } else {
             self.flow.close();
@@ -389,6 +415,11 @@ impl<'a> Rewriter<'a> {
         };
         if self.unsure {
             self.misplaced(&part, "after syntax that shells read differently");
+        }
+        if let Part::Variable { name, .. } = &part
+            && computing::obeyed(name).is_some()
+        {
+            self.errors.push(ShellError::Obeyed(name.clone()));
         }
         self.at += length;
         let template = Template::from_parts(vec![part]);
