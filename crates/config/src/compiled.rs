@@ -117,7 +117,7 @@ fn keep(object: &mut Value, level: Level, besides: &[&str]) {
             && members
                 .get("timeout")
                 .and_then(Value::as_f64)
-                .is_some_and(|t| t > *super::source::TIMEOUT.end())
+                .is_some_and(|t| t > *super::keys::key(Level::Source, "timeout").numbers().end())
         {
             members.remove("timeout");
         }

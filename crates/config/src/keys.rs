@@ -1,5 +1,12 @@
-//! Every key of the config by level, and the report of unknown keys.
+//! Every key of the config: `keys.tsv` declares it once. Readers take its range and its default from there; known keys, the
+//! JSON Schema and the tests of the page and of narrowing come from it.
 
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use super::fields;
 use super::findings::{Cursor, Findings};
 use broker_model::codes::DiagnosticCode as Code;
 use broker_model::diagnostic::Diagnostic;
@@ -121,186 +128,179 @@ const CREDENTIALS: [&str; 9] = [
     "requestInit",
 ];
 
-impl Level {
-    /// Returns the keys of this level, including the keys of later versions.
-    pub(super) fn keys(self) -> &'static [&'static str] {
-        match self {
-            Self::Top => &[
-                "$schema",
-                "tree",
-                "mcpServers",
-                "types",
-                "limits",
-                "allowed_hosts",
-                "allowed_origins",
-                "trust",
-                "mcp",
-                "search",
-                "surfaces",
-                "audits_required",
-                "coerce",
-                "on_text_drift",
-                "on_unreachable",
-                "on_drift",
-                "start_wait",
-                "access",
-                "identities",
-                "public_url",
-                "trusted_proxies",
-            ],
-            Self::Node => &[
-                "path",
-                "type",
-                "summary",
-                "description",
-                "children",
-                "source",
-            ],
-            Self::Source => &[
-                "backend",
-                "command",
-                "args",
-                "env",
-                "inherit_env",
-                "cwd",
-                "url",
-                "headers",
-                "auth",
-                "ca_file",
-                "allow_plain_http",
-                "tool_filter",
-                "path_aliases",
-                "resources",
-                "resource_filter",
-                "resource_aliases",
-                "prompt_filter",
-                "prompt_aliases",
-                "tool_overrides",
-                "required",
-                "disabled",
-                "startup_timeout",
-                "relist_interval",
-                "timeout",
-                "max_timeout",
-                "max_in_flight",
-                "instances",
-                "types",
-                "schema",
-                "volatile",
-                "retry_idempotent",
-                "on_text_drift",
-                "on_unreachable",
-                "on_drift",
-                "start_wait",
-                "trust",
-                "max_output_chars",
-                "coerce",
-            ],
-            Self::Auth => &["token_file", "token_command", "client_credentials"],
-            Self::ClientCredentials => &[
-                "token_url",
-                "client_id",
-                "client_secret",
-                "scope",
-                "resource",
-            ],
-            Self::Override => &[
-                "summary",
-                "description",
-                "max_output_chars",
-                "timeout",
-                "max_timeout",
-                "example_args",
-                "render_mode",
-                "annotations",
-                "hints",
-                "schema",
-                "coerce",
-            ],
-            Self::Limits => &[
-                "body_bytes",
-                "line_bytes",
-                "listing_bytes",
-                "memory_bytes",
-                "result_chars",
-            ],
-            Self::Mcp => &[
-                "mode",
-                "routing",
-                "split_calls",
-                "list_changed_exec",
-                "max_name",
-                "session_idle",
-            ],
-            Self::Surfaces => &["v1", "sse"],
-            Self::Search => &[
-                "table",
-                "top_k",
-                "embedder",
-                "hf_model",
-                "hf_multilingual_model",
-                "openai_model",
-                "external",
-                "timeout",
-            ],
-            Self::SearchHint => &["text", "generated", "for"],
-            Self::Trust => &["sensitive"],
-            Self::Access => &[
-                "groups",
-                "rules",
-                "local",
-                "secret",
-                "anonymous",
-                "operators",
-                "denied",
-            ],
-            Self::AccessRule => &["allow", "deny", "to", "except", "where", "args"],
-            Self::Hints => &[
-                "readOnlyHint",
-                "destructiveHint",
-                "idempotentHint",
-                "openWorldHint",
-            ],
-            Self::Identities => &["keys", "keys_file", "issuers", "on_revoke"],
-            Self::ApiKey => &["name", "sha256", "groups", "not_after", "client"],
-            Self::Issuer => &[
-                "issuer",
-                "audience",
-                "jwks",
-                "algorithms",
-                "subject",
-                "groups_claim",
-                "map",
-                "claims",
-                "leeway_s",
-                "require_typ",
-            ],
-            Self::KeysFile => &["keys"],
+/// The rows of all keys.
+pub(super) const ROWS: &str = include_str!("keys.tsv");
+
+/// The keys of this program.
+static TABLE: LazyLock<Table> = LazyLock::new(|| Table::read(ROWS));
+
+/// A level, a key of it, or a definition that kinds name.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Key {
+    /// The level, `=` for a definition.
+    pub(super) level: &'static str,
+    /// The name; empty for the level itself.
+    pub(super) name: &'static str,
+    /// The kind of its values; of a level, its definition.
+    pub(super) kind: &'static str,
+    /// The bounds, and a pattern; of a level, its name in messages.
+    pub(super) range: &'static str,
+    /// The value without it, or a text about this value.
+    pub(super) default: &'static str,
+    /// What a change needs.
+    pub(super) change: &'static str,
+    /// Its meaning.
+    pub(super) text: &'static str,
+}
+
+/// All keys.
+#[derive(Debug)]
+pub(super) struct Table {
+    /// The rows, in file order.
+    pub(super) rows: Vec<Key>,
+    /// The names of the keys of each of [`LEVELS`].
+    names: Vec<Vec<&'static str>>,
+}
+
+impl Table {
+    /// Reads the rows.
+    pub(super) fn read(text: &'static str) -> Self {
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        let rows: Vec<Key> = lines.map(Key::read).collect();
+        let names = LEVELS.map(|level| {
+            let level = format!("{level:?}");
+            let keys = rows
+                .iter()
+                .filter(|row| row.level == level && !row.name.is_empty());
+            keys.map(|row| row.name).collect()
+        });
+        Self {
+            names: names.into(),
+            rows,
         }
     }
 
-    fn name(self) -> &'static str {
-        match self {
-            Self::Top => "the top level",
-            Self::Node => "a node",
-            Self::Source => "a source",
-            Self::Auth => "`auth`",
-            Self::ClientCredentials => "`client_credentials`",
-            Self::Override => "a tool override",
-            Self::Limits => "`limits`",
-            Self::Mcp => "`mcp`",
-            Self::Search => "`search`",
-            Self::Surfaces => "`surfaces`",
-            Self::SearchHint => "a hint",
-            Self::Trust => "`trust` of the top level",
-            Self::Access => "`access`",
-            Self::AccessRule => "a rule of `access`",
-            Self::Hints => "`annotations` of a tool override",
-            Self::Identities => "`identities`",
-            Self::ApiKey => "an API key",
-            Self::Issuer => "an issuer",
-            Self::KeysFile => "a file of keys",
+    /// Returns the keys of a level.
+    pub(super) fn keys(&self, level: Level) -> &[&'static str] {
+        let at = LEVELS.iter().position(|one| *one == level);
+        at.and_then(|at| self.names.get(at))
+            .map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Returns all keys.
+pub(super) fn table() -> &'static Table {
+    &TABLE
+}
+
+/// Returns a key of a level; an empty name means the level itself.
+pub(super) fn key(level: Level, name: &str) -> Key {
+    let level = format!("{level:?}");
+    let mut rows = TABLE.rows.iter();
+    let found = rows.find(|row| row.level == level && row.name == name);
+    found.copied().unwrap_or_default()
+}
+
+impl Key {
+    fn read(line: &'static str) -> Self {
+        let mut cells = line.split('\t');
+        let mut next = || cells.next().unwrap_or_default();
+        Self {
+            level: next(),
+            name: next(),
+            kind: next(),
+            range: next(),
+            default: next(),
+            change: next(),
+            text: next(),
         }
+    }
+
+    /// Returns the lower and the upper bound as written.
+    pub(super) fn bounds(&self) -> Option<(&'static str, &'static str)> {
+        self.range.split(' ').next()?.split_once("..")
+    }
+
+    /// Returns the range of its numbers.
+    pub(super) fn numbers<T: FromStr + Default>(&self) -> RangeInclusive<T> {
+        let (low, high) = self.bounds().unwrap_or_default();
+        let number = |text: &str| text.parse().unwrap_or_default();
+        number(low)..=number(high)
+    }
+
+    /// Returns its default value.
+    pub(super) fn value<T: FromStr + Default>(&self) -> T {
+        self.default.trim_matches('`').parse().unwrap_or_default()
+    }
+
+    /// Returns its default time.
+    pub(super) fn time(&self) -> Duration {
+        Duration::from_secs_f64(self.value())
+    }
+
+    /// Returns the names of its values.
+    pub(super) fn choices(&self) -> impl Iterator<Item = &'static str> {
+        let mut rows = TABLE.rows.iter();
+        let found = rows.find(|row| row.level == "=" && row.name == self.kind);
+        found.into_iter().flat_map(|row| row.range.split('|'))
+    }
+}
+
+/// Reads a whole number within the range of its key.
+pub(super) fn integer(
+    findings: &mut Findings<'_>,
+    cursor: &Cursor<'_>,
+    level: Level,
+    name: &str,
+) -> Option<usize> {
+    fields::integer(findings, cursor, key(level, name).numbers())
+}
+
+/// Reads seconds within the range of their key.
+pub(super) fn seconds(
+    findings: &mut Findings<'_>,
+    cursor: &Cursor<'_>,
+    level: Level,
+    name: &str,
+) -> Option<Duration> {
+    fields::seconds(findings, cursor, key(level, name).numbers())
+}
+
+/// Reads one of the names of a key; `from_name` returns the value of each.
+pub(super) fn choice<T>(
+    findings: &mut Findings<'_>,
+    cursor: &Cursor<'_>,
+    level: Level,
+    name: &str,
+    from_name: impl Fn(&str) -> Option<T>,
+) -> Option<T> {
+    let text = fields::string(findings, cursor)?;
+    let value = from_name(text);
+    if value.is_none() {
+        let names: Vec<_> = key(level, name)
+            .choices()
+            .map(|one| format!("`{one}`"))
+            .collect();
+        let names = match names.split_last() {
+            Some((last, others)) if !others.is_empty() => {
+                format!("{} or {last}", others.join(", "))
+            }
+            _ => names.concat(),
+        };
+        let message = format!("expected {names}, got `{}`", shown_line(text, 40));
+        fields::out_of_range(findings, cursor, message);
+    }
+    value
+}
+
+impl Level {
+    /// Returns the keys of this level, including the keys of later versions.
+    pub(super) fn keys(self) -> &'static [&'static str] {
+        TABLE.keys(self)
+    }
+
+    fn name(self) -> &'static str {
+        key(self, "").range
     }
 }
 

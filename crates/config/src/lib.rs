@@ -33,7 +33,6 @@ mod findings;
 mod http_endpoint;
 pub mod identities;
 mod items;
-#[cfg(feature = "schema")]
 pub mod json_schema;
 mod keys;
 mod kind;
@@ -44,6 +43,7 @@ mod overrides;
 pub mod own_broker;
 mod public_url;
 mod queries;
+mod reactions;
 mod reader;
 mod search;
 mod servers;
@@ -65,13 +65,13 @@ pub use broker_model::Backend;
 pub use endpoint::{Auth, ClientCredentials, Endpoint, HttpEndpoint, ProcessEndpoint};
 pub use http_endpoint::{invalid_url, plain_http, plain_http_token};
 pub use identities::Identities;
-pub use mcp::{DEFAULT_MAX_NAME, Mcp, McpMode, Routing};
+pub use mcp::{Mcp, McpMode, Routing};
 pub use narrow::{KnownTools, Narrowing};
 pub use own_broker::Machine;
 pub use public_url::PublicUrl;
 pub use reader::MAX_BYTES;
 pub use search::{
-    Embedder, MAX_HINTS, OPENAI_KEY_VARIABLE, Search, SearchHint, TOP_K, hint_problem,
+    Embedder, MAX_HINTS, OPENAI_KEY_VARIABLE, Search, SearchHint, hint_problem, top_k_range,
 };
 pub use surfaces::Surfaces;
 pub use template::{
@@ -409,15 +409,15 @@ pub fn is_too_small_output(path: &str, limit: usize) -> bool {
 /// Bounds that protect the broker's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of a request body. Default 4 MiB.
+    /// Bytes of a request body.
     pub body_bytes: usize,
-    /// Bytes of a line from a server. Default 16 MiB.
+    /// Bytes of a line from a server.
     pub line_bytes: usize,
-    /// Bytes of memory for bodies, arguments and results together. Default 512 MiB.
+    /// Bytes of memory for bodies, arguments and results together.
     pub memory_bytes: usize,
-    /// Bytes of a whole tool list, all pages. Default 32 MiB.
+    /// Bytes of a whole tool list, all pages.
     pub listing_bytes: usize,
-    /// Characters of a result for a model, if the config does not set a limit for its tool. Default 100 000.
+    /// Characters of a result for a model, if the config does not set a limit for its tool.
     pub result_chars: usize,
 }
 
@@ -476,12 +476,13 @@ impl fmt::Debug for Source {
 
 impl Default for Limits {
     fn default() -> Self {
+        let default = |name| keys::key(keys::Level::Limits, name).value();
         Self {
-            body_bytes: 4 << 20,
-            line_bytes: 16 << 20,
-            memory_bytes: 512 << 20,
-            listing_bytes: 32 << 20,
-            result_chars: 100_000,
+            body_bytes: default("body_bytes"),
+            line_bytes: default("line_bytes"),
+            memory_bytes: default("memory_bytes"),
+            listing_bytes: default("listing_bytes"),
+            result_chars: default("result_chars"),
         }
     }
 }

@@ -1,6 +1,5 @@
 //! The section `mcp`: how MCP clients see the tools.
 
-use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::findings::{Cursor, Findings};
@@ -9,12 +8,7 @@ use super::{ProcessEndpoint, command, fields};
 use broker_model::codes::DiagnosticCode as Code;
 use broker_model::diagnostic::Diagnostic;
 
-/// The default of `mcp.max_name`. With the prefixes that clients add, a name stays within the 64 characters
-/// that model providers allow.
-pub const DEFAULT_MAX_NAME: usize = 46;
-
-const MAX_NAME: RangeInclusive<u64> = 24..=128;
-const SESSION_IDLE: RangeInclusive<f64> = 1.0..=86_400.0;
+const LEVEL: Level = Level::Mcp;
 
 /// How MCP clients see the tools.
 #[derive(Clone, Debug)]
@@ -27,7 +21,8 @@ pub struct Mcp {
     pub split_calls: bool,
     /// The command that runs after the list of a session has changed.
     pub list_changed_exec: Option<Box<ProcessEndpoint>>,
-    /// The maximum length of a flat name, in characters. Decides the names, so it is compiled in.
+    /// The maximum length of a flat name, in characters. Decides the names, so it is compiled in. With the prefixes that
+    /// clients add, a name of the default length stays within the 64 characters that model providers allow.
     pub max_name: usize,
     /// The maximum time of a session over HTTP without a request.
     pub session_idle: Duration,
@@ -78,15 +73,22 @@ impl Routing {
     }
 }
 
+impl Mcp {
+    /// Whether its flat names have the default length.
+    pub fn has_default_max_name(&self) -> bool {
+        self.max_name == Self::default().max_name
+    }
+}
+
 impl Default for Mcp {
     fn default() -> Self {
         Self {
             mode: McpMode::default(),
             routing: Routing::default(),
-            split_calls: false,
+            split_calls: keys::key(LEVEL, "split_calls").value(),
             list_changed_exec: None,
-            max_name: DEFAULT_MAX_NAME,
-            session_idle: Duration::from_secs(1800),
+            max_name: keys::key(LEVEL, "max_name").value(),
+            session_idle: keys::key(LEVEL, "session_idle").time(),
         }
     }
 }
@@ -96,27 +98,25 @@ pub(super) fn read(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Mcp {
     for member in fields::object(findings, cursor, "an object").unwrap_or_default() {
         let value = cursor.member(member);
         match member.key.as_str() {
-            "mode" => {
-                let names = "`meta`, `direct` or `search`";
-                let mode = named(findings, &value, McpMode::from_name, names);
+            key @ "mode" => {
+                let mode = keys::choice(findings, &value, LEVEL, key, McpMode::from_name);
                 out.mode = mode.unwrap_or_default();
             }
-            "routing" => {
-                let names = "`CALL_TOOL` or `DYNAMIC`";
-                let routing = named(findings, &value, Routing::from_name, names);
+            key @ "routing" => {
+                let routing = keys::choice(findings, &value, LEVEL, key, Routing::from_name);
                 out.routing = routing.unwrap_or_default();
             }
             "split_calls" => {
                 out.split_calls = fields::boolean(findings, &value).unwrap_or_default();
             }
             "list_changed_exec" => out.list_changed_exec = exec(findings, &value),
-            "max_name" => {
-                if let Some(max) = fields::integer(findings, &value, MAX_NAME) {
+            key @ "max_name" => {
+                if let Some(max) = keys::integer(findings, &value, LEVEL, key) {
                     out.max_name = max;
                 }
             }
-            "session_idle" => {
-                if let Some(time) = fields::seconds(findings, &value, SESSION_IDLE) {
+            key @ "session_idle" => {
+                if let Some(time) = keys::seconds(findings, &value, LEVEL, key) {
                     out.session_idle = time;
                 }
             }
@@ -124,23 +124,6 @@ pub(super) fn read(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Mcp {
         }
     }
     out
-}
-
-/// A value with a name.
-fn named<T>(
-    findings: &mut Findings<'_>,
-    cursor: &Cursor<'_>,
-    from_name: impl Fn(&str) -> Option<T>,
-    names: &str,
-) -> Option<T> {
-    let name = fields::string(findings, cursor)?;
-    let value = from_name(name);
-    if value.is_none() {
-        let shown = broker_model::text::shown_line(name, 40);
-        let message = format!("expected {names}, got `{shown}`");
-        findings.add(cursor, Diagnostic::error(Code::ConfigRange, message));
-    }
-    value
 }
 
 /// Returns a command, with the rules of `command` of a source. Unlike the command of a source, it may contain no

@@ -3,15 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Config, Embedder, Node, Source, ToolOverride, digest};
+use super::keys::{self, Key};
+use super::{Config, Node, Source, ToolOverride, digest};
 use broker_model::codes::DiagnosticCode as Code;
 use broker_model::diagnostic::Diagnostic;
 use broker_model::path::NodePath;
 use broker_model::text::shown_line;
 use broker_model::trust::HiddenBy;
 
-/// Members of the digest that affect only the exposure of tools. The tools themselves are compared.
-const OF_EXPOSURE: [&str; 3] = ["tool_filter", "trust", "sensitive"];
 /// The member of the digest that names the tools that are served unvalidated. Others are a widening.
 const UNVALIDATED: &str = "schema";
 
@@ -43,14 +42,16 @@ pub fn compare(
         narrowing: Narrowing::default(),
         found: Vec::new(),
     };
-    if built.mcp.max_name != given.mcp.max_name {
-        comparison.max_name(built.mcp.max_name, given.mcp.max_name);
-    }
-    if built.search.table != given.search.table {
-        comparison.table(built.search.table, given.search.table);
-    }
-    if built.search.embedder != given.search.embedder {
-        comparison.embedder(built.search.embedder, given.search.embedder);
+    for key in keys::table()
+        .rows
+        .iter()
+        .filter(|key| key.change == "build")
+    {
+        if let (Some(was), Some(is)) = (setting(built, key), setting(given, key))
+            && was != is
+        {
+            comparison.setting(key, &was, &is);
+        }
     }
     comparison.shape(&built.root, &given.root);
     let (locked_sources, given_sources) = (by_path(built), by_path(given));
@@ -79,6 +80,22 @@ pub fn compare(
         .into_iter()
         .map(|found| given.place(found))
         .collect())
+}
+
+/// Returns a setting that is compiled in, as a message shows it; `None` for a text or a node.
+pub(super) fn setting(config: &Config, key: &Key) -> Option<String> {
+    Some(match (key.level, key.name) {
+        ("Mcp", "max_name") => config.mcp.max_name.to_string(),
+        ("Search", "table") => config.search.table.to_string(),
+        ("Search", "embedder") => config.search.embedder.as_str().to_owned(),
+        _ => return None,
+    })
+}
+
+/// Whether a member of the digest affects only the exposure of tools. The tools themselves are compared.
+fn is_exposure(name: &str) -> bool {
+    let mut rows = keys::table().rows.iter();
+    rows.any(|key| key.change == "narrow" && key.name == name)
 }
 
 fn by_path(config: &Config) -> BTreeMap<&NodePath, &Source> {
@@ -125,41 +142,22 @@ impl Comparison {
         );
     }
 
-    /// A difference in the length that decides the flat names.
-    fn max_name(&mut self, built: usize, given: usize) {
+    /// A difference in a setting that is compiled in.
+    fn setting(&mut self, key: &Key, was: &str, is: &str) {
+        let section = key.level.to_ascii_lowercase();
         let message = format!(
-            "`mcp.max_name` is {given}, and the names of the tools were compiled in with {built}"
+            "`{section}.{}` is `{is}`, and the broker was built with `{was}`",
+            key.name
         );
-        let help = "the names are compiled in: build the broker with this config, `cargo build`";
+        let help = match key.name {
+            "embedder" => {
+                "make the vectors and build the broker with this config: `broker-gen vectors`, then `cargo build`; the variable MCP_BROKER_EMBEDDER=BM25 chooses words without a build"
+            }
+            _ => "build the broker with this config: `cargo build`",
+        };
         self.found.push(
             Diagnostic::error(Code::LockMismatch, message)
-                .at("/mcp/max_name")
-                .help(help),
-        );
-    }
-
-    /// A difference in whether the vectors of words are compiled in.
-    fn table(&mut self, built: bool, given: bool) {
-        let message = format!("`search.table` is {given}, and the broker was built with {built}");
-        let help = "the table is compiled in: build the broker with this config, `cargo build`";
-        self.found.push(
-            Diagnostic::error(Code::LockMismatch, message)
-                .at("/search/table")
-                .help(help),
-        );
-    }
-
-    /// A difference in the embedder whose vectors are compiled in.
-    fn embedder(&mut self, built: Embedder, given: Embedder) {
-        let message = format!(
-            "`search.embedder` is `{}`, and the broker was built with the vectors of `{}`",
-            given.as_str(),
-            built.as_str()
-        );
-        let help = "make the vectors and build the broker with this config: `broker-gen vectors`, then `cargo build`; the variable MCP_BROKER_EMBEDDER=BM25 chooses words without a build";
-        self.found.push(
-            Diagnostic::error(Code::LockMismatch, message)
-                .at("/search/embedder")
+                .at(format!("/{section}/{}", key.name))
                 .help(help),
         );
     }
@@ -231,7 +229,7 @@ impl Comparison {
         let names: BTreeSet<_> = was.keys().chain(is.keys()).collect();
         let differing: Vec<String> = names
             .into_iter()
-            .filter(|name| !OF_EXPOSURE.contains(name) && **name != UNVALIDATED)
+            .filter(|name| !is_exposure(name) && **name != UNVALIDATED)
             .filter(|name| was.get(*name) != is.get(*name))
             .map(|name| format!("`{name}`"))
             .collect();

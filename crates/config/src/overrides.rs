@@ -2,27 +2,20 @@
 //! is checked with the lock.
 
 use std::collections::{BTreeMap, HashMap};
-use std::ops::RangeInclusive;
 
 use serde_json::{Map, Value};
 
 use super::findings::{Cursor, Findings};
 use super::keys::{self, Level};
 use super::spanned::Data;
-use super::{RenderMode, ToolOverride, fields, search, source};
+use super::{RenderMode, SchemaPolicy, ToolOverride, fields, search};
 use broker_model::access::Hint;
 use broker_model::codes::DiagnosticCode as Code;
 use broker_model::diagnostic::Diagnostic;
 use broker_model::path::NodePath;
 use broker_model::text::shown_line;
 
-/// The values of a limit of results.
-pub(super) const MAX_OUTPUT_CHARS: RangeInclusive<u64> = 100..=10_000_000;
-const RENDER_MODES: [(&str, RenderMode); 3] = [
-    ("json", RenderMode::Json),
-    ("text", RenderMode::Text),
-    ("structured", RenderMode::Structured),
-];
+const LEVEL: Level = Level::Override;
 
 /// Leaf names by upstream tool name; each is one segment, and all differ.
 pub(super) fn aliases(
@@ -118,10 +111,8 @@ fn one(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> ToolOverride {
             "description" => {
                 out.description = fields::text(findings, &value, "a description");
             }
-            "timeout" => out.timeout = fields::seconds(findings, &value, source::TIMEOUT),
-            "max_timeout" => {
-                out.max_timeout = fields::seconds(findings, &value, source::TIMEOUT);
-            }
+            key @ "timeout" => out.timeout = keys::seconds(findings, &value, LEVEL, key),
+            key @ "max_timeout" => out.max_timeout = keys::seconds(findings, &value, LEVEL, key),
             "example_args" => {
                 if fields::object(findings, &value, "an object, the arguments").is_some() {
                     fields::check_numbers(findings, &value);
@@ -130,13 +121,13 @@ fn one(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> ToolOverride {
                     }
                 }
             }
-            "max_output_chars" => {
-                out.max_output_chars = fields::integer(findings, &value, MAX_OUTPUT_CHARS);
+            key @ "max_output_chars" => {
+                out.max_output_chars = keys::integer(findings, &value, LEVEL, key);
             }
             "coerce" => out.coerce = fields::boolean(findings, &value),
             "render_mode" => out.render_mode = render_mode(findings, &value),
             "annotations" => out.annotations = annotations(findings, &value),
-            "schema" => out.schema = source::schema_policy(findings, &value),
+            "schema" => out.schema = SchemaPolicy::read(findings, &value, LEVEL),
             "hints" => out.search_hints = search::hints(findings, &value),
             unknown => keys::unknown(findings, &value, unknown, Level::Override),
         }
@@ -159,15 +150,11 @@ fn annotations(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Option<Map<S
 }
 
 fn render_mode(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> RenderMode {
-    match &cursor.value.data {
-        Data::String(mode) => {
-            if let Some((_, mode)) = RENDER_MODES.iter().find(|(name, _)| name == mode) {
-                return *mode;
-            }
-            let names = RENDER_MODES.map(|(name, _)| name).join("`, `");
-            fields::out_of_range(findings, cursor, format!("expected one of `{names}`"));
-        }
-        _ => fields::wrong_type(findings, cursor, "a string"),
-    }
-    RenderMode::default()
+    let mode = keys::choice(findings, cursor, LEVEL, "render_mode", |name| match name {
+        "json" => Some(RenderMode::Json),
+        "text" => Some(RenderMode::Text),
+        "structured" => Some(RenderMode::Structured),
+        _ => None,
+    });
+    mode.unwrap_or_default()
 }

@@ -15,21 +15,12 @@ use broker_model::diagnostic::Diagnostic;
 use broker_model::digest::Digest;
 use broker_model::text::{is_invisible, shown_line};
 
-/// The default of `search.top_k`.
-const DEFAULT_TOP_K: usize = 5;
-/// The values of `search.top_k`: from one hit to as many as a search has.
-pub const TOP_K: RangeInclusive<u64> = 1..=50;
+const LEVEL: Level = Level::Search;
 /// Maximum number of hints of a tool.
 pub const MAX_HINTS: usize = 5;
 /// Maximum length of a hint, in characters.
 const MAX_HINT_CHARS: usize = 120;
 
-/// The default of `search.timeout`.
-const DEFAULT_TIMEOUT: Duration = Duration::from_millis(300);
-/// The values of `search.timeout`, in seconds.
-const TIMEOUT: RangeInclusive<f64> = 0.01..=30.0;
-/// The default of `search.openai_model`.
-const DEFAULT_OPENAI_MODEL: &str = "text-embedding-3-small";
 /// Maximum length of the name of a model, in bytes.
 const MAX_MODEL_BYTES: usize = 1024;
 /// The variable with the key for the endpoint of the embedder `OPENAI`.
@@ -140,16 +131,21 @@ impl ToolOverride {
 impl Default for Search {
     fn default() -> Self {
         Self {
-            table: true,
-            top_k: DEFAULT_TOP_K,
+            table: keys::key(LEVEL, "table").value(),
+            top_k: keys::key(LEVEL, "top_k").value(),
             embedder: Embedder::default(),
             hf_model: None,
             hf_multilingual_model: None,
-            openai_model: DEFAULT_OPENAI_MODEL.to_owned(),
-            external: true,
-            timeout: DEFAULT_TIMEOUT,
+            openai_model: keys::key(LEVEL, "openai_model").value(),
+            external: keys::key(LEVEL, "external").value(),
+            timeout: keys::key(LEVEL, "timeout").time(),
         }
     }
+}
+
+/// Returns the values of `search.top_k`.
+pub fn top_k_range() -> RangeInclusive<u64> {
+    keys::key(LEVEL, "top_k").numbers()
 }
 
 /// Reads the section.
@@ -163,23 +159,14 @@ pub(super) fn read(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Search {
                     out.table = table;
                 }
             }
-            "top_k" => {
-                if let Some(hits) = fields::integer(findings, &value, TOP_K) {
+            key @ "top_k" => {
+                if let Some(hits) = keys::integer(findings, &value, LEVEL, key) {
                     out.top_k = hits;
                 }
             }
-            "embedder" => {
-                let name = fields::string(findings, &value).unwrap_or("BM25");
-                match Embedder::from_name(name) {
-                    Some(embedder) => out.embedder = embedder,
-                    None => {
-                        let message = format!(
-                            "expected `BM25`, `HF` or `OPENAI`, got `{}`",
-                            shown_line(name, 40)
-                        );
-                        fields::out_of_range(findings, &value, message);
-                    }
-                }
+            key @ "embedder" => {
+                let embedder = keys::choice(findings, &value, LEVEL, key, Embedder::from_name);
+                out.embedder = embedder.unwrap_or_default();
             }
             "hf_model" => out.hf_model = model(findings, &value),
             "hf_multilingual_model" => out.hf_multilingual_model = model(findings, &value),
@@ -189,8 +176,8 @@ pub(super) fn read(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Search {
                     out.external = external;
                 }
             }
-            "timeout" => {
-                if let Some(timeout) = fields::seconds(findings, &value, TIMEOUT) {
+            key @ "timeout" => {
+                if let Some(timeout) = keys::seconds(findings, &value, LEVEL, key) {
                     out.timeout = timeout;
                 }
             }

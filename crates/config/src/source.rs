@@ -2,7 +2,6 @@
 //! between keys. Keys of later versions are checked in the same way and then refused.
 
 use std::collections::BTreeSet;
-use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use super::findings::{Cursor, Findings};
@@ -20,19 +19,13 @@ use broker_model::item::ItemKind;
 use broker_model::path::NodePath;
 use broker_model::trust::{Exposure, TrustLevel};
 
-/// Bounds of a call's time, in seconds.
-pub(super) const TIMEOUT: RangeInclusive<f64> = 0.1..=86_400.0;
 /// The number of timeouts that a call with progress may take if no maximum is set.
 const DEFAULT_MAX_TIMEOUTS: u32 = 10;
 /// Above it, `timeout` in a file of another client may be in milliseconds.
 const MAX_USUAL_TIMEOUT: Duration = Duration::from_secs(3600);
-const STARTUP_TIMEOUT: RangeInclusive<f64> = 1.0..=3_600.0;
-const START_WAIT: RangeInclusive<f64> = 0.0..=3_600.0;
-/// Bounds of the seconds between two listings; 0 disables it, values between 0 and the minimum are refused.
-const RELIST_INTERVAL: RangeInclusive<f64> = 0.0..=86_400.0;
+/// The least time between two listings; 0 disables them, and a time between is refused.
 const MIN_RELIST_INTERVAL: Duration = Duration::from_secs(1);
-const MAX_IN_FLIGHT: RangeInclusive<u64> = 1..=10_000;
-const INSTANCES: RangeInclusive<u64> = 1..=64;
+const LEVEL: Level = Level::Source;
 
 /// The format of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -182,14 +175,14 @@ fn blank(path: &NodePath, cursor: &Cursor<'_>, types: bool) -> Source {
         of_every_tool: Default::default(),
         max_output_chars: None,
         coerce: None,
-        required: true,
-        startup_timeout: Duration::from_secs(120),
-        relist_interval: Some(Duration::from_secs(300)),
-        timeout: Duration::from_secs(60),
+        required: keys::key(LEVEL, "required").value(),
+        startup_timeout: keys::key(LEVEL, "startup_timeout").time(),
+        relist_interval: Some(keys::key(LEVEL, "relist_interval").time()),
+        timeout: keys::key(LEVEL, "timeout").time(),
         max_timeout: None,
-        max_in_flight: 32,
-        instances: 1,
-        retry_idempotent: false,
+        max_in_flight: keys::key(LEVEL, "max_in_flight").value(),
+        instances: keys::key(LEVEL, "instances").value(),
+        retry_idempotent: keys::key(LEVEL, "retry_idempotent").value(),
         on_text_drift: None,
         on_unreachable: None,
         on_drift: None,
@@ -239,15 +232,15 @@ fn key(
             (source.overrides, source.of_every_tool) = overrides::read(findings, value);
         }
         "max_output_chars" => {
-            source.max_output_chars = fields::integer(findings, value, overrides::MAX_OUTPUT_CHARS);
+            source.max_output_chars = keys::integer(findings, value, LEVEL, key);
         }
         "coerce" => source.coerce = fields::boolean(findings, value),
         "volatile" => source.volatile = lists::volatile(findings, value),
         "required" => set(fields::boolean(findings, value), &mut source.required),
         "types" => set(fields::boolean(findings, value), &mut source.types),
-        "schema" => source.schema = schema_policy(findings, value),
+        "schema" => source.schema = SchemaPolicy::read(findings, value, LEVEL),
         "startup_timeout" => set(
-            fields::seconds(findings, value, STARTUP_TIMEOUT),
+            keys::seconds(findings, value, LEVEL, key),
             &mut source.startup_timeout,
         ),
         "relist_interval" => set(
@@ -263,7 +256,7 @@ fn key(
             );
         }
         "timeout" => {
-            let timeout = fields::seconds(findings, value, TIMEOUT);
+            let timeout = keys::seconds(findings, value, LEVEL, key);
             if let Some(timeout) = timeout.filter(|timeout| *timeout > MAX_USUAL_TIMEOUT)
                 && form == Form::Entry
             {
@@ -271,23 +264,23 @@ fn key(
             }
             set(timeout, &mut source.timeout);
         }
-        "max_timeout" => source.max_timeout = fields::seconds(findings, value, TIMEOUT),
+        "max_timeout" => source.max_timeout = keys::seconds(findings, value, LEVEL, key),
         "max_in_flight" => set(
-            fields::integer(findings, value, MAX_IN_FLIGHT),
+            keys::integer(findings, value, LEVEL, key),
             &mut source.max_in_flight,
         ),
         "instances" => set(
-            fields::integer(findings, value, INSTANCES),
+            keys::integer(findings, value, LEVEL, key),
             &mut source.instances,
         ),
         "retry_idempotent" => set(
             fields::boolean(findings, value),
             &mut source.retry_idempotent,
         ),
-        "on_text_drift" => source.on_text_drift = text_drift(findings, value),
-        "on_unreachable" => source.on_unreachable = unreachable(findings, value),
-        "on_drift" => source.on_drift = start_drift(findings, value),
-        "start_wait" => source.start_wait = start_wait(findings, value),
+        "on_text_drift" => source.on_text_drift = TextDrift::read(findings, value, LEVEL),
+        "on_unreachable" => source.on_unreachable = Unreachable::read(findings, value, LEVEL),
+        "on_drift" => source.on_drift = StartDrift::read(findings, value, LEVEL),
+        "start_wait" => source.start_wait = keys::seconds(findings, value, LEVEL, key),
         "trust" => source.trust = trust::level(findings, value, form),
         unknown if form == Form::Entry => {
             keys::unknown_or_foreign(findings, value, unknown);
@@ -298,7 +291,7 @@ fn key(
 
 /// The time between two listings without an announcement; the inner `None` means never.
 fn relist_interval(findings: &mut Findings<'_>, value: &Cursor<'_>) -> Option<Option<Duration>> {
-    let interval = fields::seconds(findings, value, RELIST_INTERVAL)?;
+    let interval = keys::seconds(findings, value, LEVEL, "relist_interval")?;
     if interval.is_zero() {
         return Some(None);
     }
@@ -306,69 +299,12 @@ fn relist_interval(findings: &mut Findings<'_>, value: &Cursor<'_>) -> Option<Op
         let message = format!(
             "expected seconds: 0 for never, or a number from {} to {}",
             MIN_RELIST_INTERVAL.as_secs(),
-            RELIST_INTERVAL.end()
+            keys::key(LEVEL, "relist_interval").numbers::<u64>().end()
         );
         fields::out_of_range(findings, value, message);
         return None;
     }
     Some(Some(interval))
-}
-
-/// `schema`, of a source or of a tool.
-pub(super) fn schema_policy(findings: &mut Findings<'_>, value: &Cursor<'_>) -> SchemaPolicy {
-    match fields::string(findings, value) {
-        Some("as_is") => return SchemaPolicy::AsIs,
-        Some(_) => {
-            let message = "`schema` has one value, `as_is`".to_owned();
-            fields::out_of_range(findings, value, message);
-        }
-        None => {}
-    }
-    SchemaPolicy::default()
-}
-
-/// `on_text_drift`, of a source or of the whole config.
-pub(super) fn text_drift(findings: &mut Findings<'_>, value: &Cursor<'_>) -> Option<TextDrift> {
-    match fields::string(findings, value)? {
-        "serve" => Some(TextDrift::Serve),
-        "withdraw" => Some(TextDrift::Withdraw),
-        _ => {
-            let message = "`on_text_drift` is neither `serve` nor `withdraw`".to_owned();
-            fields::out_of_range(findings, value, message);
-            None
-        }
-    }
-}
-
-/// `on_unreachable`, of a source or of the whole config.
-pub(super) fn unreachable(findings: &mut Findings<'_>, value: &Cursor<'_>) -> Option<Unreachable> {
-    match fields::string(findings, value)? {
-        "refuse" => Some(Unreachable::Refuse),
-        "serve" => Some(Unreachable::Serve),
-        _ => {
-            let message = "`on_unreachable` is neither `refuse` nor `serve`".to_owned();
-            fields::out_of_range(findings, value, message);
-            None
-        }
-    }
-}
-
-/// `on_drift`, of a source or of the whole config.
-pub(super) fn start_drift(findings: &mut Findings<'_>, value: &Cursor<'_>) -> Option<StartDrift> {
-    match fields::string(findings, value)? {
-        "refuse" => Some(StartDrift::Refuse),
-        "withdraw" => Some(StartDrift::Withdraw),
-        _ => {
-            let message = "`on_drift` is neither `refuse` nor `withdraw`".to_owned();
-            fields::out_of_range(findings, value, message);
-            None
-        }
-    }
-}
-
-/// `start_wait`, of a source or of the whole config.
-pub(super) fn start_wait(findings: &mut Findings<'_>, value: &Cursor<'_>) -> Option<Duration> {
-    fields::seconds(findings, value, START_WAIT)
 }
 
 /// Each `max_timeout` must be at least the timeout that applies with it.
@@ -424,7 +360,7 @@ fn set<T>(read: Option<T>, field: &mut T) {
 /// Other clients count milliseconds: a value above the bound for seconds is treated as milliseconds.
 fn is_milliseconds(value: &Cursor<'_>) -> bool {
     matches!(&value.value.data, Data::Number(text)
-        if text.parse::<f64>().is_ok_and(|n| n > *TIMEOUT.end() && n < 1e9))
+        if text.parse::<f64>().is_ok_and(|n| n > *keys::key(LEVEL, "timeout").numbers::<f64>().end() && n < 1e9))
 }
 
 /// The warning about a `timeout` that is valid in seconds, and usual in milliseconds.

@@ -15,9 +15,10 @@ pub struct Surfaces {
 
 impl Default for Surfaces {
     fn default() -> Self {
+        let default = |name| keys::key(Level::Surfaces, name).value();
         Self {
-            v1: true,
-            sse: false,
+            v1: default("v1"),
+            sse: default("sse"),
         }
     }
 }

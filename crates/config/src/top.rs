@@ -9,9 +9,9 @@ use super::keys::{self, Level};
 use super::reader;
 use super::spanned::{Data, Member, Spanned};
 use super::{
-    Config, Document, Identities, Limits, Mcp, Node, Parsed, Search, Surfaces, access, clients,
-    fields, identities, lists, mcp, public_url, search, servers, source, surfaces, tree, trust,
-    vscode,
+    Config, Document, Identities, Limits, Mcp, Node, Parsed, Search, StartDrift, Surfaces,
+    TextDrift, Unreachable, access, clients, fields, identities, lists, mcp, public_url, search,
+    servers, surfaces, tree, trust, vscode,
 };
 use broker_model::codes::DiagnosticCode as Code;
 use broker_model::diagnostic::Diagnostic;
@@ -20,10 +20,6 @@ use broker_model::trust::SensitiveNames;
 
 /// The number of people who may be required to accept a tool.
 const AUDITORS: RangeInclusive<u64> = 1..=10;
-
-const LIMIT_BYTES: RangeInclusive<u64> = 1024..=1 << 30;
-/// A quarter of the smallest budget covers the largest request under the default limits.
-const MEMORY_BYTES: RangeInclusive<u64> = 16 << 20..=1 << 40;
 /// The commands and the files that they read.
 const READERS: &str = "`--config` reads a config, and JSON files of MCP clients with `mcpServers`, `servers`, `context_servers` or `mcp`; `broker-gen import` converts these, and TOML and YAML files";
 const EXPECTED: &str = "expected an object with `tree` or `mcpServers`";
@@ -168,10 +164,14 @@ fn top(
                 config.audits_required = audits_required(findings, &value).unwrap_or_default();
             }
             "coerce" => config.coerce = fields::boolean(findings, &value).unwrap_or_default(),
-            "on_text_drift" => config.on_text_drift = source::text_drift(findings, &value),
-            "on_unreachable" => config.on_unreachable = source::unreachable(findings, &value),
-            "on_drift" => config.on_drift = source::start_drift(findings, &value),
-            "start_wait" => config.start_wait = source::start_wait(findings, &value),
+            "on_text_drift" => config.on_text_drift = TextDrift::read(findings, &value, Level::Top),
+            "on_unreachable" => {
+                config.on_unreachable = Unreachable::read(findings, &value, Level::Top)
+            }
+            "on_drift" => config.on_drift = StartDrift::read(findings, &value, Level::Top),
+            "start_wait" => {
+                config.start_wait = keys::seconds(findings, &value, Level::Top, &member.key)
+            }
             "mcp" => config.mcp = mcp::read(findings, &value),
             "search" => config.search = search::read(findings, &value),
             "surfaces" => config.surfaces = surfaces::read(findings, &value),
@@ -279,18 +279,18 @@ fn limits(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Limits {
     let mut out = Limits::default();
     for member in fields::object(findings, cursor, "an object").unwrap_or_default() {
         let value = cursor.member(member);
-        let (limit, range) = match member.key.as_str() {
-            "body_bytes" => (&mut out.body_bytes, LIMIT_BYTES),
-            "line_bytes" => (&mut out.line_bytes, LIMIT_BYTES),
-            "listing_bytes" => (&mut out.listing_bytes, LIMIT_BYTES),
-            "result_chars" => (&mut out.result_chars, super::overrides::MAX_OUTPUT_CHARS),
-            "memory_bytes" => (&mut out.memory_bytes, MEMORY_BYTES),
+        let limit = match member.key.as_str() {
+            "body_bytes" => &mut out.body_bytes,
+            "line_bytes" => &mut out.line_bytes,
+            "listing_bytes" => &mut out.listing_bytes,
+            "result_chars" => &mut out.result_chars,
+            "memory_bytes" => &mut out.memory_bytes,
             unknown => {
                 keys::unknown(findings, &value, unknown, Level::Limits);
                 continue;
             }
         };
-        if let Some(bytes) = fields::integer(findings, &value, range) {
+        if let Some(bytes) = keys::integer(findings, &value, Level::Limits, &member.key) {
             *limit = bytes;
         }
     }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use broker_config::{Config, DEFAULT_MAX_NAME};
+use broker_config::Config;
 use broker_model::access::{DenyMask, Hint, Hints, NarrowMask};
 use broker_model::digest::Digest;
 use broker_model::flat_name::flat_name;
@@ -258,7 +258,7 @@ pub fn tables(config: &Config, lock: &Lock, plan: &Plan<'_>) -> Tables {
         .collect();
     let root_digest = lock.root_digest().as_str().to_owned();
     let mut digested = json!({"entries": shape, "root_digest": root_digest});
-    if config.mcp.max_name != DEFAULT_MAX_NAME {
+    if !config.mcp.has_default_max_name() {
         digested["max_name"] = config.mcp.max_name.into();
     }
     if !config.search.table {

@@ -1,7 +1,7 @@
 //! What MCP clients see: the command line and variables take precedence over the config. The variables of another
 //! proxy are read as well, so that its set-ups work.
 
-use broker_config::{Config, Embedder, McpMode, Routing, TOP_K};
+use broker_config::{Config, Embedder, McpMode, Routing, top_k_range};
 
 use super::failure::Failure;
 use crate::cli::RunOptions;
@@ -38,9 +38,10 @@ impl ViewVariables {
         // The other proxy has one mode, without a name.
         let has_other_routing = lookup(&format!("{}{ROUTING}", PREFIXES[1])).is_some();
         let implied = has_other_routing.then_some(McpMode::Search);
-        let numbers = format!("an integer from {} to {}", TOP_K.start(), TOP_K.end());
+        let range = top_k_range();
+        let numbers = format!("an integer from {} to {}", range.start(), range.end());
         let number = |text: &str| {
-            let number = text.parse().ok().filter(|number| TOP_K.contains(number));
+            let number = text.parse().ok().filter(|number| range.contains(number));
             number.map(|number: u64| number as usize)
         };
         // The core reads it, with the same precedence.

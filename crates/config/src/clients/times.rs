@@ -2,6 +2,7 @@
 
 use super::Client;
 use super::entry::{Entry, position};
+use crate::keys::{self, Level};
 use crate::spanned::{Data, Member, Spanned};
 
 /// The unit of a number.
@@ -23,12 +24,6 @@ const CODEX: [Row; 3] = [
 ];
 /// A timeout of Zed has at most this number of seconds.
 const MAX_SECONDS_OF_ZED: f64 = 1000.0;
-/// The shortest times that a config takes, in seconds.
-const MIN_TIMEOUT: f64 = 0.1;
-const MIN_STARTUP: f64 = 1.0;
-/// The longest times that a config takes, in seconds.
-const MAX_TIMEOUT: f64 = 86_400.0;
-const MAX_STARTUP: f64 = 3_600.0;
 
 /// The times of a client. Without a row, a number is read as seconds, as in a config.
 fn rows(client: Option<Client>) -> &'static [Row] {
@@ -74,11 +69,8 @@ pub(super) fn convert(entry: &mut Entry<'_, '_>, members: &mut Vec<Member>) {
         let seconds = seconds(text, *unit);
         let (place, value_at) = (member.at, member.value.at);
         let in_range = seconds.is_some_and(|seconds| {
-            let (min, max) = match *ours {
-                "startup_timeout" => (MIN_STARTUP, MAX_STARTUP),
-                _ => (MIN_TIMEOUT, MAX_TIMEOUT),
-            };
-            (min..=max).contains(&seconds)
+            let range = keys::key(Level::Source, ours).numbers();
+            range.contains(&seconds)
         });
         // A number in seconds has the range of a config, and its reader says so.
         let is_converted = matches!(unit, Unit::Milliseconds | Unit::Both(_));

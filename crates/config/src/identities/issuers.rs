@@ -18,8 +18,6 @@ const MAX_ISSUERS: usize = 16;
 /// Maximum number of audiences, and of claims for rules.
 const MAX_NAMES: usize = 32;
 const MAX_CLAIM_BYTES: usize = 256;
-const MAX_LEEWAY: u64 = 300;
-const DEFAULT_LEEWAY: Duration = Duration::from_secs(60);
 const DEFAULT_SUBJECT: &str = "sub";
 
 /// An issuer whose tokens are accepted.
@@ -133,7 +131,8 @@ fn issuer(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Option<Issuer> {
     let (mut id, mut audience, mut algorithms) = (None, Vec::new(), Vec::new());
     let (mut jwks, mut subject) = (Some(KeySetPlace::Discover), DEFAULT_SUBJECT.to_owned());
     let (mut groups_claim, mut map, mut claims) = (None, BTreeMap::new(), Vec::new());
-    let (mut leeway, mut requires_access_token_type) = (DEFAULT_LEEWAY, false);
+    let (mut leeway, mut requires_access_token_type) =
+        (keys::key(Level::Issuer, "leeway_s").time(), false);
     for member in members {
         let value = cursor.member(member);
         match member.key.as_str() {
@@ -145,8 +144,8 @@ fn issuer(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Option<Issuer> {
             "groups_claim" => groups_claim = claim(findings, &value),
             "map" => map = read_map(findings, &value),
             "claims" => claims = names(findings, &value, "claim"),
-            "leeway_s" => {
-                let seconds = fields::integer(findings, &value, 0..=MAX_LEEWAY);
+            key @ "leeway_s" => {
+                let seconds = keys::integer(findings, &value, Level::Issuer, key);
                 leeway = seconds.map_or(leeway, |seconds| Duration::from_secs(seconds as u64));
             }
             "require_typ" => requires_access_token_type = read_type(findings, &value),

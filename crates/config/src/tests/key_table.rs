@@ -1,0 +1,266 @@
+//! The table of keys: a key is declared once, and readers, schema, page and narrowing agree with it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::*;
+use crate::json_schema;
+use crate::keys::{Key, Level, ROWS, Table, key, table};
+use crate::narrow::{self, KnownTools};
+use serde_json::{Value, json};
+
+/// A row that no program has.
+const NEW_ROW: &str = "Search\tnew_key\tinteger\t1..9\t5\treload\tA new key.\n";
+
+/// Reads a file of the workspace.
+fn file(path: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    std::fs::read_to_string(root.join(path)).expect(path)
+}
+
+/// Returns the rows of keys, without levels and definitions.
+fn keys(table: &Table) -> impl Iterator<Item = &Key> {
+    let rows = table.rows.iter();
+    rows.filter(|key| key.level != "=" && !key.name.is_empty())
+}
+
+/// Returns the keys that the pages do not name, or not with their range and default.
+fn missing_on_pages(table: &Table) -> Vec<String> {
+    let pages = [
+        "docs/config.md",
+        "docs/access.md",
+        "docs/trust.md",
+        "docs/search.md",
+    ]
+    .map(file);
+    let lines: Vec<&str> = pages.iter().flat_map(|page| page.lines()).collect();
+    let is_missing = |key: &&Key| {
+        let named = [format!("`{}`", key.name), format!("\"{}\"", key.name)];
+        let lines = lines
+            .iter()
+            .filter(|line| named.iter().any(|name| line.contains(name)));
+        let lines: Vec<_> = lines.collect();
+        let has = |text: &str| lines.iter().any(|line| line.contains(text));
+        let range = key
+            .bounds()
+            .filter(|_| matches!(key.kind, "integer" | "number"));
+        let has_range = range.is_none_or(|(low, high)| {
+            let low = if key.name == "relist_interval" {
+                "1"
+            } else {
+                low
+            };
+            has(&format!("{low} to {high}")) || has("same range")
+        });
+        let is_value =
+            key.default.parse::<f64>().is_ok() || matches!(key.default, "true" | "false");
+        lines.is_empty() || !has_range || (is_value && !has(key.default))
+    };
+    let missing = keys(table).filter(is_missing);
+    missing
+        .map(|key| format!("{} {}", key.level, key.name))
+        .collect()
+}
+
+#[test]
+fn schema_of_the_config_is_the_committed_one() {
+    let committed: Value = serde_json::from_str(&file("schemas/config.schema.json")).unwrap();
+    assert!(
+        json_schema::config() == committed,
+        "`UPDATE_EXPECT=1 cargo test --test cli offline::schemas`"
+    );
+}
+
+#[test]
+fn every_key_is_on_a_page_with_its_range_and_default() {
+    assert_eq!(missing_on_pages(table()), [""; 0]);
+}
+
+#[test]
+fn new_key_is_known_is_in_the_schema_and_is_missed_on_the_pages() {
+    let table = Table::read(Box::leak(format!("{ROWS}{NEW_ROW}").into_boxed_str()));
+    assert!(table.keys(Level::Search).contains(&"new_key"));
+    let schema = json_schema::from_table(&table);
+    assert_eq!(
+        schema["definitions"]["Search"]["properties"]["new_key"],
+        json!({"type": "integer", "minimum": 1, "maximum": 9, "description": "A new key. Default: 5."})
+    );
+    assert_eq!(missing_on_pages(&table), ["Search new_key"]);
+    let new = table.rows.last().unwrap();
+    assert_eq!(new.numbers::<u64>(), 1..=9);
+    assert_eq!((new.value::<u64>(), new.change), (5, "reload"));
+    assert_eq!(sample(new), Some(json!(9)), "the tests below try it");
+}
+
+/// Returns a config in which a key has a value, or does not have it; `None` for a level within others.
+fn config_with(key: &Key, value: Option<&Value>) -> Option<String> {
+    let mut members = serde_json::Map::new();
+    members.extend(value.map(|value| (key.name.to_owned(), value.clone())));
+    let (mut top, mut source) = (json!({}), json!({"command": ["x"]}));
+    let section = key.level.to_ascii_lowercase();
+    match key.level {
+        "Top" => top = json!(members),
+        "Limits" | "Mcp" | "Search" | "Surfaces" | "Trust" => top = json!({section: members}),
+        "Source" => source.as_object_mut()?.extend(members),
+        "Override" => source["tool_overrides"] = json!({"t": members}),
+        _ => return None,
+    }
+    top["tree"] = json!([{"path": "/a", "source": source}]);
+    Some(top.to_string())
+}
+
+/// Returns a value of a key that is not its default; `None` for a key that makes another source or section.
+fn sample(key: &Key) -> Option<Value> {
+    let others: BTreeMap<_, _> = [
+        ("args", json!(["a"])),
+        ("env", json!({"A": "1"})),
+        ("inherit_env", json!(["A"])),
+        ("cwd", json!("folder")),
+        ("tool_filter", json!(["a"])),
+        ("path_aliases", json!({"a": "b"})),
+        ("resource_filter", json!(["file:///a"])),
+        ("resource_aliases", json!({"file:///a": "b"})),
+        ("prompt_filter", json!(["a"])),
+        ("prompt_aliases", json!({"a": "b"})),
+        ("volatile", json!(["/instructions"])),
+        ("summary", json!("a text")),
+        ("description", json!("a text")),
+        ("example_args", json!({"a": 1})),
+        ("annotations", json!({"readOnlyHint": true})),
+        ("hints", json!(["a phrase"])),
+        ("list_changed_exec", json!(["a"])),
+        ("openai_model", json!("a")),
+        ("hf_model", json!("a")),
+        ("allowed_hosts", json!(["a"])),
+        ("allowed_origins", json!(["https://a.example"])),
+        ("trusted_proxies", json!(["10.0.0.1"])),
+        ("public_url", json!("https://a.example")),
+        ("audits_required", json!(true)),
+    ]
+    .into();
+    if let Some(value) = others.get(key.name) {
+        return Some(value.clone());
+    }
+    match key.kind {
+        "boolean" => Some(json!(key.default != "true")),
+        "integer" => Some(json!(key.numbers::<u64>().end())),
+        "number" => Some(json!(key.numbers::<f64>().end())),
+        _ => key.choices().last().map(|name| json!(name)),
+    }
+}
+
+/// Keys whose values make another source or section, or that need another key; other tests have them.
+const OTHERS: [&str; 26] = [
+    "$schema",
+    "tree",
+    "mcpServers",
+    "limits",
+    "trust",
+    "mcp",
+    "search",
+    "surfaces",
+    "access",
+    "identities",
+    "backend",
+    "command",
+    "url",
+    "headers",
+    "auth",
+    "ca_file",
+    "allow_plain_http",
+    "resources",
+    "tool_overrides",
+    "disabled",
+    "hf_multilingual_model",
+    "external",
+    "embedder",
+    "sensitive",
+    "resource_aliases",
+    "prompt_aliases",
+];
+
+/// Returns every key that can be tried alone, with a value.
+fn tried() -> impl Iterator<Item = (&'static Key, Value)> {
+    let alone = keys(table()).filter(|key| config_with(key, None).is_some());
+    let alone = alone.filter(|key| !OTHERS.contains(&key.name));
+    alone.map(|key| {
+        (
+            key,
+            sample(key).unwrap_or_else(|| panic!("no value: {key:?}")),
+        )
+    })
+}
+
+#[test]
+fn change_of_each_key_needs_what_the_table_says() {
+    for (key, value) in tried() {
+        let built = parse(&config_with(key, None).unwrap()).config;
+        let given = parse(&config_with(key, Some(&value)).unwrap()).config;
+        let known = |_: &_| KnownTools::default();
+        let compared = narrow::compare(&built, &given, &known);
+        let codes = compared.map_err(|found| found.iter().map(|one| one.code).collect::<Vec<_>>());
+        let is_covered = built.digest() != given.digest();
+        match key.change {
+            "lock" | "names" => {
+                assert!(is_covered, "{key:?}");
+                assert!(codes.is_err(), "{key:?}");
+            }
+            "narrow" => assert!(is_covered && codes.is_ok(), "{key:?}: {codes:?}"),
+            "build" => {
+                assert_eq!(codes, Err(vec![Code::LockMismatch]), "{key:?}");
+                assert!(!is_covered, "{key:?}");
+            }
+            _ => assert!(!is_covered && codes.is_ok(), "{key:?}: {codes:?}"),
+        }
+    }
+}
+
+#[test]
+fn value_outside_the_range_of_each_key_is_refused_with_the_range() {
+    let mut tried_keys = 0;
+    for (key, _) in tried().filter(|(key, _)| matches!(key.kind, "integer" | "number")) {
+        let (low, high) = key.bounds().unwrap();
+        for value in [json!(-1), json!(1e15 as u64)] {
+            let found = refused(&config_with(key, Some(&value)).unwrap());
+            assert_eq!(found[0].code, Code::ConfigRange, "{key:?}");
+            let message = &found[0].message;
+            assert!(
+                message.contains(low) && message.contains(high),
+                "{key:?}: {message}"
+            );
+        }
+        tried_keys += 1;
+    }
+    assert!(tried_keys > 15, "{tried_keys}");
+}
+
+#[test]
+fn default_of_each_key_changes_nothing() {
+    for (key, _) in tried() {
+        let value = match key.kind {
+            "boolean" | "integer" | "number" => serde_json::from_str(key.default).ok(),
+            _ => key
+                .choices()
+                .find(|name| key.default == format!("`{name}`"))
+                .map(|name| json!(name)),
+        };
+        let Some(value) = value else { continue };
+        let [without, with] = [None, Some(&value)].map(|value| {
+            let mut config = parse(&config_with(key, value).unwrap()).config;
+            config.document = Default::default();
+            format!("{config:?}")
+        });
+        assert_eq!(without, with, "{key:?}");
+    }
+}
+
+#[test]
+fn every_level_and_every_compiled_setting_is_in_the_table() {
+    let built = parse(r#"{"tree":[]}"#).config;
+    for row in keys(table()).filter(|key| matches!(key.level, "Mcp" | "Search")) {
+        let is_built = row.change == "build";
+        assert_eq!(narrow::setting(&built, row).is_some(), is_built, "{row:?}");
+    }
+    let level = |name: &str| key(Level::Source, name).level;
+    assert_eq!((level("timeout"), level("nothing")), ("Source", ""));
+}
