@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use broker_build::plan;
 use broker_build::types::{Level, SchemaOf, Types, types};
+use broker_config::Config;
 use broker_model::Snapshot;
 use broker_model::lock::Lock;
 use broker_model::snapshot::ListedTool;
