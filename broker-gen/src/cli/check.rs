@@ -313,8 +313,7 @@ fn draft_of(
     };
     for check in CHECKS.iter().filter(|check| check.is_of_listing) {
         let result = check.run(&context, &draft);
-        let config_digest = |path: &NodePath| Some(input.config.source(path)?.digest());
-        draft.apply(check.name, result, config_digest);
+        draft.apply(check.name, result, &input.config);
     }
     draft
 }

@@ -217,8 +217,7 @@ fn check(
     for check in MERGE_CHECKS {
         let mut result = check.run(&context, draft);
         warnings.append(&mut result.warnings);
-        let digest = |path: &NodePath| Some(config.source(path)?.digest());
-        draft.apply(check.name, result, digest);
+        draft.apply(check.name, result, config);
     }
     match std::mem::take(&mut draft.refused) {
         none if none.is_empty() => Ok(warnings),
