@@ -1,17 +1,16 @@
 //! Calls the smoke server's tools by their types. Run it with
 //! `cargo build -p toolbox-mcp && cargo run --example typed`.
 
-use std::collections::BTreeMap;
 use std::error::Error;
 use std::io::Write as _;
 
-use mcp_broker::typed::{Broker, CallCode, CallError, Number, Options};
+use mcp_broker::typed::{Broker, CallCode, CallError, Options};
 
 mcp_broker::include_catalog!();
 mcp_broker::include_tools!();
 
-use tools::text::{table, text_lorem};
-use tools::util::{fail, hash_text, time_convert};
+use tools::text::{format, text_lorem};
+use tools::util::{fail, hash_text, time_now};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
@@ -43,23 +42,16 @@ async fn calls(broker: &Broker) -> Result<(), Box<dyn Error>> {
     let called = broker.call::<text_lorem::Tool>(args).await?;
     writeln!(out, "filler: {} characters", called.raw.text().len())?;
 
-    let args = table::Args::new(vec![row("Oslo", 709_037), row("Bergen", 291_940)]);
-    let called = broker.call::<table::Tool>(args).await?;
-    writeln!(
-        out,
-        "table: {} rows",
-        called.raw.to_value()?["structuredContent"]["rows"]
-            .as_array()
-            .map_or(0, Vec::len)
-    )?;
-
-    // An integer or a string: an enum of both.
-    let args = time_convert::Args {
-        to: time_convert::ArgsTo::Rfc3339,
-        value: 0.into(),
+    let args = format::Args {
+        style: Some(format::ArgsStyle::Compact),
+        text: r#"{"b": 1, "a": null}"#.to_owned(),
     };
-    let called = broker.call::<time_convert::Tool>(args).await?;
-    writeln!(out, "time: {}", called.raw.text())?;
+    let called = broker.call::<format::Tool>(args).await?;
+    writeln!(out, "format: {}", called.raw.text())?;
+
+    // A tool without arguments has an empty type for them.
+    let called = broker.call::<time_now::Tool>(time_now::Args {}).await?;
+    writeln!(out, "time: {}", called.output.rfc3339)?;
 
     // Bounds are not types; the broker checks them before it sends anything.
     let args = text_lorem::Args {
@@ -81,12 +73,4 @@ async fn calls(broker: &Broker) -> Result<(), Box<dyn Error>> {
         other => return Err(format!("expected a failure, got {other:?}").into()),
     }
     Ok(())
-}
-
-fn row(city: &str, people: i64) -> BTreeMap<String, Option<table::ArgsRowsItemValue>> {
-    let people = Number::from(people);
-    BTreeMap::from([
-        ("city".to_owned(), Some(city.to_owned().into())),
-        ("people".to_owned(), Some(people.into())),
-    ])
 }

@@ -6,8 +6,9 @@ use std::io;
 const SMALL: &str = r#"{"path":"/text/text_case","args":{"to":"upper","text":"a hundred bytes of arguments make a hundred bytes of result, or nearly so"}}"#;
 /// A part of every answer to it.
 const SMALL_RESULT: &[u8] = b"A HUNDRED";
-/// The side of a square: so many letters, each replaced by as many, are a result of 100 KiB.
-const SIDE: usize = 320;
+/// Arguments of a few bytes with a result of 100 KiB.
+const LARGE: &str = r#"{"path":"/text/text_lorem","args":{"paragraphs":200}}"#;
+const LARGE_RESULT_BYTES: usize = 102_400;
 
 const LEGACY: &str = "2025-11-25";
 const MODERN: &str = "2026-07-28";
@@ -71,7 +72,7 @@ impl Size {
             Self::Small => answer
                 .windows(SMALL_RESULT.len())
                 .any(|part| part == SMALL_RESULT),
-            Self::Large => answer.len() >= SIDE * SIDE,
+            Self::Large => answer.len() >= LARGE_RESULT_BYTES,
         };
         match is_right {
             true => Ok(()),
@@ -83,12 +84,7 @@ impl Size {
     fn body(self) -> String {
         match self {
             Self::Small => SMALL.to_owned(),
-            Self::Large => {
-                let (text, with) = ("a".repeat(SIDE), "b".repeat(SIDE));
-                format!(
-                    r#"{{"path":"/text/text_replace","args":{{"text":"{text}","find":"a","with":"{with}"}}}}"#
-                )
-            }
+            Self::Large => LARGE.to_owned(),
         }
     }
 }

@@ -11,15 +11,15 @@ use crate::server::Server;
 /// The config of a broker that starts the server of the tools.
 pub(crate) fn process(toolbox: &Path) -> Value {
     let command = [toolbox.to_string_lossy()];
-    config(&json!({"command": command, "tool_filter": ["text_case", "text_replace"]}))
+    config(&json!({"command": command, "tool_filter": ["text_case", "text_lorem"]}))
 }
 
 /// The config of a broker that reaches the tools at another broker.
 pub(crate) fn http(address: &str) -> Value {
     config(&json!({
         "url": format!("http://{address}/mcp/direct"),
-        "tool_filter": ["text-text_case", "text-text_replace"],
-        "path_aliases": {"text-text_case": "text_case", "text-text_replace": "text_replace"},
+        "tool_filter": ["text-text_case", "text-text_lorem"],
+        "path_aliases": {"text-text_case": "text_case", "text-text_lorem": "text_lorem"},
     }))
 }
 

@@ -53,21 +53,12 @@ fn smoke_tree_has_the_nodes_and_tools_of_the_config() {
         .collect();
     assert_eq!(
         paths,
-        [
-            "/text/json_format",
-            "/text/json_get",
-            "/text/table",
-            "/text/text_case",
-            "/text/text_count",
-            "/text/text_lorem",
-            "/text/text_replace",
-            "/text/text_slice"
-        ],
+        ["/text/format", "/text/text_case", "/text/text_lorem",],
         "the filter, and the alias in its place"
     );
     let util = broker.post("/meta_tree", &json!({"path": "/util"})).text();
     assert!(
-        util.contains("/util/hash_text") && !util.contains("hmac"),
+        util.contains("/util/hash_text") && !util.contains("json_format"),
         "a deny wins: {util}"
     );
     let whole = broker.post("/meta_tree", &json!({"depth": 2})).json();
@@ -82,7 +73,7 @@ fn smoke_description_has_overrides_and_the_alias() {
         text["description"]
             .as_str()
             .expect("text")
-            .starts_with("Tools that change, count and cut text"),
+            .starts_with("Tools that change text"),
         "{text}"
     );
     let lorem = desc(&broker, "/text/text_lorem");
@@ -91,22 +82,24 @@ fn smoke_description_has_overrides_and_the_alias() {
         lorem["description"],
         "Writes paragraphs of filler text. The result can be long: 200 paragraphs are about 100 kB."
     );
-    let table = desc(&broker, "/text/table");
-    assert_eq!(table["summary"], "Sort, cut and sum up rows");
-    assert!(table["output_schema"].is_object(), "{table}");
+    let format = desc(&broker, "/text/format");
+    assert_eq!(format["summary"], "Sort and format JSON");
+    let hash = desc(&broker, "/util/hash_text");
+    assert!(hash["output_schema"].is_object(), "{hash}");
     let direct = DirectServer::start(Run::new(&binary("toolbox-mcp"))).tools();
-    let upstream = direct
-        .iter()
-        .find(|tool| tool["name"] == "data_table")
-        .expect("the tool");
-    assert_eq!(table["args_schema"], upstream["inputSchema"]);
-    assert_eq!(table["output_schema"], upstream["outputSchema"]);
+    let upstream = |name: &str| {
+        let found = direct.iter().find(|tool| tool["name"] == name);
+        found.expect("the tool")
+    };
+    assert_eq!(hash["output_schema"], upstream("hash_text")["outputSchema"]);
+    let upstream = upstream("json_format");
+    assert_eq!(format["args_schema"], upstream["inputSchema"]);
     assert_eq!(
-        table["description"], upstream["description"],
+        format["description"], upstream["description"],
         "only the summary is overridden"
     );
     assert_eq!(
-        broker.call("/text/data_table", json!({})).code(),
+        broker.call("/text/json_format", json!({})).code(),
         "path_not_found",
         "the alias is the only name"
     );
@@ -140,7 +133,6 @@ fn smoke_examples_can_be_called() {
 fn smoke_call_results_equal_those_of_the_server() {
     let broker = start();
     let mut server = DirectServer::start(Run::new(&binary("toolbox-mcp")));
-    let rows = json!([{"city": "Bergen", "people": 291_940}, {"city": "Oslo", "people": 709_037}]);
     for (path, tool, args, content) in [
         (
             "/text/text_case",
@@ -155,17 +147,17 @@ fn smoke_call_results_equal_those_of_the_server() {
             "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824",
         ),
         (
-            "/text/table",
-            "data_table",
-            json!({"rows": rows, "sort": {"by": "people", "order": "descending"}, "limit": 1}),
-            "Oslo",
+            "/text/format",
+            "json_format",
+            json!({"text": "{\"b\": 1, \"a\": {}}", "style": "compact"}),
+            r#"{\"a\":{},\"b\":1}"#,
         ),
-        ("/text/text_slice", "text_slice", json!({}), ""),
+        ("/text/text_case", "text_case", json!({}), ""),
         (
-            "/util/base64_encode",
-            "base64_encode",
-            json!({"text": "hi"}),
-            "aGk=",
+            "/util/hex",
+            "hex",
+            json!({"text": "hi", "direction": "encode"}),
+            "6869",
         ),
     ] {
         let response = broker.call(path, args.clone());
@@ -186,14 +178,6 @@ fn smoke_call_results_equal_those_of_the_server() {
         );
         assert!(reply["result"].to_string().contains(content), "{reply}");
     }
-    let table = broker.result(
-        "/text/table",
-        json!({"rows": rows, "aggregate": [{"column": "people", "function": "sum"}]}),
-    );
-    assert!(
-        table["structuredContent"].to_string().contains("1000977"),
-        "{table}"
-    );
 }
 
 #[test]
@@ -266,10 +250,10 @@ fn smoke_version_and_tree_output_starts_nothing() {
     let tree = run("--dump-tree").stdout;
     for part in [
         "\n  text/ ",
-        "\n    table ",
-        "Sort, cut and sum up rows",
+        "\n    format ",
+        "Sort and format JSON",
         "\n    slow_echo ",
-        "17 tools of 2 sources",
+        "8 tools of 2 sources",
         digest,
     ] {
         assert!(tree.contains(part), "{part}: {tree}");
@@ -286,7 +270,7 @@ fn smoke_servers_match_the_lock() {
         .output();
     assert_eq!(
         (output.code, output.stdout.as_str()),
-        (Some(0), "summary: 17 same\n"),
+        (Some(0), "summary: 8 same\n"),
         "{}",
         output.stderr
     );

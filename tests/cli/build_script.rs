@@ -47,7 +47,7 @@ impl Package {
 
     /// The workspace that the broker itself is built in, by what tells it apart.
     fn own_workspace(&self) {
-        for folder in ["broker-gen", "crates/toolbox"] {
+        for folder in ["broker-gen", "tests/servers/toolbox"] {
             fs::create_dir_all(self.path(folder)).expect("a folder");
         }
         self.write("broker-gen/Cargo.toml", "");

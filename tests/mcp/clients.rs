@@ -177,11 +177,7 @@ fn agents_sdk_with_strict_schemas_calls_every_meta_tool() {
         text(0)
     );
     assert!(first_line(1).starts_with("/text/  "), "{}", text(1));
-    assert!(
-        first_line(2).starts_with("/util/base64_decode  "),
-        "{}",
-        text(2)
-    );
+    assert!(first_line(2).starts_with("/util/fail  "), "{}", text(2));
     assert!(
         text(2).contains("\nwarning: `limit` was not used"),
         "{}",

@@ -267,8 +267,8 @@ pub fn lock_file(config: &Path) -> PathBuf {
 /// The command line that makes the lock, as the user has to type it.
 fn command(folder: &Path, config: &OsStr) -> String {
     // In the broker's workspace broker-gen is built first; elsewhere it is installed.
-    let own =
-        folder.join("broker-gen/Cargo.toml").exists() && folder.join("crates/toolbox").exists();
+    let own = folder.join("broker-gen/Cargo.toml").exists()
+        && folder.join("tests/servers/toolbox").exists();
     let command = if own {
         "cargo build -p broker-gen -p toolbox-mcp && target/debug/broker-gen lock"
     } else {

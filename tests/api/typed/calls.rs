@@ -151,8 +151,8 @@ fn typed_example_runs() {
     assert_eq!(output.code, Some(0), "{}", output.stderr);
     for line in [
         "hash: 3610a686 over 5 bytes",
-        "table: 2 rows",
-        "time: 1970-01-01T00:00:00Z",
+        r#"format: {"a":null,"b":1}"#,
+        "time: 2",
         "refused: args_invalid: ",
         "failed: no",
     ] {

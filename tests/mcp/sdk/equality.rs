@@ -101,30 +101,15 @@ fn sdk_calls() -> Vec<Value> {
 }
 
 fn toolbox_calls() -> Vec<Value> {
-    let rows = json!([{"a": 1, "b": "x"}, {"a": 2.5, "b": null}]);
     vec![
         call("hash_text", json!({"text": "hello"})),
         call("hash_text", json!({"text": "", "algorithm": "fnv1a"})),
-        call("base64_encode", json!({"text": "é\u{1f600}"})),
-        call("base64_decode", json!({"text": "w6k="})),
-        call("base64_decode", json!({"text": "***"})),
+        call("hex", json!({"text": "é\u{1f600}", "direction": "encode"})),
+        call("hex", json!({"text": "c3a9", "direction": "decode"})),
+        call("hex", json!({"text": "***", "direction": "decode"})),
         call("text_case", json!({"text": "hello world", "to": "title"})),
-        call("text_count", json!({"text": "one two\nthree"})),
         call("text_lorem", json!({"paragraphs": 40})),
         call("json_format", json!({"text": "{\"b\":1,\"a\":[1.0,{}]}"})),
-        call(
-            "json_get",
-            json!({"document": {"a": [1, 2]}, "pointer": "/a/1"}),
-        ),
-        call(
-            "text_slice",
-            json!({"text": "h\u{e9}llo", "start": 1, "end": 3}),
-        ),
-        call(
-            "time_add",
-            json!({"time": "2026-02-28T23:59:59Z", "amount": 1, "unit": "days"}),
-        ),
-        call("data_table", json!({"rows": rows, "sort": {"by": "a"}})),
         call("slow_echo", json!({"text": "x", "milliseconds": 5})),
         call("fail", json!({"message": "planned"})),
         call("fail", json!({"message": "planned", "kind": "rpc"})),

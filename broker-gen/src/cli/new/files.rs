@@ -43,7 +43,7 @@ pub(super) fn render(name: &str, spec: &Spec, starting: &Starting) -> Vec<(Strin
 }
 
 fn fill(template: &str, name: &str, spec: &Spec, starting: &Starting) -> String {
-    let toolbox = spec.install("toolbox-mcp", "crates/toolbox");
+    let toolbox = spec.install("toolbox-mcp", "tests/servers/toolbox");
     let each = |line: fn(&str) -> String| -> String {
         starting
             .variables

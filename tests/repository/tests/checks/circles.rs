@@ -17,9 +17,6 @@ const MAX_CIRCLES: usize = 40;
 /// Maximum number of files of a circle.
 const MAX_FILES: usize = 21;
 
-/// Packages for tests outside `tests/`.
-const FOR_TESTS: [&str; 3] = ["chaos-mcp", "oracle-mcp", "toolbox-mcp"];
-
 /// The package of a circle and its files, relative to the package.
 type Circle = (String, BTreeSet<String>);
 
@@ -71,7 +68,6 @@ fn packages() -> Vec<(String, PathBuf)> {
             let name = manifest["package"]["name"].as_str().expect("a text");
             (name.to_owned(), folder)
         })
-        .filter(|(name, _)| !FOR_TESTS.contains(&name.as_str()))
         .collect()
 }
 
