@@ -57,7 +57,7 @@ soak:
 
 # Counts the instructions of a search
 search-cost:
-    cargo bench --locked -p broker-gen --no-default-features --bench search_cost
+    cargo bench --locked -p broker-build --bench search_cost
 
 # Counts the instructions of a call without optimisation
 call-cost:

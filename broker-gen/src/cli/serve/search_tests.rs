@@ -1,6 +1,7 @@
 //! A property of the search: the answer to a caller is the answer of a broker without the tools that the caller may not
 //! see.
 
+use broker_build::{plan, tables};
 use broker_config::Config;
 use broker_core::{Core, Identity, SearchOptions};
 use broker_model::Snapshot;
@@ -9,7 +10,6 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::memory;
-use crate::{plan, tables};
 
 const SOURCES: [&str; 4] = ["/a", "/a/deep", "/a-b", "/c"];
 const WORDS: [&str; 16] = [

@@ -29,10 +29,8 @@ fn tool_under_another_name_is_one_rename_with_both_sides() {
         "{}",
         found.message
     );
-    // Programs see the new tool too; the report for people shows the rename only.
+    // Programs see the new tool too.
     assert_eq!(renamed.tools[1].class, Class::Added);
-    let text = renamed.text();
-    assert!(!text.as_str().contains("tool-added"), "{}", text.as_str());
     let other = check(old, of("read_text_file", "Reads a text file."));
     let message = &other.tools[0].findings[0].message;
     assert!(message.ends_with("the worst of class `text`"), "{message}");
