@@ -94,3 +94,7 @@ count-product-lines:
 # Checks that the library tests fail for each listed mutant
 mutants:
     tests/mutants/run
+
+# Checks a random sample of mutants
+mutants-sample:
+    tests/mutants/run --sample 300 --seed 1

@@ -97,3 +97,15 @@ fn tools_without_properties_are_no_rename_by_their_schemas() {
     let other = || json!({"id": {"type": "string"}});
     assert!(!is_renamed(of("get_time", one()), of("get_user", other())));
 }
+
+#[test]
+fn tools_that_share_one_property_name_alone_are_not_a_rename() {
+    let schema = json!({"type": "object", "properties": {"url": {}}});
+    let of = |name: &str, text: &str| json!([{"name": name, "description": text, "inputSchema": schema}]);
+    let report = check(
+        of("fetch_page", "Downloads the text of a page."),
+        of("delete_user", "Removes an account for ever."),
+    );
+    assert_eq!(report.tools[0].rules(), ["tool-gone"]);
+    assert_eq!(report.tools[1].class, Class::Added);
+}
