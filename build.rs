@@ -1,5 +1,5 @@
 //! Compiles the config that `MCP_BROKER_CONFIG` names into this package's binary.
 
 fn main() {
-    broker_gen::build();
+    broker_build::build();
 }

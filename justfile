@@ -57,7 +57,7 @@ soak:
 
 # Counts the instructions of a search
 search-cost:
-    cargo bench --locked -p broker-gen --no-default-features --bench search_cost
+    cargo bench --locked -p broker-build --bench search_cost
 
 # Counts the instructions of a call without optimisation
 call-cost:
@@ -94,3 +94,7 @@ count-product-lines:
 # Checks that the library tests fail for each listed mutant
 mutants:
     tests/mutants/run
+
+# Checks a random sample of mutants
+mutants-sample:
+    tests/mutants/run --sample 300 --seed 1

@@ -9,11 +9,6 @@ mod origin;
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=origin.rs");
-    // Only the command line names them; a build script that uses this library is not compiled again for a
-    // new commit.
-    if std::env::var_os("CARGO_FEATURE_CLI").is_none() {
-        return;
-    }
     let Some(root) = Path::new(env!("CARGO_MANIFEST_DIR")).parent() else {
         return;
     };

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use broker_build::plan::{Entry, Plan, plan};
+use broker_build::search_documents::search_documents;
 use broker_config::Config;
 use broker_embed::TextKind;
-use broker_gen::plan::{Entry, Plan, plan};
-use broker_gen::search_documents::search_documents;
 use broker_model::lock::Lock;
 use broker_search::{
     DEFAULT_HITS, Document, Embedding, FIELDS, Index, ModelVectors, SearchScope, Similarity,

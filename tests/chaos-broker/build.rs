@@ -1,5 +1,5 @@
 //! Compiles this package's config and lock.
 
 fn main() {
-    broker_gen::build_config("config.json");
+    broker_build::build_config("config.json");
 }

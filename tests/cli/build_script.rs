@@ -23,8 +23,8 @@ const OWN: &str = "cargo build -p broker-gen -p toolbox-mcp && target/debug/brok
 #[test]
 fn build_script_runs_in_this_process() {
     match std::env::var(AS_SCRIPT).as_deref() {
-        Ok("default") => broker_gen::build(),
-        Ok(config) => broker_gen::build_config(config),
+        Ok("default") => broker_build::build(),
+        Ok(config) => broker_build::build_config(config),
         Err(_) => {}
     }
 }

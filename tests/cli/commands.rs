@@ -98,9 +98,11 @@ fn texts() -> Vec<(PathBuf, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut open: Vec<PathBuf> = [
         "broker-gen/src",
+        "crates/gen/src",
         "crates/mcp/src",
         "crates/config/src",
         "crates/model/src",
+        "crates/review/src",
         "docs",
         "src",
     ]

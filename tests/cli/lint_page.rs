@@ -11,9 +11,9 @@ use std::time::Instant;
 use broker_config::Config;
 use broker_drift::FindingSeverity;
 use broker_drift::LintResult;
-use broker_gen::lint::{advice, lint, rules};
 use broker_model::lock::LockedSource;
 use broker_model::snapshot::Snapshot;
+use broker_review::lint::{advice, lint, rules};
 use harness::assert_expected;
 use serde_json::{Value, json};
 

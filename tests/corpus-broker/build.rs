@@ -4,10 +4,10 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::{env, fs};
 
+use broker_build::plan::Entry;
+use broker_build::types::TypedTool;
+use broker_build::{plan, types};
 use broker_config::Config;
-use broker_gen::plan::Entry;
-use broker_gen::types::TypedTool;
-use broker_gen::{plan, types};
 use broker_model::lock::Lock;
 
 /// The types of one of so many tools are compiled and tested, since those of all take minutes. `CORPUS_TYPES=1`
@@ -15,7 +15,7 @@ use broker_model::lock::Lock;
 const ONE_OF: usize = 6;
 
 fn main() {
-    broker_gen::build_config("config.json");
+    broker_build::build_config("config.json");
     // The broker does not use them: types cost compile time, and only the tests need them.
     let config = fs::read_to_string("config.json").expect("the config is readable");
     let config = config.replacen("\"types\": false", "\"types\": true", 1);

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use crate::lint;
+use broker_build::lock_file;
+use broker_build::plan::nearest;
 use broker_model::digest::Digest;
 use broker_model::exit::Exit;
 use broker_model::lock::{Lock, LockedSource};
@@ -10,17 +11,17 @@ use broker_model::suggest;
 use broker_model::terminal::Text;
 use broker_model::text::{counted, shown_line};
 use broker_model::{Diagnostic, DiagnosticCode, LeftOutCode, text};
-use clap::{ArgGroup, Args};
-
-use super::audits::{
+use broker_review::accept;
+use broker_review::audits::{
     Audit, Audits, Criteria, Date, Decision, Subject, Suppression, append, audits_file, subjects,
     who,
 };
-use super::input;
+use broker_review::lint;
+use broker_review::lock_file::lock_of_config;
+use clap::{ArgGroup, Args};
+
 use super::output::{self, say};
-use super::{accept_hints, accept_left_out, accept_moved, unattended};
-use crate::lock_file;
-use crate::plan::nearest;
+use super::unattended;
 
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("what").required(true).args(["source", "all", "moved"])))]
@@ -102,12 +103,6 @@ pub(super) fn run(args: &AcceptArgs) -> Exit {
     }
 }
 
-/// The lock beside a config.
-pub(super) fn read_lock(config: &Path) -> Result<Lock, Vec<Diagnostic>> {
-    let path = lock_file(config);
-    input::read_lock(&path).map(|file| file.lock)
-}
-
 fn accept(args: &AcceptArgs) -> Result<(), Vec<Diagnostic>> {
     // Audits are decisions of people; a CI run must not make them.
     unattended::refuse("accept")?;
@@ -123,7 +118,7 @@ fn accept(args: &AcceptArgs) -> Result<(), Vec<Diagnostic>> {
     if let [old, new] = args.moved.as_slice() {
         return accept_moved(args, old, new);
     }
-    let lock = read_lock(config)?;
+    let lock = lock_of_config(config)?;
     let audits = Audits::read(config)?;
     let open = if args.rules.is_empty() {
         let mut open = targets(args, &lock)?;
@@ -159,10 +154,10 @@ fn add(config: &Path, decisions: &[Decision]) -> Result<(), Vec<Diagnostic>> {
 /// Adds an entry for each part that the lock leaves out and the options name.
 fn accept_left_out(args: &AcceptArgs, today: Date) -> Result<(), Vec<Diagnostic>> {
     let config = &args.file.config;
-    let lock = read_lock(config)?;
+    let lock = lock_of_config(config)?;
     let audits = Audits::read(config)?;
-    let parts = accept_left_out::parts(&lock, args.source.as_deref(), args.tool.as_deref())?;
-    accept_left_out::refuse_violations(&parts)?;
+    let parts = accept::left_out::parts(&lock, args.source.as_deref(), args.tool.as_deref())?;
+    accept::left_out::refuse_violations(&parts)?;
     let open: Vec<_> = parts
         .iter()
         .filter(|part| part.code != LeftOutCode::Violation)
@@ -175,7 +170,7 @@ fn accept_left_out(args: &AcceptArgs, today: Date) -> Result<(), Vec<Diagnostic>
     }
     let who = who(args.who.as_deref(), config)?;
     let notes = args.notes.as_deref();
-    let entry = |part| accept_left_out::entry(part, &who, today, notes);
+    let entry = |part| accept::left_out::entry(part, &who, today, notes);
     let decisions: Vec<_> = open
         .iter()
         .map(|part| Decision::LeftOut(entry(part)))
@@ -189,16 +184,18 @@ fn accept_moved(args: &AcceptArgs, old: &str, new: &str) -> Result<(), Vec<Diagn
     let audits = Audits::read(config)?;
     // A lock that does not exist yet is made after the entries are there.
     let lock = match lock_file(config).exists() {
-        true => Some(read_lock(config)?),
+        true => Some(lock_of_config(config)?),
         false => None,
     };
     let who = who(args.who.as_deref(), config)?;
-    let paths = accept_moved::Paths {
+    let paths = accept::moved::Paths {
         old,
         new,
         baseline: args.baseline.as_deref(),
     };
-    let decisions = accept_moved::entries(config, lock.as_ref(), &audits, &paths, &who)?;
+    let (decisions, warnings) =
+        accept::moved::entries(config, lock.as_ref(), &audits, &paths, &who)?;
+    output::diagnostics(&warnings);
     if decisions.is_empty() {
         let shown = shown_line(&audits_file(config).to_string_lossy(), 200);
         say(text!("nothing to do: {} already has these entries", shown));
@@ -218,14 +215,14 @@ fn accept_hints(args: &AcceptArgs, today: Date) -> Result<(), Vec<Diagnostic>> {
     let (source, tool) = (args.source.as_deref(), args.tool.as_deref());
     let (source, tool) = (source.unwrap_or_default(), tool.unwrap_or_default());
     let audits = Audits::read(config)?;
-    let signature = accept_hints::Signature {
+    let signature = accept::hints::Signature {
         who: &who(args.who.as_deref(), config)?,
         date: today,
         notes: args.notes.as_deref(),
     };
-    let lock = || read_lock(config);
+    let lock = || lock_of_config(config);
     let digest = args.digest.as_ref();
-    let entry = accept_hints::entry(config, source, tool, digest, &signature, lock)?;
+    let entry = accept::hints::entry(config, source, tool, digest, &signature, lock)?;
     let shown = shown_line(&audits_file(config).to_string_lossy(), 200);
     if audits.has_hints(&entry) {
         say(text!("nothing to do: {} already has this entry", shown));

@@ -2,6 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use broker_build::build_script;
+use broker_build::hint_audits::{HintAudits, claim_of};
+use broker_build::plan::tools_facts;
+use broker_build::plan::{self, Entry, Plan, ToolEntry};
 use broker_model::access::{Access, GroupSet, Hint, Matrix, Row};
 use broker_model::exit::Exit;
 use broker_model::terminal::Text;
@@ -11,10 +15,6 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::output;
-use crate::build_script;
-use crate::hint_audits::{HintAudits, claim_of};
-use crate::plan::{self, Entry, Plan, ToolEntry};
-use crate::tables::access::facts;
 
 #[derive(Debug, Args)]
 pub(super) struct AccessArgs {
@@ -79,7 +79,7 @@ fn render(args: &AccessArgs) -> Result<Text, Vec<Diagnostic>> {
     let matrix = config
         .access
         .as_ref()
-        .map(|access| (access, Matrix::new(access, &facts(&plan))));
+        .map(|access| (access, Matrix::new(access, &tools_facts(&plan))));
     Ok(match args.json {
         true => text!(
             "{}\n",

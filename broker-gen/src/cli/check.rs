@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use broker_build::build_script::checked_plan;
+use broker_build::{lock_file, plan};
 use broker_config::Config;
 use broker_drift::{Class, LintResult, Report};
 use broker_mcp::{EraHint, SourceSpec};
@@ -12,19 +14,19 @@ use broker_model::lock::{Lock, LockedSource};
 use broker_model::public_names::PublicNames;
 use broker_model::redact::Redactor;
 use broker_model::{Diagnostic, DiagnosticCode, LeftOutCode, NodePath, SourceCause, text};
+use broker_review::lock_diff::{access, left_out};
+use broker_review::lock_file::LockFile;
+use broker_review::report::{Problems, ReportView, Sides};
+use broker_review::{dates, lint_report, lock_diff, provenance};
 use broker_wire::Era;
 
-use super::input::{Input, LockFile};
-use super::live::{self, TooLarge};
+use super::input::Input;
 use super::lock::checks::{CHECKS, Context};
 use super::lock::draft::Draft;
-use super::report::{Problems, ReportArgs, ReportView, Sides};
-use super::snapshot_all::{Failure, SnapshotJob, snapshot_all};
-use super::{
-    ConfigArgs, access_diff, dates, left_out_changes, lint, lock_diff, output, provenance,
-};
-use crate::build_script::checked_plan;
-use crate::{lock_file, plan};
+use super::report::{ReportArgs, show};
+use super::{ConfigArgs, output};
+use crate::cli::launch::live::{self, TooLarge};
+use crate::cli::launch::snapshot_all::{Failure, SnapshotJob, snapshot_all};
 
 pub(super) async fn run(args: &ConfigArgs, form: &ReportArgs) -> Exit {
     if let Err(exit) = form.make_folders() {
@@ -85,11 +87,14 @@ async fn checked(args: &ConfigArgs, strict: bool) -> Result<CheckOutcome, Vec<Di
         }
         // The servers are compared nevertheless: their differences are what a reviewer of the new config needs.
         Err(stale) => {
-            problems.show(&stale);
+            show(&mut problems, &stale);
             true
         }
     };
-    problems.show(&provenance::unpinned(&input.config, &input.specs, strict));
+    show(
+        &mut problems,
+        &provenance::unpinned(&input.config, input.launched(), strict),
+    );
     let job = |spec: SourceSpec| SnapshotJob {
         era: era(&input.config, &lock, &spec.source),
         spec,
@@ -170,7 +175,7 @@ async fn checked(args: &ConfigArgs, strict: bool) -> Result<CheckOutcome, Vec<Di
                     }
                     sources.push(live);
                 }
-                Err(too_large) => problems.show(&[unlinted(&too_large)]),
+                Err(too_large) => show(&mut problems, &[unlinted(&too_large)]),
             }
             continue;
         };
@@ -185,7 +190,7 @@ async fn checked(args: &ConfigArgs, strict: bool) -> Result<CheckOutcome, Vec<Di
                 sources.retain(|one| one.path != answer.source);
                 sources.push(live);
             }
-            Err(too_large) => problems.show(&[unlinted(&too_large)]),
+            Err(too_large) => show(&mut problems, &[unlinted(&too_large)]),
         }
         let spec = input.spec(&answer.source);
         let is_known = locked.kept == Some(LeftOutCode::PackageChanged);
@@ -199,10 +204,10 @@ async fn checked(args: &ConfigArgs, strict: bool) -> Result<CheckOutcome, Vec<Di
     sources.sort_by(|a, b| a.path.cmp(&b.path));
     let draft = draft_of(&input, file, &lock, sources.clone(), strict);
     for source in &answered {
-        let changes = left_out_changes::of_source(&lock, &draft, source);
+        let changes = left_out::of_source(&lock, (&draft.sources, &draft.left_out), source);
         report.merge(broker_drift::left_out_changed(source, &changes));
         // The classifier takes a part that is only counted for a new one.
-        let counted = left_out_changes::counted(&lock, &draft, source);
+        let counted = left_out::counted(&lock, &draft.sources, source);
         let is_counted = |of: &NodePath, key: &str| of == source && counted.contains(key);
         report
             .tools
@@ -223,12 +228,13 @@ async fn checked(args: &ConfigArgs, strict: bool) -> Result<CheckOutcome, Vec<Di
     names.extend(input.config.public_names());
     report.mask(&redactor, names.clone());
     report.name_config(&args.file.config.to_string_lossy());
-    access_diff::add(&mut report, &input.config, &lock.sources, &sources);
-    let mut linted = lint::of_sources(&sources, &args.file.config, (&redactor, &names), strict)?;
+    access::add(&mut report, &input.config, &lock.sources, &sources);
+    let mut linted =
+        lint_report::live_findings(&sources, &args.file.config, (&redactor, &names), strict)?;
     linted.retain(|one| {
-        asked.contains(&one.source) && (lint::has_errors(one) || is_news(one, &lock))
+        asked.contains(&one.source) && (lint_report::has_errors(one) || is_news(one, &lock))
     });
-    lint::introduced::raise(&mut report, &linted, &lock.sources);
+    lint_report::raise(&mut report, &linted, &lock.sources);
     Ok(CheckOutcome {
         report,
         problems,
@@ -307,8 +313,7 @@ fn draft_of(
     };
     for check in CHECKS.iter().filter(|check| check.is_of_listing) {
         let result = check.run(&context, &draft);
-        let config_digest = |path: &NodePath| Some(input.config.source(path)?.digest());
-        draft.apply(check.name, result, config_digest);
+        draft.apply(check.name, result, &input.config);
     }
     draft
 }

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use broker_build::{build_script, lock_file};
 use broker_config::Config;
 use broker_model::exit::Exit;
 use broker_model::lock::{Lock, MAX_BYTES};
@@ -10,15 +11,16 @@ use broker_model::public_names::PublicNames;
 use broker_model::redact::Redactor;
 use broker_model::text::shown_line;
 use broker_model::{Diagnostic, DiagnosticCode, text};
+use broker_review::baseline::{is_of_config, read_baseline};
+use broker_review::lint_report;
+use broker_review::lock_diff::access;
+use broker_review::lock_diff::diff_locks;
+use broker_review::lock_file::{LockFile, config_of_lock, parse_lock, read_lock};
+use broker_review::report::{Problems, ReportView, Sides};
 use clap::Args;
 
-use super::baseline::{is_of_config, read_baseline};
-use super::input::{LockFile, config_of_lock, parse_lock, read_lock};
-use super::lock_diff::diff_locks;
 use super::output;
-use super::report::{Problems, ReportArgs, ReportView, Sides};
-use super::{access_diff, lint};
-use crate::{build_script, lock_file};
+use super::report::ReportArgs;
 
 #[derive(Debug, Args)]
 pub(super) struct DiffArgs {
@@ -88,15 +90,15 @@ pub(super) fn run(args: &DiffArgs) -> Exit {
     match config_with_access(args, &new_path, &new.lock) {
         Ok(Some(config)) => {
             let (old, new) = (&old.sources, &new.lock.sources);
-            access_diff::add_between_locks(&mut report, &config, old, new);
+            access::add_between_locks(&mut report, &config, old, new);
         }
         Ok(None) => {}
         Err(problems) => return refused(args, &new_path, &problems),
     }
     // Locks contain no secrets.
     let nothing = (&Redactor::default(), &PublicNames::default());
-    match lint::of_sources(&new.lock.sources, config, nothing, false) {
-        Ok(linted) => lint::introduced::raise(&mut report, &linted, &old.sources),
+    match lint_report::live_findings(&new.lock.sources, config, nothing, false) {
+        Ok(linted) => lint_report::raise(&mut report, &linted, &old.sources),
         Err(problems) => return refused(args, &new_path, &problems),
     }
     if args.report.strict {

@@ -16,13 +16,14 @@ use broker_model::terminal::Text;
 use broker_model::text::shell_word;
 use broker_model::{Diagnostic, DiagnosticCode, SourceCause, text};
 use broker_process::StderrTail;
+use broker_review::lock_file::read_lock;
 use broker_wire::Era;
 use clap::Args;
 
-use super::input::{self, Selection};
-use super::launch_all::{launch_all, resume};
+use super::input::Selection;
 use super::output::{self, say};
 use super::{ConfigArgs, Format};
+use crate::cli::launch::launch_all::{launch_all, resume};
 
 /// The command of this file, for remedies.
 pub(super) const COMMAND: &str = "broker-gen doctor";
@@ -102,7 +103,7 @@ fn lock_of(selection: &mut Selection, config: &str) -> Option<Lock> {
         ));
         return None;
     }
-    let mut lock = match input::read_lock(&selection.lock_path) {
+    let mut lock = match read_lock(&selection.lock_path) {
         Ok(file) => file.lock,
         Err(problems) => {
             output::diagnostics(&problems);

@@ -3,15 +3,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use broker_build::{build_script, emit, left_out_audits};
 use broker_files::ReadError;
 use broker_model::exit::Exit;
 use broker_model::{Diagnostic, DiagnosticCode, text};
+use broker_review::whole_file::write_whole;
 use clap::Args;
 
 use super::output::{self, say};
-use super::whole_file::write_whole;
 use super::{type_notes, unattended};
-use crate::{build_script, emit, left_out_audits};
 
 #[derive(Debug, Args)]
 pub(super) struct GenerateArgs {
@@ -41,7 +41,7 @@ pub(super) fn run(args: &GenerateArgs) -> Exit {
         Err(problems) => return output::diagnostics(&problems),
     };
     let emitted = emit::emit(&config, &lock, &plan);
-    type_notes::say_notes(&crate::types::types(&plan).fallbacks);
+    type_notes::say_notes(&broker_build::types::types(&plan).fallbacks);
     let files = emit::files(&emitted).into_iter();
     let mut files = files.map(|(name, bytes)| (args.out.join(name), bytes));
     // A CI run compares.

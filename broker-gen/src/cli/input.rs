@@ -1,17 +1,17 @@
 //! Reads the input of a verb: the config, the lock beside it, and the launch settings of its sources.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
+use broker_build::build_script::parse_config;
+use broker_build::lock_file;
 use broker_config::{Config, Source};
-use broker_files::ReadError;
 use broker_mcp::{ConcurrencyLimits, Environment, SourceSpec, resolve};
-use broker_model::lock::{Lock, MAX_BYTES};
+use broker_model::lock::Lock;
 use broker_model::trust::Exposure;
 use broker_model::{Diagnostic, DiagnosticCode, NodePath};
+use broker_review::lock_file::{LockFile, read_lock};
 
 use super::ConfigArgs;
-use crate::build_script::{lock_text, parse_config};
-use crate::lock_file;
 
 /// A config, its file, and the launch settings of the selected sources.
 #[derive(Debug)]
@@ -138,37 +138,13 @@ impl Input {
         self.specs.iter().find(|spec| spec.source == *source)
     }
 
+    /// Returns the paths of the selected sources that can be launched.
+    pub(super) fn launched(&self) -> impl Iterator<Item = &NodePath> {
+        self.specs.iter().map(|spec| &spec.source)
+    }
+
     /// Reads the lock; `lock_missing` if the file is missing.
     pub(super) fn read_lock(&self) -> Result<LockFile, Vec<Diagnostic>> {
         read_lock(&self.lock_path)
     }
-}
-
-/// `c.json` for `c.lock.json`.
-pub(super) fn config_of_lock(lock: &Path) -> Option<PathBuf> {
-    let stem = lock.file_name()?.to_str()?.strip_suffix(".lock.json")?;
-    Some(lock.with_file_name(format!("{stem}.json")))
-}
-
-/// A lock as it was read.
-#[derive(Debug)]
-pub(super) struct LockFile {
-    pub(super) lock: Lock,
-    /// The text of the file, for the lines of findings.
-    pub(super) text: String,
-}
-
-/// Reads a lock.
-pub(super) fn read_lock(path: &Path) -> Result<LockFile, Vec<Diagnostic>> {
-    parse_lock(path, broker_files::read_text(path, MAX_BYTES))
-}
-
-/// The lock in a text that was read from `path`, or the reason why it cannot be read.
-pub(super) fn parse_lock(
-    path: &Path,
-    text: Result<String, ReadError>,
-) -> Result<LockFile, Vec<Diagnostic>> {
-    let shown = path.to_string_lossy();
-    let text = lock_text(text, &shown)?;
-    Lock::parse(&shown, &text).map(|lock| LockFile { lock, text })
 }

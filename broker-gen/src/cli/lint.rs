@@ -1,32 +1,23 @@
 //! `lint`: suspicious texts of the lock. Launches no source; `lock` runs it before it writes.
 
 use std::cell::Cell;
-use std::path::Path;
 
-use crate::lint::lint;
-use broker_drift::{Class, Finding, FindingSeverity, LintResult};
+use broker_build::lock_file;
 use broker_model::exit::Exit;
 use broker_model::json::to_review_text;
 use broker_model::lock::LockedSource;
-use broker_model::public_names::PublicNames;
-use broker_model::redact::Redactor;
 use broker_model::terminal::Text;
-use broker_model::text::{counted, shell_word};
-use broker_model::{Diagnostic, DiagnosticCode, text};
+use broker_model::{Diagnostic, DiagnosticCode};
+use broker_review::audits::Audits;
+use broker_review::lint_report::{
+    LintRun, human, lint_sources, name_config, settle, settled, show_all, summary, to_json,
+};
+use broker_review::lock_file::read_lock;
 use clap::Args;
-use serde_json::Value;
 
-use super::audits::{Audits, audits_file};
-use super::input::read_lock;
-use super::lock::checks::Context;
-use super::{ConfigFile, Format, output, release_age};
-use crate::lock_file;
+use super::{ConfigFile, Format, output};
 
-pub(super) mod introduced;
-mod show;
-
-pub(super) use show::has_errors;
-use show::{LintRun, accept, count, human, settle, summary, suppressions, to_json};
+mod release_age;
 
 #[derive(Debug, Args)]
 pub(super) struct LintArgs {
@@ -90,131 +81,4 @@ pub(super) fn run(args: &LintArgs) -> Exit {
         return exit.or(Exit::Unchecked);
     }
     exit
-}
-
-/// Whether an audit settles a finding, as [`lint_sources`] asks.
-pub(super) fn settled(audits: &Audits) -> impl Fn(&LintResult, &Finding) -> bool {
-    |one, finding| {
-        let (source, tool) = (one.source.as_str(), one.tool.as_deref());
-        audits.suppresses(finding.rule, source, tool, &one.digest)
-    }
-}
-
-/// The findings of the lint without suppressed ones, and the exit. With `strict`, warnings are errors.
-pub(super) fn lint_sources(
-    sources: &[LockedSource],
-    suppressed: &dyn Fn(&LintResult, &Finding) -> bool,
-    strict: bool,
-) -> (Vec<LintResult>, Exit) {
-    let mut linted = lint(sources);
-    for one in &mut linted {
-        let mut findings = std::mem::take(&mut one.findings);
-        findings.retain(|finding| !suppressed(one, finding));
-        for finding in findings.iter_mut().filter(|_| strict) {
-            (finding.severity, finding.class) = (FindingSeverity::Error, Class::Security);
-        }
-        one.findings = findings;
-    }
-    linted.retain(|one| !one.findings.is_empty());
-    let exit = if count(&linted, FindingSeverity::Error) > 0 {
-        Exit::Lint
-    } else {
-        Exit::Ok
-    };
-    (linted, exit)
-}
-
-/// The findings in live texts, ready to be shown: without suppressed ones, and with the secrets of the
-/// servers masked, except in public names.
-pub(super) fn of_sources(
-    sources: &[LockedSource],
-    config: &Path,
-    (redactor, names): (&Redactor, &PublicNames),
-    strict: bool,
-) -> Result<Vec<LintResult>, Vec<Diagnostic>> {
-    let audits = Audits::read(config)?;
-    let (mut linted, _) = lint_sources(sources, &settled(&audits), strict);
-    mask(&mut linted, redactor, names);
-    name_config(&mut linted, config);
-    Ok(linted)
-}
-
-/// The report for people; empty without findings.
-pub(super) fn report(linted: &[LintResult], config: &Path) -> Text {
-    if linted.is_empty() {
-        return Text::new();
-    }
-    let [errors, warnings] =
-        [FindingSeverity::Error, FindingSeverity::Warning].map(|severity| count(linted, severity));
-    text!(
-        "{}{}lint: {}, {}\n",
-        human(linted, "`--format json` has all", false),
-        settle(linted, config),
-        counted(errors, "error"),
-        counted(warnings, "warning")
-    )
-}
-
-/// Reports findings in the texts that would be locked; returns those with errors.
-pub(super) fn before_lock(
-    context: &Context<'_>,
-    sources: &[LockedSource],
-) -> Result<Vec<LintResult>, Vec<Diagnostic>> {
-    let specs = context.input.specs.iter();
-    let redactor = specs.fold(Redactor::default(), |known, spec| {
-        known.merge(&spec.redactor)
-    });
-    let config = context.config_file;
-    let names = context.input.config.public_names();
-    let linted = of_sources(sources, config, (&redactor, &names), context.strict)?;
-    if context.is_lock {
-        report_before_lock(&linted, config);
-    }
-    Ok(linted.into_iter().filter(has_errors).collect())
-}
-
-fn report_before_lock(linted: &[LintResult], config: &Path) {
-    if linted.is_empty() {
-        return;
-    }
-    output::say(human(linted, &show_all(config), false).trimmed());
-    let refused: Vec<&LintResult> = linted.iter().filter(|one| has_errors(one)).collect();
-    if refused.is_empty() {
-        return output::say(settle(linted, config).trimmed());
-    }
-    // `accept` takes digests from a lock, and no lock has these.
-    output::say(text!(
-        "no lock has these bytes; to accept them, write into\n`{}`:\n{}",
-        audits_file(config).display(),
-        refused
-            .iter()
-            .map(|one| suppressions(one))
-            .collect::<Text>()
-            .trimmed()
-    ));
-}
-
-/// The command that shows the findings that were folded.
-fn show_all(config: &Path) -> String {
-    format!(
-        "`broker-gen lint --config {} --all` shows each",
-        shell_word(&config.to_string_lossy())
-    )
-}
-
-/// Masks secrets in shown text, except in public names.
-fn mask(linted: &mut [LintResult], redactor: &Redactor, names: &PublicNames) {
-    for finding in linted.iter_mut().flat_map(|one| &mut one.findings) {
-        finding.message = redactor.redact_except(&finding.message, names);
-        if let Some(Value::String(text)) = &mut finding.new {
-            *text = redactor.redact(text);
-        }
-    }
-}
-
-/// Names the config in the commands of the remedies.
-fn name_config(linted: &mut [LintResult], config: &Path) {
-    for finding in linted.iter_mut().flat_map(|one| &mut one.findings) {
-        finding.remedy = finding.remedy.replace("broker-gen accept", &accept(config));
-    }
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
+use broker_build::default_config::{CONFIG_VARIABLE, default_config};
 use broker_model::exit::Exit;
 use broker_model::text;
 use broker_process::guard::{Deadline, fail_large_writes};
@@ -12,60 +13,40 @@ use clap::parser::ValueSource;
 use clap::{
     ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum,
 };
+use lock::args::{LockArgs, MergeArgs};
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::default_config::{CONFIG_VARIABLE, default_config};
-use lock::args::{LockArgs, MergeArgs};
-
+// The verbs, one file or folder for each; `usage` has `completions` and `man`.
 mod accept;
-mod accept_hints;
-mod accept_left_out;
-mod accept_moved;
 mod access;
-mod access_args;
-mod access_diff;
-mod audits;
-mod baseline;
 mod check;
-mod dates;
 mod diff;
 mod doctor;
 mod generate;
-mod help;
 mod hints;
-mod host_leaks;
 mod import;
-mod input;
-mod launch_all;
-mod left_out_changes;
 mod lint;
-mod live;
 mod lock;
-mod lock_diff;
-mod moved;
 mod new;
-mod output;
-mod partial;
-mod pin;
-mod program;
-mod progress;
-mod provenance;
-mod release_age;
-mod report;
 mod review;
 mod rules;
 mod schema;
-mod schemas;
 mod search;
 mod serve;
-mod snapshot_all;
 mod tree;
-mod type_notes;
-mod unattended;
 mod usage;
 mod vectors;
 mod verify;
-mod whole_file;
+
+// The parts that verbs share.
+mod help;
+mod input;
+mod launch;
+mod output;
+mod report;
+mod schemas;
+mod type_notes;
+mod unattended;
 
 /// Locks the tools of MCP servers, compares servers with the lock, and compiles the lock into a broker.
 ///

@@ -1,11 +1,11 @@
 //! `rules`: the rules of drift and lint, as a table, one by one, and as JSON.
 
-use crate::lint;
-use broker_drift::Rule;
 use broker_model::exit::Exit;
 use broker_model::suggest;
 use broker_model::terminal::Text;
 use broker_model::text;
+use broker_review::lint;
+use broker_review::rules::{Explained, all, find};
 use broker_terminal::Layout as _;
 use clap::Args;
 use serde_json::{Value, json};
@@ -20,21 +20,6 @@ pub(super) struct RulesArgs {
     /// The format.
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
-}
-
-/// A rule, and the page that explains it.
-pub(super) type Explained = (&'static Rule, String);
-
-/// Returns the rules of drift, then the rules of the lint.
-fn all() -> impl Iterator<Item = Explained> {
-    let of_drift = broker_drift::rules().iter().map(|rule| (rule, rule.page()));
-    let of_lint = lint::rules().iter();
-    of_drift.chain(of_lint.map(|rule| (rule, format!("docs/lint.md#{}", rule.id))))
-}
-
-/// The rule of this id.
-pub(super) fn find(id: &str) -> Option<Explained> {
-    all().find(|(rule, _)| rule.id == id)
 }
 
 pub(super) fn run(args: &RulesArgs) -> Exit {

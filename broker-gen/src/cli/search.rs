@@ -1,5 +1,11 @@
 //! `search`: the tools that a search of callers finds, and why. Starts no server.
 
+use broker_build::build_script;
+use broker_build::embedder_table::EmbedderTable;
+use broker_build::plan::{self, Entry, Plan, ToolEntry};
+use broker_build::tables;
+use broker_build::tables::summary::tool_summary;
+use broker_build::vectors_file;
 use broker_config::Config;
 use broker_model::exit::Exit;
 use broker_model::terminal::Text;
@@ -13,11 +19,6 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::{output, vectors};
-use crate::build_script;
-use crate::plan::{self, Entry, Plan, ToolEntry};
-use crate::tables;
-use crate::tables::summary::tool_summary;
-use crate::vectors_file::{self, EmbedderTable};
 
 /// Maximum length of a summary in a line, in characters.
 const SUMMARY: usize = 100;

@@ -2,6 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use broker_build::build_script;
+use broker_build::left_out_audits::shown;
+use broker_build::plan::{self, Entry, Plan};
+use broker_build::tables::{listing, summary};
 use broker_model::exit::Exit;
 use broker_model::flat_name::flat_name;
 use broker_model::terminal::Text;
@@ -11,10 +15,6 @@ use broker_model::{Diagnostic, NodePath, text};
 use clap::Args;
 
 use super::output;
-use crate::build_script;
-use crate::left_out_audits::shown;
-use crate::plan::{self, Entry, Plan};
-use crate::tables::{listing, summary};
 
 /// Maximum length of a summary in a line.
 const SUMMARY: usize = 120;

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
+use broker_build::types::Fallback;
 use broker_model::text;
 
 use super::output::say;
-use crate::types::Fallback;
 
 /// Maximum number of notes of one kind that are shown in full.
 const SHOWN_NOTES: usize = 3;
@@ -51,7 +51,7 @@ fn notes(fallbacks: &[Fallback]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::{Level, Reason, SchemaOf};
+    use broker_build::types::{Level, Reason, SchemaOf};
     use broker_model::NodePath;
 
     fn fallback(path: &str, text: &str, pointer: &str) -> Fallback {

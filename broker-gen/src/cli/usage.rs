@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use broker_model::exit::Exit;
 use broker_model::{Diagnostic, DiagnosticCode, text};
+use broker_review::whole_file::write_whole;
 use clap::{Args, Command};
 
 use super::output::{self, say};
-use super::whole_file::write_whole;
 
 /// The name of this program.
 const OWN: &str = "broker-gen";

@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use broker_build::build_script;
+use broker_build::plan::{self, Plan};
+use broker_build::vectors_file::{self, ModelVectors, VectorsFile, embedded_texts, written};
 use broker_config::{Config, Embedder};
 use broker_embed::{EmbedError, MAX_BATCH, Model, ModelIdentity, Models};
 use broker_model::exit::Exit;
 use broker_model::text::counted;
 use broker_model::{Diagnostic, DiagnosticCode, text};
+use broker_review::whole_file::{turn_if_unchanged, write_whole};
 use clap::Args;
 
 use super::output::{self, say};
 use super::unattended;
-use super::whole_file::{turn_if_unchanged, write_whole};
-use crate::build_script;
-use crate::plan::{self, Plan};
-use crate::vectors_file::{self, ModelVectors, VectorsFile, embedded_texts, written};
 
 #[derive(Debug, Args)]
 pub(super) struct VectorsArgs {

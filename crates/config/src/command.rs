@@ -26,14 +26,13 @@ pub(super) enum Split {
     Unclosed(usize),
 }
 
-/// Reads `command` and `args`. With `verbatim`, a string is the program itself.
+/// Reads `command` and `args`. With `args`, a string is the program itself.
 pub(super) fn read(
     findings: &mut Findings<'_>,
     command: &Cursor<'_>,
     args: Option<&Cursor<'_>>,
-    verbatim: bool,
 ) -> Option<CommandLine> {
-    let line = command_line(findings, command, args, verbatim)?;
+    let line = command_line(findings, command, args)?;
     with_script(findings, command, line)
 }
 
@@ -41,7 +40,6 @@ fn command_line(
     findings: &mut Findings<'_>,
     command: &Cursor<'_>,
     args: Option<&Cursor<'_>>,
-    verbatim: bool,
 ) -> Option<CommandLine> {
     let args_given = args.is_some();
     let args = args.map(|args| {
@@ -70,7 +68,7 @@ fn command_line(
             })
         }
         Data::String(text) if text.trim().is_empty() => empty(findings, command),
-        Data::String(text) if verbatim || args_given => Some(CommandLine::Direct {
+        Data::String(text) if args_given => Some(CommandLine::Direct {
             program: fields::template_of(findings, command, text)?,
             args: args.unwrap_or_default(),
             script: None,

@@ -13,15 +13,17 @@ use broker_model::redact::is_secret_name;
 use broker_model::text::shown_line;
 
 mod literal;
+mod names;
 mod paths;
 pub(super) mod shell_words;
 mod urls;
 mod values;
 
 pub use literal::{LiteralSecret, literal_secrets_in, literal_secrets_in_url};
+pub use names::is_secret_key;
 pub(crate) use urls::without_secret_values;
 pub(super) use urls::{replace_secret_values, secret_parameter};
-pub use values::{is_secret_key, is_secret_value, secrets_in_text};
+pub use values::{is_secret_value, secrets_in_text};
 
 /// Shorter values of `env` are not searched for in words: they would match by chance.
 const MIN_SECRET_BYTES: usize = 4;

@@ -192,6 +192,18 @@ impl PositionedDiagnostic {
 }
 
 impl<'a> Cursor<'a> {
+    /// Returns the same place with another value.
+    pub(super) fn with_value<'b>(&self, value: &'b Spanned) -> Cursor<'b>
+    where
+        'a: 'b,
+    {
+        Cursor {
+            value,
+            parent: self.parent,
+            token: self.token,
+        }
+    }
+
     pub(super) fn root(value: &'a Spanned) -> Self {
         Self {
             value,

@@ -8,8 +8,6 @@ use super::endpoint::{Auth, ClientCredentials, HttpEndpoint, ProcessEndpoint};
 use super::fields;
 use super::findings::{Cursor, Findings};
 use super::keys::{self, Level};
-use super::kind;
-use super::source::{self, Form};
 use super::template::{Part, Template};
 use broker_model::codes::DiagnosticCode as Code;
 use broker_model::diagnostic::Diagnostic;
@@ -45,13 +43,10 @@ pub(super) fn read(
     source: &Cursor<'_>,
     url: &Cursor<'_>,
     process: ProcessEndpoint,
-    form: Form,
 ) -> Option<HttpEndpoint> {
     let headers = source.get("headers");
     let headers = headers.map_or_else(BTreeMap::new, |at| read_headers(findings, &at));
-    let auth = source
-        .get("auth")
-        .filter(|at| form == Form::Tree || is_own_auth(at));
+    let auth = source.get("auth");
     let auth = auth.map(|at| read_auth(findings, &at, process));
     let ca_file = source.get("ca_file");
     let allow_plain_http = source.get("allow_plain_http");
@@ -65,7 +60,7 @@ pub(super) fn read(
             .and_then(|at| fields::boolean(findings, &at))
             .unwrap_or_default(),
     };
-    check_process_keys(findings, source, &endpoint, form);
+    check_process_keys(findings, source, &endpoint);
     if endpoint.auth.is_some()
         && let Some(name) = endpoint.headers.keys().find(|name| is_authorization(name))
         && let Some(headers) = source.get("headers")
@@ -92,17 +87,12 @@ pub(super) fn read(
 }
 
 /// Refuses keys of a process in a source without a process.
-fn check_process_keys(
-    findings: &mut Findings<'_>,
-    cursor: &Cursor<'_>,
-    http: &HttpEndpoint,
-    form: Form,
-) {
+fn check_process_keys(findings: &mut Findings<'_>, cursor: &Cursor<'_>, http: &HttpEndpoint) {
     if matches!(http.auth, Some(Auth::TokenCommand(_))) {
         return;
     }
     for key in ["env", "inherit_env", "cwd"] {
-        if let Some(at) = cursor.get(key).filter(|at| !kind::is_unused(at, form)) {
+        if let Some(at) = cursor.get(key) {
             let message = format!("`{key}` is for a process, and the source starts none");
             let diagnostic = Diagnostic::error(Code::ConfigSourceKind, message);
             findings.add_key(
@@ -214,7 +204,7 @@ fn written_url(template: &Template) -> Option<HttpUrl> {
 }
 
 fn read_headers(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> BTreeMap<String, Template> {
-    let headers = fields::templates(findings, cursor, "header name", source::is_header_name);
+    let headers = fields::templates(findings, cursor, "header name", is_header_name);
     let mut seen = BTreeSet::new();
     for name in headers.keys() {
         let lower = name.to_ascii_lowercase();
@@ -237,6 +227,14 @@ fn read_headers(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> BTreeMap<St
         }
     }
     headers
+}
+
+/// Whether a text can be the name of a header.
+pub(super) fn is_header_name(name: &str) -> bool {
+    !name.is_empty()
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
 }
 
 /// Whether the broker sets the header of this name itself, so that a config may not.
@@ -267,7 +265,7 @@ fn read_auth(
         match member.key.as_str() {
             "token_file" => found.push(fields::template(findings, &value).map(Auth::TokenFile)),
             "token_command" => {
-                let line = command::read(findings, &value, None, false);
+                let line = command::read(findings, &value, None);
                 found.push(line.map(|line| {
                     let places = command::places(&line, &value, false).into_iter();
                     let place =

@@ -17,10 +17,10 @@ mod issuers;
 mod raw_keys;
 
 pub use api_keys::{
-    ApiKey, KEY_PREFIX, KeyDigest, MAX_KEYS, MAX_KEYS_FILE_BYTES, RESERVED_SUBJECTS, is_key_name,
-    parse_file,
+    ApiKey, KeyDigest, MAX_KEYS, MAX_KEYS_FILE_BYTES, RESERVED_SUBJECTS, is_key_name, parse_file,
 };
 pub use issuers::{Issuer, KeySetPlace, SignatureAlgorithm};
+pub use raw_keys::KEY_PREFIX;
 
 /// Who calls: keys and issuers of tokens.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,8 +1,7 @@
-//! The keys that say how the server of a source is reached, and the rules between them: `command`, `url`,
-//! `backend` and `type`.
+//! The keys that say how the server of a source is reached, and the rules between them: `command`, `url`
+//! and `backend`.
 
 use super::findings::{Cursor, Findings};
-use super::source::Form;
 use super::spanned::Data;
 use super::{fields, http_endpoint};
 use broker_model::codes::DiagnosticCode as Code;
@@ -17,28 +16,14 @@ pub(super) enum Kind<'a> {
 }
 
 /// The key that names the server; `None` if the keys contradict each other.
-pub(super) fn read<'a>(
-    findings: &mut Findings<'_>,
-    cursor: &'a Cursor<'a>,
-    form: Form,
-) -> Option<Kind<'a>> {
+pub(super) fn read<'a>(findings: &mut Findings<'_>, cursor: &'a Cursor<'a>) -> Option<Kind<'a>> {
     let command = cursor.get("command");
     let url = cursor.get("url");
     let wrong = |findings: &mut Findings<'_>, at: &Cursor<'_>, message: &str| {
         findings.add(at, Diagnostic::error(Code::ConfigSourceKind, message));
         None::<Kind<'a>>
     };
-    let mut said = backend(findings, cursor, "backend", form);
-    let typed = match form {
-        Form::Entry => backend(findings, cursor, "type", form),
-        Form::Tree => None,
-    };
-    if let (Some((one, _)), Some((other, at))) = (&said, &typed)
-        && one != other
-    {
-        return wrong(findings, at, "`backend` and `type` contradict each other");
-    }
-    said = said.or(typed);
+    let said = backend(findings, cursor);
     match (command, url, said) {
         (Some(_), Some(url), _) => wrong(
             findings,
@@ -62,7 +47,7 @@ pub(super) fn read<'a>(
             "a `stdio` source has a `command` and no `url`",
         ),
         (None, Some(url), _) => {
-            let args = cursor.get("args").filter(|args| !is_unused(args, form));
+            let args = cursor.get("args");
             if let Some(args) = &args {
                 wrong(findings, args, "`args` needs `command`");
             }
@@ -70,12 +55,7 @@ pub(super) fn read<'a>(
         }
         (Some(command), None, _) => {
             for key in &http_endpoint::KEYS[1..] {
-                let counts = |at: &Cursor<'_>| match *key {
-                    "auth" => form == Form::Tree || http_endpoint::is_own_auth(at),
-                    "headers" => !is_unused(at, form),
-                    _ => true,
-                };
-                if let Some(at) = cursor.get(key).filter(counts) {
+                if let Some(at) = cursor.get(key) {
                     wrong(findings, &at, &format!("`{key}` needs `url`"));
                 }
             }
@@ -84,42 +64,19 @@ pub(super) fn read<'a>(
     }
 }
 
-/// Whether a value for the other kind of server is ignored: editors of other clients write empty lists and
-/// objects.
-pub(super) fn is_unused(value: &Cursor<'_>, form: Form) -> bool {
-    let is_empty = match &value.value.data {
-        Data::Object(members) => members.is_empty(),
-        Data::Array(items) => items.is_empty(),
-        _ => false,
-    };
-    form == Form::Entry && is_empty
-}
-
-/// The backend that `backend` or `type` names, in the terms of this config, and its place.
+/// Returns the transport that `backend` names, and its place.
 fn backend<'a>(
     findings: &mut Findings<'_>,
     cursor: &'a Cursor<'a>,
-    key: &str,
-    form: Form,
 ) -> Option<(&'static str, Cursor<'a>)> {
-    let at = cursor.get(key)?;
+    let at = cursor.get("backend")?;
     let Data::String(text) = &at.value.data else {
         return None;
     };
-    let known = match text.as_str() {
-        "stdio" => Some("stdio"),
-        "http" => Some("http"),
-        "sse" | "streamable-http" | "streamableHttp" | "streamable_http" if form == Form::Entry => {
-            Some("http")
-        }
-        _ => None,
-    };
+    let known = ["stdio", "http"].into_iter().find(|name| name == text);
     if known.is_none() {
-        fields::out_of_range(
-            findings,
-            &at,
-            format!("`{key}` is neither `stdio` nor `http`"),
-        );
+        let message = "`backend` is neither `stdio` nor `http`".to_owned();
+        fields::out_of_range(findings, &at, message);
     }
     known.map(|known| (known, at))
 }

@@ -27,6 +27,7 @@ mod compiled;
 mod confidential;
 mod digest;
 mod endpoint;
+mod entry_source;
 mod excerpt;
 mod fields;
 mod findings;

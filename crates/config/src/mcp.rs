@@ -129,7 +129,7 @@ pub(super) fn read(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Mcp {
 /// Returns a command, with the rules of `command` of a source. Unlike the command of a source, it may contain no
 /// literal secret.
 fn exec(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Option<Box<ProcessEndpoint>> {
-    let line = command::read(findings, cursor, None, false)?;
+    let line = command::read(findings, cursor, None)?;
     let below = |place: String| place.replacen("/command", "", 1);
     let places = command::places(&line, cursor, false);
     let process = ProcessEndpoint {

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use super::findings::{Cursor, Findings};
 use super::template::unescape;
 use super::tree::Paths;
-use super::{Node, fields, source};
+use super::{Node, Source, entry_source, fields, source};
 use broker_model::alias::{self, Named, Wanted};
 use broker_model::codes::DiagnosticCode as Code;
 use broker_model::diagnostic::Diagnostic;
@@ -39,7 +39,7 @@ pub(super) fn read(
             findings.add_key(&entry, diagnostic);
             // Its keys are checked as well.
             let root = NodePath::root();
-            source::read(findings, &entry, &root, types, source::Form::Entry);
+            read_source(findings, &entry, &root, types);
             continue;
         }
         enabled.push((member, entry));
@@ -65,10 +65,21 @@ pub(super) fn read(
             paths.add(findings, entry, path);
         }
         let mut node = Node::bare(path.clone(), entry.pointer());
-        node.source = source::read(findings, entry, path, types, source::Form::Entry);
+        node.source = read_source(findings, entry, path, types);
         root.children.push(node);
     }
     root
+}
+
+/// Reads an entry.
+fn read_source(
+    findings: &mut Findings<'_>,
+    entry: &Cursor<'_>,
+    path: &NodePath,
+    types: bool,
+) -> Option<Source> {
+    let value = entry_source::as_source(findings, entry);
+    source::read(findings, &entry.with_value(&value), path, types)
 }
 
 /// `disabled: true` as in every source, or `enabled: false` in the format of some clients.

@@ -21,20 +21,9 @@ use broker_model::trust::{Exposure, TrustLevel};
 
 /// The number of timeouts that a call with progress may take if no maximum is set.
 const DEFAULT_MAX_TIMEOUTS: u32 = 10;
-/// Above it, `timeout` in a file of another client may be in milliseconds.
-const MAX_USUAL_TIMEOUT: Duration = Duration::from_secs(3600);
 /// The least time between two listings; 0 disables them, and a time between is refused.
 const MIN_RELIST_INTERVAL: Duration = Duration::from_secs(1);
 const LEVEL: Level = Level::Source;
-
-/// The format of a source.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
-    /// `source` of a node: unknown keys are errors.
-    Tree,
-    /// An entry of `mcpServers`: keys of other clients are accepted, `command` is the program itself.
-    Entry,
-}
 
 /// Reads a source for the node at `path`. `None` if the value cannot be a source; errors are in
 /// `findings`.
@@ -43,7 +32,6 @@ pub(super) fn read(
     cursor: &Cursor<'_>,
     path: &NodePath,
     types: bool,
-    form: Form,
 ) -> Option<Source> {
     let members = fields::object(findings, cursor, "an object, the source")?;
     let mut source = blank(path, cursor, types);
@@ -51,7 +39,7 @@ pub(super) fn read(
     for member in members {
         let value = cursor.member(member);
         if !process_key(findings, &value, &member.key, &mut process) {
-            key(findings, &value, &member.key, &mut source, form);
+            key(findings, &value, &member.key, &mut source);
         }
     }
     if !source.required
@@ -71,10 +59,10 @@ pub(super) fn read(
         findings.add(&at, diagnostic.help("remove one of the two keys"));
     }
     check_max_timeouts(findings, cursor, &source);
-    let endpoint = match kind::read(findings, cursor, form) {
+    let endpoint = match kind::read(findings, cursor) {
         Some(Kind::Process(command)) => {
             let args = cursor.get("args");
-            let line = command::read(findings, &command, args.as_ref(), form == Form::Entry);
+            let line = command::read(findings, &command, args.as_ref());
             line.map(|line| {
                 process.places = command::places(&line, &command, args.is_some());
                 process.command = line;
@@ -82,7 +70,7 @@ pub(super) fn read(
             })
         }
         Some(Kind::Http(url)) => {
-            let http = http_endpoint::read(findings, cursor, &url, process, form);
+            let http = http_endpoint::read(findings, cursor, &url, process);
             http.map(Endpoint::Http)
         }
         None => {
@@ -152,7 +140,12 @@ fn process_key(
 fn check_strings(findings: &mut Findings<'_>, values: &Cursor<'_>) {
     match &values.value.data {
         Data::Object(_) => {
-            fields::templates(findings, values, "header name", is_header_name);
+            fields::templates(
+                findings,
+                values,
+                "header name",
+                http_endpoint::is_header_name,
+            );
         }
         _ => {
             fields::strings(findings, values, |findings, item, text| {
@@ -194,13 +187,7 @@ fn blank(path: &NodePath, cursor: &Cursor<'_>, types: bool) -> Source {
     }
 }
 
-fn key(
-    findings: &mut Findings<'_>,
-    value: &Cursor<'_>,
-    key: &str,
-    source: &mut Source,
-    form: Form,
-) {
+fn key(findings: &mut Findings<'_>, value: &Cursor<'_>, key: &str, source: &mut Source) {
     match key {
         // The rules between these keys are checked in `kind`; the trust level decides what a filter exposes.
         "command" | "args" | "tool_filter" => {}
@@ -210,13 +197,6 @@ fn key(
         // The readers of entries and nodes leave out a source that is disabled.
         "disabled" => {
             fields::boolean(findings, value);
-        }
-        "enabled" if form == Form::Entry => {}
-        "type" if form == Form::Entry => {
-            fields::string(findings, value);
-        }
-        "auth" if form == Form::Entry && !http_endpoint::is_own_auth(value) => {
-            keys::unknown_or_foreign(findings, value, key);
         }
         // The reader of the endpoint checks them.
         key if http_endpoint::KEYS.contains(&key) => {}
@@ -247,23 +227,10 @@ fn key(
             relist_interval(findings, value),
             &mut source.relist_interval,
         ),
-        "timeout" if form == Form::Entry && is_milliseconds(value) => {
-            let message = "`timeout` is in seconds here, at most 86400; it is ignored";
-            let diagnostic = Diagnostic::warning(Code::KeyIgnored, message);
-            findings.add(
-                value,
-                diagnostic.help("other clients count milliseconds; write seconds"),
-            );
-        }
-        "timeout" => {
-            let timeout = keys::seconds(findings, value, LEVEL, key);
-            if let Some(timeout) = timeout.filter(|timeout| *timeout > MAX_USUAL_TIMEOUT)
-                && form == Form::Entry
-            {
-                findings.add(value, suspicious_timeout(timeout));
-            }
-            set(timeout, &mut source.timeout);
-        }
+        "timeout" => set(
+            keys::seconds(findings, value, LEVEL, key),
+            &mut source.timeout,
+        ),
         "max_timeout" => source.max_timeout = keys::seconds(findings, value, LEVEL, key),
         "max_in_flight" => set(
             keys::integer(findings, value, LEVEL, key),
@@ -281,10 +248,7 @@ fn key(
         "on_unreachable" => source.on_unreachable = Unreachable::read(findings, value, LEVEL),
         "on_drift" => source.on_drift = StartDrift::read(findings, value, LEVEL),
         "start_wait" => source.start_wait = keys::seconds(findings, value, LEVEL, key),
-        "trust" => source.trust = trust::level(findings, value, form),
-        unknown if form == Form::Entry => {
-            keys::unknown_or_foreign(findings, value, unknown);
-        }
+        "trust" => source.trust = trust::level(findings, value),
         unknown => keys::unknown(findings, value, unknown, Level::Source),
     }
 }
@@ -357,33 +321,8 @@ fn set<T>(read: Option<T>, field: &mut T) {
     }
 }
 
-/// Other clients count milliseconds: a value above the bound for seconds is treated as milliseconds.
-fn is_milliseconds(value: &Cursor<'_>) -> bool {
-    matches!(&value.value.data, Data::Number(text)
-        if text.parse::<f64>().is_ok_and(|n| n > *keys::key(LEVEL, "timeout").numbers::<f64>().end() && n < 1e9))
-}
-
-/// The warning about a `timeout` that is valid in seconds, and usual in milliseconds.
-fn suspicious_timeout(timeout: Duration) -> Diagnostic {
-    let seconds = timeout.as_secs_f64();
-    let (hours, minutes) = (timeout.as_secs() / 3600, timeout.as_secs() / 60 % 60);
-    let message = format!("`timeout` is in seconds: {seconds} seconds are {hours} h {minutes} min");
-    let help = format!(
-        "other clients count milliseconds; write `{}` if these were milliseconds",
-        seconds / 1000.0
-    );
-    Diagnostic::warning(Code::TimeoutUnit, message).help(help)
-}
-
 fn is_env_name(name: &str) -> bool {
     !name.is_empty() && !name.contains(['=', '\0'])
-}
-
-pub(super) fn is_header_name(name: &str) -> bool {
-    !name.is_empty()
-        && name
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b))
 }
 
 /// Returns the name of the variable that replaces a literal value of this name, in capitals if the name is a `header`.

@@ -85,7 +85,7 @@ fn node(
                 }
             }
             "source" => {
-                let source = source::read(findings, &value, &here, types, source::Form::Tree);
+                let source = source::read(findings, &value, &here, types);
                 match is_disabled(&value) {
                     true => is_off = true,
                     false => out.source = source,

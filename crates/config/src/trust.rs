@@ -3,27 +3,10 @@
 use super::fields;
 use super::findings::{Cursor, Findings};
 use super::keys::{self, Level};
-use super::source::Form;
-use super::spanned::Data;
-use broker_model::codes::DiagnosticCode as Code;
-use broker_model::diagnostic::Diagnostic;
 use broker_model::trust::{SensitiveNames, TrustLevel};
 
-/// Returns the level of a source. Other clients have a key of this name with a boolean: whether they ask before a call.
-pub(super) fn level(
-    findings: &mut Findings<'_>,
-    cursor: &Cursor<'_>,
-    form: Form,
-) -> Option<TrustLevel> {
-    if form == Form::Entry && matches!(cursor.value.data, Data::Bool(_)) {
-        let message = "a `trust` that is a boolean has no meaning here and is ignored";
-        let diagnostic = Diagnostic::warning(Code::KeyIgnored, message);
-        findings.add_key(
-            cursor,
-            diagnostic.help("write the level: `trusted`, `verified` or `untrusted`"),
-        );
-        return None;
-    }
+/// Returns the level of a source.
+pub(super) fn level(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Option<TrustLevel> {
     let level = TrustLevel::from_name(fields::string(findings, cursor)?);
     if level.is_none() {
         let message = "`trust` is neither `trusted` nor `verified` nor `untrusted`".to_owned();

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod diagnose;
+mod drift_report;
 mod explain;
 mod finding;
 mod human;
@@ -11,6 +12,7 @@ mod json;
 mod phrases;
 mod runtimes;
 mod stderr_hints;
+mod text_diff;
 
 use std::time::Duration;
 
@@ -21,10 +23,12 @@ use broker_wire::Era;
 use broker_core::ExamResult;
 use finding::{Finding, Severity};
 
+pub use drift_report::{change, report_text, text_between_locks};
 pub use explain::{Explanation, explain};
 pub use human::human;
 pub use json::json;
 pub use stderr_hints::FailedStart;
+pub use text_diff::unified;
 
 /// The diagnosis of one source.
 #[derive(Debug)]

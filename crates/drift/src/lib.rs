@@ -12,7 +12,6 @@ mod classify;
 mod difference;
 pub mod encoded;
 mod fail_on;
-mod human;
 mod icons;
 mod package;
 mod property_rename;
@@ -21,7 +20,7 @@ mod report;
 mod rules;
 mod schema;
 mod source;
-mod text_diff;
+mod titles;
 mod tool;
 mod wire;
 mod wording;
@@ -33,12 +32,13 @@ pub use access::{
 pub use classify::{classify, left_out_changed, unchecked};
 pub use difference::{Difference, differences};
 pub use fail_on::FailOn;
-pub use human::BetweenLocks;
 pub use package::SeenPackage;
 pub use rename::name_moves;
-pub use report::{Class, Finding, FindingSeverity, REPORT_VERSION, Report, SourceDrift, ToolDrift};
+pub use report::{
+    BUILD, Class, Finding, FindingSeverity, RELOCK, REPORT_VERSION, Report, SERVE, SourceDrift,
+    ToolDrift,
+};
 pub use rules::{Rule, add_rule_ids, rules};
-pub use text_diff::{text_diff, unified};
 #[cfg(feature = "schema")]
 pub use wire::json_schema;
 pub use wire::{LintResult, ReportWire};

@@ -16,11 +16,11 @@ use broker_model::redact::Redactor;
 use broker_model::text::shell_word;
 
 /// The command that accepts the current tools of the server.
-pub(super) const RELOCK: &str = "`broker-gen lock";
+pub const RELOCK: &str = "`broker-gen lock";
 /// The end of a remedy that locks again.
-pub(super) const BUILD: &str = "commit the lock and build again";
+pub const BUILD: &str = "commit the lock and build again";
 /// The same if `broker-gen serve` reads the lock.
-pub(super) const SERVE: &str = "commit the lock and start `broker-gen serve` again";
+pub const SERVE: &str = "commit the lock and start `broker-gen serve` again";
 
 /// Rules of differences that only the strict view shows.
 const STRICT: [&str; 2] = ["input-strictly-narrowed", "output-strictly-widened"];

@@ -13,7 +13,6 @@ use std::collections::BTreeMap;
 use sha2::{Digest as _, Sha256};
 
 use crate::digest::hex;
-use crate::item::ItemKind;
 use crate::look::nfkc;
 use crate::path::{check_segment, is_segment_char};
 
@@ -102,10 +101,9 @@ impl Named<'_> {
 }
 
 /// Returns the path of an entry without the digits of its derived alias, as a reader understands it; `None` if its last
-/// segment is not derived from the server's name in this way. `key` is that name, or the key of an item.
-pub fn readable_path(path: &str, key: &str) -> Option<String> {
+/// segment is not derived from the server's name in this way. `key` identifies the entry: that name, or the key of an item.
+pub fn readable_path(path: &str, name: &str, key: &str) -> Option<String> {
     let (parent, leaf) = path.rsplit_once('/')?;
-    let (_, name) = ItemKind::of_key(key);
     if leaf == name {
         return None;
     }
@@ -163,11 +161,15 @@ mod tests {
             ("paint", None),
         ] {
             let path = format!("/a/{}", of_tools(&[name])[0]);
-            assert_eq!(readable_path(&path, name).as_deref(), readable, "{name}");
+            assert_eq!(
+                readable_path(&path, name, name).as_deref(),
+                readable,
+                "{name}"
+            );
         }
         // The config gives it.
-        assert_eq!(readable_path("/a/paint-b4a63a78", "other"), None);
-        assert_eq!(readable_path("/a/paint", "ｐaint"), None);
+        assert_eq!(readable_path("/a/paint-b4a63a78", "other", "other"), None);
+        assert_eq!(readable_path("/a/paint", "ｐaint", "ｐaint"), None);
     }
 
     #[test]

@@ -160,6 +160,12 @@ pub fn object_schema(properties: Map<String, Value>, required: Vec<Value>) -> Va
     schema
 }
 
+/// Returns the path of the entry with this key without the digits of its derived alias; see
+/// [`alias::readable_path`].
+pub fn readable_path(path: &str, key: &str) -> Option<String> {
+    alias::readable_path(path, ItemKind::of_key(key).1, key)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

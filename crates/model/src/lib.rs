@@ -35,6 +35,7 @@ pub mod public_names;
 pub mod redact;
 pub mod secret_text;
 pub mod sensitive_words;
+mod shown_forms;
 pub mod snapshot;
 pub mod suggest;
 pub mod terminal;
@@ -46,6 +47,7 @@ pub mod uri;
 mod uri_authority;
 pub mod uri_filter;
 pub mod uri_template;
+mod uri_text;
 pub mod url;
 pub mod utc;
 

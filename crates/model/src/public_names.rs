@@ -10,7 +10,7 @@ use crate::filter::ToolFilter;
 use crate::item::ItemKind;
 use crate::json::escape_token;
 use crate::lock::{Lock, LockedSource};
-use crate::redact::shown_forms;
+use crate::shown_forms::{continues_word, shown_forms};
 
 /// Shorter names contain no secret that is masked.
 const MIN_BYTES: usize = 4;
@@ -73,7 +73,7 @@ impl PublicNames {
                 };
                 let end = start + name.len();
                 text.get(start..end) == Some(name)
-                    && !text[..start].ends_with(is_of_word)
+                    && !text[..start].ends_with(continues_word)
                     && !goes_on(&text[end..])
             })
         })
@@ -128,16 +128,11 @@ impl PublicNames {
     }
 }
 
-/// Whether a character continues a word, so that a name before or after it is only a part of another one.
-pub(crate) fn is_of_word(c: char) -> bool {
-    c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '~')
-}
-
 /// Whether the text continues the word before it. A full stop ends a sentence unless a letter follows.
 fn goes_on(text: &str) -> bool {
     let rest = text.trim_start_matches('.');
     match rest.len() < text.len() {
-        true => rest.starts_with(|c| c != '.' && is_of_word(c)),
-        false => rest.starts_with(is_of_word),
+        true => rest.starts_with(|c| c != '.' && continues_word(c)),
+        false => rest.starts_with(continues_word),
     }
 }

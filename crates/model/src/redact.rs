@@ -4,9 +4,8 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::public_names::{PublicNames, is_of_word};
-use crate::terminal::one_line;
-use crate::text::visible_json;
+use crate::public_names::PublicNames;
+use crate::shown_forms::{continues_word, shown_forms};
 
 /// The replacement of a secret.
 pub const MASK: &str = "••••";
@@ -117,7 +116,7 @@ fn mask_unless_public(text: &str, form: &str, names: &PublicNames) -> String {
 /// Whether the part of the text is in one public name, or only in such names of a path or a pointer.
 fn is_public(text: &str, part: &Range<usize>, names: &PublicNames) -> bool {
     names.around(text, part) || {
-        let is_of_path = |c: char| is_of_word(c) || c == '/';
+        let is_of_path = |c: char| continues_word(c) || c == '/';
         let start = text[..part.start].trim_end_matches(is_of_path).len();
         let end = text.len() - text[part.end..].trim_start_matches(is_of_path).len();
         let mut at = start;
@@ -136,21 +135,6 @@ fn is_public(text: &str, part: &Range<usize>, names: &PublicNames) -> bool {
 /// A secret in its forms.
 fn forms(secret: &Secret) -> impl Iterator<Item = Secret> {
     shown_forms(secret.expose()).into_iter().map(Secret::new)
-}
-
-/// A text as it is, as JSON writes it, and as a terminal shows it; each once.
-pub(crate) fn shown_forms(value: &str) -> Vec<String> {
-    let json = serde_json::Value::from(value).to_string();
-    let json = &json[1..json.len() - 1];
-    let mut forms = vec![
-        value.to_owned(),
-        json.to_owned(),
-        visible_json(json),
-        one_line(value),
-    ];
-    forms.sort();
-    forms.dedup();
-    forms
 }
 
 /// Whether a variable, header or key of this name usually contains a secret.

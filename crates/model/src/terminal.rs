@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use crate::json::to_pretty_text;
 use crate::redact::Redactor;
-use crate::text::{is_invisible, shown, visible_json};
+pub use crate::text::one_line;
+use crate::text::visible_json;
 
 /// Text for terminals: no character of a server, a file or an argument can control the terminal or begin a line. Made
 /// by [`text!`](crate::text!) and by the methods below. It has no `Display` on purpose: `format!` would turn it into an
@@ -180,17 +181,6 @@ impl fmt::Display for Escaped {
     }
 }
 
-/// Every invisible character and every line end as an escape; tabs become spaces.
-pub fn one_line(text: &str) -> String {
-    if !text
-        .chars()
-        .any(|c| is_invisible(c) || matches!(c, '\n' | '\t'))
-    {
-        return text.to_owned();
-    }
-    shown(text).replace('\n', "\\n")
-}
-
 /// A [`Text`](crate::terminal::Text) in the syntax of `format!`: the literal is layout, every argument is
 /// escaped to one line. Arguments follow the literal and are never inside its braces.
 #[macro_export]
@@ -207,6 +197,7 @@ macro_rules! text {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::is_invisible;
     use serde_json::json;
 
     const HOSTILE: &str = "a\u{1b}[2J\r\nwrote it\u{7}\u{202e}\u{200b}";

@@ -70,6 +70,17 @@ pub fn shell_word(word: &str) -> String {
     }
 }
 
+/// Returns a text with every invisible character and every line end as an escape, and spaces for tabs.
+pub fn one_line(text: &str) -> String {
+    if !text
+        .chars()
+        .any(|c| is_invisible(c) || matches!(c, '\n' | '\t'))
+    {
+        return text.to_owned();
+    }
+    shown(text).replace('\n', "\\n")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

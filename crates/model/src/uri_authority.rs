@@ -3,8 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::look::nfkc;
-use crate::text::is_invisible;
-use crate::uri::{decoded, fold};
+use crate::uri_text::{decoded, fold};
 
 /// Schemes whose authority follows any number of slashes (WHATWG URL), with their default ports.
 const NETWORK: [(&str, u16); 5] = [
@@ -268,11 +267,6 @@ fn address(host: &str, has_octal: bool) -> Option<Ipv4Addr> {
         bits |= u32::try_from(*number).ok()? << shift;
     }
     Some(Ipv4Addr::from_bits(bits))
-}
-
-/// Whether a folded text keeps a character. A reader does not see the others, and parsers skip them.
-pub(crate) fn is_kept(c: char) -> bool {
-    c == '\0' || !(c.is_control() || is_invisible(c))
 }
 
 #[cfg(test)]

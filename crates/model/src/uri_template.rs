@@ -4,7 +4,7 @@ use iri_string::template::UriTemplateStr;
 use serde_json::{Map, Value, json};
 
 use crate::item::object_schema;
-use crate::uri::{MAX_URI_BYTES, has_dot_segment};
+use crate::uri_text::{MAX_URI_BYTES, has_dot_segment};
 
 /// Maximum number of expressions of a template.
 const MAX_EXPRESSIONS: usize = 16;

@@ -14,7 +14,13 @@ use broker_model::json::child_pointer;
 use broker_model::text::shown_line;
 
 use super::base_uri::resolve;
-use super::inspect::{MAX_DEPTH, MAX_EXPANDED, MAX_SUBSCHEMAS};
+
+/// Maximum nesting of subschemas.
+pub const MAX_DEPTH: usize = 64;
+/// Maximum number of subschemas of one schema.
+pub const MAX_SUBSCHEMAS: usize = 10_000;
+/// Maximum number of subschemas that apply to one value when every reference is followed.
+pub const MAX_EXPANDED: u64 = 10_000;
 
 /// Keywords whose value is a schema, with whether it is applied to the same value.
 pub(super) const ONE: [(&str, bool); 14] = [

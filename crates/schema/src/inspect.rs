@@ -10,16 +10,10 @@ use broker_model::diagnostic::Diagnostic;
 use broker_model::text::shown_line;
 
 use super::graph::Graph;
+pub use super::graph::{MAX_DEPTH, MAX_EXPANDED, MAX_SUBSCHEMAS};
 
 /// Maximum bytes of one schema, as compact JSON.
 pub const MAX_SCHEMA_BYTES: usize = 256 << 10;
-/// Maximum nesting of subschemas.
-pub const MAX_DEPTH: usize = 64;
-/// Maximum number of subschemas of one schema.
-pub const MAX_SUBSCHEMAS: usize = 10_000;
-/// Maximum number of subschemas that apply to one value when every reference is followed.
-pub const MAX_EXPANDED: u64 = 10_000;
-
 const DIALECTS: [&str; 5] = [
     "json-schema.org/draft-04/schema",
     "json-schema.org/draft-06/schema",

@@ -16,7 +16,6 @@ use std::collections::BTreeMap;
 
 use crate::TOKENIZER_VERSION;
 use crate::document::Document;
-use crate::typos::letters;
 use crate::vectors::{DIMENSIONS, QueryVector, StaticTable};
 
 const MAGIC: u32 = u32::from_le_bytes(*b"MBSI");
@@ -273,6 +272,12 @@ fn range(ends: &[u8], at: u32) -> (usize, usize) {
     let at = at as usize;
     let begin = at.checked_sub(1).map_or(0, |before| number(ends, before));
     (begin as usize, number(ends, at) as usize)
+}
+
+/// Returns the set of the characters of a word, as bits. One mistake changes at most two of them.
+pub(crate) fn letters(word: &str) -> u32 {
+    let bit = |c: char| 1 << (u32::from(c) % 32);
+    word.chars().fold(0, |set, c| set | bit(c))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use strsim::osa_distance;
 
-use crate::index::Index;
+use crate::index::{Index, letters};
 use crate::scope::SearchScope;
 
 /// Shorter words have too many neighbours.
@@ -13,12 +13,6 @@ const TWO_MISTAKES_FROM: usize = 6;
 const MAX_CHARS: usize = 32;
 /// The number of terms that replace a word.
 const MAX_TERMS: usize = 3;
-
-/// Returns the set of the characters of a word, as bits. One mistake changes at most two of them.
-pub(crate) fn letters(word: &str) -> u32 {
-    let bit = |c: char| 1 << (u32::from(c) % 32);
-    word.chars().fold(0, |set, c| set | bit(c))
-}
 
 /// Finds the nearest terms of the scope to a term that it does not have, the nearest first, then by their text. They
 /// have the first or the last byte in common with it: few typos change both ends, and few other terms are compared.

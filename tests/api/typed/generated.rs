@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use broker_build::plan;
+use broker_build::types::{Level, SchemaOf, Types, types};
 use broker_config::Config;
-use broker_gen::plan;
-use broker_gen::types::{Level, SchemaOf, Types, types};
 use broker_model::Snapshot;
 use broker_model::lock::Lock;
 use broker_model::snapshot::ListedTool;
@@ -191,7 +191,7 @@ fn types_of_the_corpus_have_only_the_listed_fallbacks() {
         fs::read_to_string(&config)
             .unwrap()
             .replacen("\"types\": false", "\"types\": true", 1);
-    let lock = fs::read_to_string(broker_gen::lock_file(&config)).unwrap();
+    let lock = fs::read_to_string(broker_build::lock_file(&config)).unwrap();
     let config = Config::parse("config.json", text.as_bytes())
         .unwrap()
         .config;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use broker_gen::provenance::npm::npx_folder;
+use broker_review::provenance::records::npm::npx_folder;
 use harness::{Bench, Output, binary, changed_meanwhile, contains};
 use serde_json::{Value, json};
 

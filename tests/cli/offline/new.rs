@@ -55,7 +55,7 @@ fn new_crate_is_complete_and_prints_the_next_steps() {
         &bench.read("mine/Cargo.toml"),
         &[
             r#"mcp-broker = { git = "https://example.org/b", rev = "v1" }"#,
-            r#"broker-gen = { git = "https://example.org/b", rev = "v1", default-features = false }"#,
+            r#"broker-build = { git = "https://example.org/b", rev = "v1" }"#,
         ],
     );
     let main = bench.read("mine/src/main.rs");

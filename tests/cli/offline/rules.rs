@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use broker_drift::{Class, rules};
-use broker_gen::lint;
+use broker_review::lint;
 use harness::{Bench, assert_expected, contains};
 use serde_json::Value;
 

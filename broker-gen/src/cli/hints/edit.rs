@@ -2,13 +2,12 @@
 
 use std::path::Path;
 
+use broker_build::build_script::read_config;
 use broker_config::{Config, SearchHint, Source};
 use broker_model::{Diagnostic, DiagnosticCode};
+use broker_review::whole_file::{turn_if_unchanged, write_whole};
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstNode, CstObject, CstRootNode};
-
-use super::super::whole_file::{turn_if_unchanged, write_whole};
-use crate::build_script::read_config;
 
 /// A config that is edited.
 pub(in crate::cli) struct ConfigText {

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use broker_build::build_script;
+use broker_build::plan;
 use broker_config::Config;
 use broker_model::exit::Exit;
 use broker_model::lock::Lock;
@@ -9,8 +11,6 @@ use broker_model::{Diagnostic, DiagnosticCode};
 use clap::Args;
 
 use super::{output, unattended};
-use crate::build_script;
-use crate::plan;
 
 pub(super) mod edit;
 mod export;

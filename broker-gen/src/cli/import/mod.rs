@@ -13,11 +13,12 @@ use broker_model::redact::Redactor;
 use broker_model::terminal::Text;
 use broker_model::text::{counted, shell_word};
 use broker_model::{Diagnostic, DiagnosticCode, text};
+use broker_review::whole_file;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::output::{self, say};
-use super::{unattended, whole_file};
+use super::unattended;
 
 mod check;
 mod client;
@@ -29,7 +30,6 @@ mod out;
 mod server;
 #[cfg(test)]
 mod tests;
-mod transport;
 mod variables;
 
 use client::ClientServers;

@@ -18,6 +18,10 @@ use super::hide::Hider;
 use super::out::Out;
 use super::variables::{Reason, Variables, Wanted};
 
+mod transport;
+
+use transport::is_of_transport;
+
 /// Keys without an equal in a config, and their replacements.
 const REASONS: [(&[&str], &str); 2] = [
     (
@@ -61,7 +65,7 @@ pub(super) struct Reader<'a, 't> {
 }
 
 /// The members of a source, as they are collected.
-pub(super) type Members = BTreeMap<&'static str, Out>;
+type Members = BTreeMap<&'static str, Out>;
 
 impl<'a, 't> Reader<'a, 't> {
     pub(super) fn new(
@@ -174,7 +178,7 @@ impl<'a, 't> Reader<'a, 't> {
             }
             // Other clients have a key of this name.
             (Some(&"trust"), Data::Bool(_)) => self.not_taken(key),
-            (Some(own), _) if !super::transport::is_of_transport(key) && *own != "auth" => {
+            (Some(own), _) if !is_of_transport(key) && *own != "auth" => {
                 members.insert(own, Out::of(value));
             }
             _ => match REASONS.iter().find(|(keys, _)| keys.contains(&key)) {
@@ -391,6 +395,6 @@ fn is_broker(entry: &Spanned) -> bool {
 }
 
 /// A text as the file has it: `${` that is only text is marked by a second dollar sign.
-pub(super) fn written(text: &str) -> String {
+fn written(text: &str) -> String {
     text.replace("$${", "${")
 }

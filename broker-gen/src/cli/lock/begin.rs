@@ -1,12 +1,13 @@
 //! The sources that a lock takes over without launching them: with `--source`, all others as they are locked.
 
+use broker_build::settings;
 use broker_model::lock::{LeftOutSource, Lock, LockedSource};
 use broker_model::{Diagnostic, DiagnosticCode, LeftOutCode};
 
 use super::draft::Draft;
+use crate::cli::LockArgs;
 use crate::cli::input::Input;
-use crate::cli::{LockArgs, partial};
-use crate::settings;
+use crate::cli::lock::partial;
 
 /// Returns the draft before a launch. With `--source` it has the other sources as they are locked: they must match the
 /// config. Sources that were never locked are left out.

@@ -1,5 +1,6 @@
 //! A draft of the lock: the sources that are sound so far, and what was left out of it.
 
+use broker_config::Config;
 use broker_model::digest::Digest;
 use broker_model::item::ItemKind;
 use broker_model::left_out::{LeftOut, MAX_NAME_CHARS};
@@ -135,13 +136,12 @@ impl Draft {
         self.sources.sort_by(|a, b| a.path.cmp(&b.path));
     }
 
-    /// Takes the parts out that the check of this name found, and notes what it refuses. `config_digest` returns the
-    /// config digest of a source.
+    /// Takes the parts out that the check of this name found, and notes what it refuses.
     pub(in crate::cli) fn apply(
         &mut self,
         check: &'static str,
         result: CheckResult,
-        config_digest: impl Fn(&NodePath) -> Option<Digest>,
+        config: &Config,
     ) {
         self.refused.extend(result.refused);
         for one in result.left_out {
@@ -158,7 +158,7 @@ impl Draft {
                     reason,
                     digest,
                 } => {
-                    let Some(config_digest) = config_digest(&source) else {
+                    let Some(in_config) = config.source(&source) else {
                         continue;
                     };
                     self.leave_out_source(LeftOutSource {
@@ -166,7 +166,7 @@ impl Draft {
                         code,
                         place,
                         reason,
-                        config_digest,
+                        config_digest: in_config.digest(),
                         digest,
                     });
                 }

@@ -1,6 +1,7 @@
 //! A lock whose only fault is sources that are gone from the config. It is corrected without launching a source; the
 //! other sources stay byte for byte.
 
+use broker_build::plan;
 use broker_model::lock::{LOCK_VERSION, Lock};
 use broker_model::{DiagnosticCode, LeftOutCode, NodePath, text};
 
@@ -9,7 +10,6 @@ use super::draft::Draft;
 use crate::cli::LockArgs;
 use crate::cli::input::Input;
 use crate::cli::output::{self, say};
-use crate::plan;
 
 /// The lock without the sources that are gone, and their paths.
 pub(super) struct Corrected {

@@ -1,5 +1,6 @@
 //! The launched sources: their listings become sources of the draft, or parts that the lock leaves out.
 
+use broker_build::left_out_audits::UNSTABLE_SOURCE;
 use broker_config::Source;
 use broker_drift::SeenPackage;
 use broker_mcp::EraHint;
@@ -10,15 +11,17 @@ use broker_model::text::{counted, shown_line};
 use broker_model::trust::HiddenBy;
 use broker_model::{Diagnostic, DiagnosticCode, LeftOutCode, NodePath, text};
 use broker_process::ProcessSpec;
+use broker_review::provenance;
 use broker_wire::Era;
 
 use super::draft::{CheckResult, Draft, LeaveOut, Part};
+use crate::cli::LockArgs;
 use crate::cli::input::Input;
-use crate::cli::live::{self, TooLarge};
+use crate::cli::launch::live::{self, TooLarge};
+use crate::cli::launch::snapshot_all::{
+    Failure, SnapshotJob, SnapshotResult, Unstable, snapshot_all,
+};
 use crate::cli::output::{self, say};
-use crate::cli::snapshot_all::{Failure, SnapshotJob, SnapshotResult, Unstable, snapshot_all};
-use crate::cli::{LockArgs, provenance};
-use crate::left_out_audits::UNSTABLE_SOURCE;
 
 /// Maximum number of tools of one source that are named because their names are sensitive.
 const MAX_NAMED_HIDDEN: usize = 200;

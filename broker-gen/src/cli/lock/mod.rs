@@ -1,20 +1,20 @@
 //! `lock`: launches the sources and writes the snapshots of what is sound into the lock. What is not sound is left
 //! out, and shown with its reason and remedy.
 
-use broker_embed::Models;
 use std::path::PathBuf;
 
-use broker_model::digest::Digest;
+use broker_build::left_out_audits::LeftOutAudits;
+use broker_build::plan;
+use broker_build::violations::Violations;
+use broker_embed::Models;
 use broker_model::exit::Exit;
-use broker_model::lock::Lock;
+use broker_model::lock::{Lock, LockedSource};
 use broker_model::{Diagnostic, DiagnosticCode, NodePath};
+use broker_review::provenance;
 
 use super::input::Input;
 use super::output::{self, say};
-use super::{LockArgs, partial, pin, provenance, vectors};
-use crate::left_out_audits::LeftOutAudits;
-use crate::plan;
-use crate::violations::Violations;
+use super::{LockArgs, vectors};
 
 pub(super) mod args;
 mod begin;
@@ -24,12 +24,15 @@ pub(super) mod draft;
 mod gone;
 mod launched;
 pub(super) mod merge;
+mod partial;
+mod pin;
 mod table;
 mod write;
 
 use checks::violations::take_refused;
 use checks::{CHECKS, Context};
 use draft::{CheckResult, Draft, LeftOutOf};
+use launched::Listed;
 use write::Before;
 
 /// The result of a run.
@@ -121,14 +124,30 @@ async fn lock(
     let audits = LeftOutAudits::read(&args.config.file.config)?;
     check_command_line(args, input)?;
 
-    let config_digest =
-        |path: &NodePath| -> Option<Digest> { Some(input.config.source(path)?.digest()) };
     output::diagnostics(&refused.warnings);
-    draft.apply("violations", refused, config_digest);
+    draft.apply("violations", refused, &input.config);
+    let listed = add_launched(args, input, old, of_tools.as_ref(), &mut draft).await?;
+    run_checks(args, input, old, &mut draft);
+    launched::report(input, &draft, &listed, old);
+    refuse(args, &mut draft)?;
+    let problems = std::mem::take(&mut draft.problems);
+    let lock = write::lock_of(draft, input, old);
+    finish(args, input, &before, lock, problems, &audits)
+}
+
+/// Launches the sources, and adds those that listed their tools to the draft. `of_tools` is the locked source of which
+/// only some tools are updated.
+async fn add_launched(
+    args: &LockArgs,
+    input: &Input,
+    old: Option<&Lock>,
+    of_tools: Option<&LockedSource>,
+    draft: &mut Draft,
+) -> Result<Vec<Listed>, Vec<Diagnostic>> {
     for (path, problems) in &input.unresolved {
         let locked = old.and_then(|old| old.source(path.as_str()));
         let check = launched::unresolved(input, path, problems, locked);
-        draft.apply("start", check, config_digest);
+        draft.apply("start", check, &input.config);
     }
     let mut listed = Vec::new();
     for result in launched::launch(args, input, old).await {
@@ -138,7 +157,7 @@ async fn lock(
             // The other tools stay as they are locked.
             check.left_out.retain(|one| one.is_of_tools(&args.tools));
         }
-        match (source, &of_tools) {
+        match (source, of_tools) {
             (Some((new, line)), None) => {
                 draft.add(new);
                 listed.push(line);
@@ -154,8 +173,13 @@ async fn lock(
             }
             (None, None) => {}
         }
-        draft.apply("start", check, config_digest);
+        draft.apply("start", check, &input.config);
     }
+    Ok(listed)
+}
+
+/// Runs the checks of the list on the draft.
+fn run_checks(args: &LockArgs, input: &Input, old: Option<&Lock>, draft: &mut Draft) {
     let context = Context {
         input,
         config_file: &args.config.file.config,
@@ -165,15 +189,10 @@ async fn lock(
         is_lock: true,
     };
     for check in CHECKS {
-        let result = check.run(&context, &draft);
+        let result = check.run(&context, draft);
         output::diagnostics(&result.warnings);
-        draft.apply(check.name, result, config_digest);
+        draft.apply(check.name, result, &input.config);
     }
-    launched::report(input, &draft, &listed, old);
-    refuse(args, &mut draft)?;
-    let problems = std::mem::take(&mut draft.problems);
-    let lock = write::lock_of(draft, input, old);
-    finish(args, input, &before, lock, problems, &audits)
 }
 
 /// Writes the lock and shows what it leaves out.
@@ -209,7 +228,7 @@ fn correct(
 
 /// Warns about commands and texts of the config, and refuses unpinned packages with `--strict`.
 fn check_command_line(args: &LockArgs, input: &Input) -> Result<(), Vec<Diagnostic>> {
-    let unpinned = provenance::unpinned(&input.config, &input.specs, args.strict);
+    let unpinned = provenance::unpinned(&input.config, input.launched(), args.strict);
     if unpinned.iter().any(Diagnostic::is_error) {
         return Err(unpinned);
     }

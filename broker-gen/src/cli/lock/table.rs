@@ -12,9 +12,9 @@ use broker_terminal::Layout as _;
 
 use super::draft::LeftOutOf;
 use crate::cli::output::say;
-use crate::left_out_audits::{LeftOutAudits, accept_command, remedy};
+use broker_build::left_out_audits::{LeftOutAudits, accept_command, remedy};
 
-pub(super) use crate::left_out_audits::shown;
+pub(super) use broker_build::left_out_audits::shown;
 
 /// Maximum number of parts that the table shows.
 const MAX_ROWS: usize = 200;

@@ -4,20 +4,22 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use broker_drift::{BetweenLocks, Report, access_lines};
+use broker_build::describe;
+use broker_doctor::text_between_locks;
+use broker_drift::{Report, access_lines};
 use broker_files::ReadError;
 use broker_model::lock::{LOCK_VERSION, Lock, MAX_BYTES, PARTIAL_LOCK_VERSION};
 use broker_model::{Diagnostic, DiagnosticCode, NodePath, text};
+use broker_review::lock_diff::access;
+use broker_review::lock_diff::diff_locks;
+use broker_review::lock_file::{LockFile, parse_lock};
+use broker_review::whole_file::{turn, write_whole};
 
 use super::draft::{Draft, LeftOutOf};
 use super::merge::settle::{Settled, settle};
 use super::merge::three_way::{Sides, merge};
-use crate::cli::access_diff;
-use crate::cli::input::{Input, LockFile, parse_lock};
-use crate::cli::lock_diff::diff_locks;
+use crate::cli::input::Input;
 use crate::cli::output::{self, say};
-use crate::cli::whole_file::{turn, write_whole};
-use crate::settings;
 
 /// Maximum number of shown changes of access.
 const MAX_ACCESS_LINES: usize = 40;
@@ -26,7 +28,7 @@ const MAX_ACCESS_LINES: usize = 40;
 pub(super) fn lock_of(draft: Draft, input: &Input, old: Option<&Lock>) -> Lock {
     let config = &input.config;
     let mut lock = draft.into_lock(config.digest(), config.access_digest());
-    settings::describe(&mut lock, config);
+    describe::describe(&mut lock, config);
     lock.settle_version(old);
     lock
 }
@@ -223,7 +225,7 @@ fn write_over(
 /// Who gains or loses what by the new lock.
 fn say_access(input: &Input, old: &Lock, new: &Lock) {
     let mut report = Report::default();
-    access_diff::add(&mut report, &input.config, &old.sources, &new.sources);
+    access::add(&mut report, &input.config, &old.sources, &new.sources);
     for line in access_lines(&report.access, MAX_ACCESS_LINES) {
         say(text!("access: {}", line));
     }
@@ -238,8 +240,8 @@ fn would_write(input: &Input, lock: &Lock) {
             Ok(old) => {
                 let mut report = diff_locks(&old.lock, lock);
                 let (old, new) = (&old.lock.sources, &lock.sources);
-                access_diff::add_between_locks(&mut report, &input.config, old, new);
-                output::data(&BetweenLocks(&report).text());
+                access::add_between_locks(&mut report, &input.config, old, new);
+                output::data(&text_between_locks(&report));
                 ""
             }
             Err(_) => "; the existing one cannot be read, so it is not compared",

@@ -70,7 +70,7 @@ fn fill(template: &str, name: &str, spec: &Spec, starting: &Starting) -> String 
     let values = [
         ("name", name.to_owned()),
         ("broker", spec.dependency("crates/broker")),
-        ("generator", spec.dependency("broker-gen")),
+        ("generator", spec.dependency("crates/gen")),
         (
             "install_generator",
             spec.install("broker-gen", "broker-gen"),

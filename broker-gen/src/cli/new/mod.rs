@@ -9,10 +9,11 @@ use std::path::{Path, PathBuf};
 use broker_model::exit::Exit;
 use broker_model::text::shell_word;
 use broker_model::{Diagnostic, DiagnosticCode, text};
+use broker_review::program;
 use clap::Args;
 
 use super::output::{self, say};
-use super::{program, unattended};
+use super::unattended;
 
 mod files;
 #[cfg(test)]

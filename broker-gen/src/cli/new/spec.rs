@@ -158,8 +158,9 @@ pub(super) fn package_name(folder: &Path) -> Result<String, Box<Diagnostic>> {
         ))
     };
     // Cargo refuses keywords and names of crates that the generated code uses.
-    const TAKEN: [&str; 14] = [
+    const TAKEN: [&str; 15] = [
         "alloc",
+        "broker-build",
         "broker-gen",
         "build",
         "core",
@@ -314,7 +315,7 @@ mod tests {
         assert_eq!(name("/x/My Broker.v2/").as_deref(), Some("my-broker-v2"));
         assert_eq!(name("a/../tools_1").as_deref(), Some("tools_1"));
         assert_eq!(name("."), None, "`broker-gen` is taken");
-        for wrong in ["/", "1st", "mcp-broker", "fn", "…", "test"] {
+        for wrong in ["/", "1st", "mcp-broker", "broker-build", "fn", "…", "test"] {
             assert_eq!(name(wrong), None, "{wrong}");
         }
     }

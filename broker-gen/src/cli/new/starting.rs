@@ -4,12 +4,11 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use broker_build::build_script::read_config;
 use broker_config::{Config, Source};
 use broker_model::json::position_of_pointer;
 use broker_model::{Diagnostic, DiagnosticCode};
 use serde_json::Value;
-
-use crate::build_script::read_config;
 
 const SMALL: &str = include_str!("../../new/config.json.in");
 const SCHEMA_LINE: &str = "\n  \"$schema\": \"./config.schema.json\",";

@@ -9,9 +9,9 @@ use broker_model::lock::{Lock, LockedTool};
 use broker_model::terminal::Text;
 use broker_model::text::shown_line;
 use broker_model::{Diagnostic, text};
+use broker_review::session::{line_of, write};
 
 use super::super::hints::edit::ConfigText;
-use super::session::{line_of, write};
 
 const QUESTION: &str = "[a]ccept [s]kip [q]uit: ";
 

@@ -4,33 +4,29 @@
 use std::io;
 use std::path::Path;
 
+use broker_build::build_script::checked_plan;
+use broker_build::left_out_audits::{self, accept_command};
+use broker_build::plan;
 use broker_drift::{Report, access_lines};
 use broker_model::exit::Exit;
 use broker_model::lock::Lock;
 use broker_model::text::{counted, shown_line};
 use broker_model::{Diagnostic, DiagnosticCode, text};
+use broker_review::audits::{Audit, Audits, Criteria, Date, Decision, append, audits_file, who};
+use broker_review::baseline::read_baseline;
+use broker_review::lint_report::{lint_sources, settled};
+use broker_review::lock_diff::access;
+use broker_review::lock_file::lock_of_config;
+use broker_review::session::items::{self, Item};
+use broker_review::session::{self, Accepted, Style, Tally};
 use clap::Args;
 
-use super::accept::read_lock;
-use super::audits::{Audit, Audits, Criteria, Date, Decision, append, audits_file, who};
-use super::baseline::read_baseline;
-use super::lint::{lint_sources, settled};
 use super::output::{self, say};
-use super::{access_diff, unattended};
-use crate::build_script::checked_plan;
-use crate::left_out_audits::{self, accept_command};
-use crate::plan;
+use super::unattended;
 
-mod describe;
 mod generated_hints;
-mod items;
-mod session;
-mod show;
 
 use generated_hints::HintTally;
-use items::Item;
-use session::{Accepted, Tally};
-use show::Style;
 
 /// Maximum number of shown changes of access.
 const MAX_ACCESS_LINES: usize = 40;
@@ -67,7 +63,7 @@ fn review(args: &ReviewArgs) -> Result<(), Vec<Diagnostic>> {
         )]);
     }
     let config = &args.file.config;
-    let lock = read_lock(config)?;
+    let lock = lock_of_config(config)?;
     let audits = Audits::read(config)?;
     output::diagnostics(&stale(config, &lock));
     let left_out = lock.left_out_parts();
@@ -186,14 +182,14 @@ fn review(args: &ReviewArgs) -> Result<(), Vec<Diagnostic>> {
 
 /// The number of people who must have accepted an item. A config that cannot be read requires one.
 fn needed(file: &Path) -> u8 {
-    let parsed = crate::build_script::parse_config(file, &file.to_string_lossy());
+    let parsed = broker_build::build_script::parse_config(file, &file.to_string_lossy());
     parsed.map_or(1, |parsed| parsed.config.audits_required)
 }
 
 /// Asks about the search hints that a model wrote. A config that cannot be read has no hints.
 fn review_hints(file: &Path, lock: &Lock) -> Result<HintTally, Vec<Diagnostic>> {
     let shown = file.to_string_lossy();
-    let parsed = crate::build_script::parse_config(file, &shown);
+    let parsed = broker_build::build_script::parse_config(file, &shown);
     let Ok(parsed) = parsed else {
         return Ok(HintTally::default());
     };
@@ -204,12 +200,12 @@ fn review_hints(file: &Path, lock: &Lock) -> Result<HintTally, Vec<Diagnostic>> 
 /// Who gains or loses what since the baseline. A config that cannot be read does not matter for a review.
 fn access_changes(path: &Path, baseline: Option<&Lock>, lock: &Lock) -> Vec<String> {
     let shown = path.to_string_lossy();
-    let config = crate::build_script::parse_config(path, &shown);
+    let config = broker_build::build_script::parse_config(path, &shown);
     let (Ok(parsed), Some(old)) = (config, baseline) else {
         return Vec::new();
     };
     let mut report = Report::default();
-    access_diff::add(&mut report, &parsed.config, &old.sources, &lock.sources);
+    access::add(&mut report, &parsed.config, &old.sources, &lock.sources);
     access_lines(&report.access, MAX_ACCESS_LINES)
 }
 
@@ -217,7 +213,7 @@ fn access_changes(path: &Path, baseline: Option<&Lock>, lock: &Lock) -> Vec<Stri
 /// not matter for a review.
 fn stale(path: &Path, lock: &Lock) -> Vec<Diagnostic> {
     let shown = path.to_string_lossy();
-    let parsed = crate::build_script::parse_config(path, &shown);
+    let parsed = broker_build::build_script::parse_config(path, &shown);
     let fresh = match parsed {
         Ok(mut parsed) => {
             parsed.config.use_word_lists_of(lock);

@@ -1,5 +1,6 @@
 //! Prompts, templates and resources of a core, as programs that embed one find, read and narrow them.
 
+use broker_build::{plan, tables};
 use broker_config::Config;
 use broker_core::{
     Args, Broker, CallContext, Core, CoreError, Identity, ListedItem, Name, Operation, ReadForm,
@@ -13,7 +14,6 @@ use broker_model::snapshot::ListedTool;
 use serde_json::{Value, json};
 
 use super::memory;
-use crate::{plan, tables};
 
 /// A listed object as a client of servers returns it.
 fn listed(kind: ItemKind, raw: &Value) -> ListedTool {

@@ -8,8 +8,8 @@ use mcp_broker::catalog::{
     ModelTable, SEARCH_TABLE, SearchTables, Source, Span,
 };
 
-use crate::tables::{self, Tables};
-use crate::vectors_file;
+use broker_build::embedder_table;
+use broker_build::tables::{self, Tables};
 use broker_model::{Diagnostic, DiagnosticCode, header_params};
 
 /// The maximum size of all catalogs of a process together, in bytes. The first one is not bounded.
@@ -91,8 +91,8 @@ fn each<From, To>(list: &'static [From], convert: impl Fn(&'static From) -> To) 
     list.iter().map(convert).collect::<Vec<_>>().leak()
 }
 
-fn embedder(table: &'static vectors_file::EmbedderTable) -> EmbedderTable {
-    let model = |model: &'static vectors_file::ModelTable| ModelTable {
+fn embedder(table: &'static embedder_table::EmbedderTable) -> EmbedderTable {
+    let model = |model: &'static embedder_table::ModelTable| ModelTable {
         name: &model.name,
         files: model.files.as_deref(),
         dimensions: model.dimensions,

@@ -4,15 +4,14 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use broker_build::audits_file::audits_file;
+use broker_build::build_script::{self, PartialTables};
+use broker_build::lock_file;
+use broker_build::vectors_file::vectors_file;
 use broker_model::text::{shell_word, shown_line};
 use broker_model::{Diagnostic, DiagnosticCode, Severity};
 use clap::Args;
 use mcp_broker::{ServedCatalog, StaleSource, StaleSources};
-
-use crate::audits_file::audits_file;
-use crate::build_script::{self, PartialTables};
-use crate::lock_file;
-use crate::vectors_file::vectors_file;
 
 #[cfg(test)]
 mod item_tests;

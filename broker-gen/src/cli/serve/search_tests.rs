@@ -4,6 +4,7 @@
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
+use broker_build::{plan, tables};
 use broker_config::Config;
 use broker_core::{Broker, Core, Detail, Identity, SearchQuery};
 use broker_model::Snapshot;
@@ -12,7 +13,6 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::memory;
-use crate::{plan, tables};
 
 const SOURCES: [&str; 4] = ["/a", "/a/deep", "/a-b", "/c"];
 const WORDS: [&str; 16] = [

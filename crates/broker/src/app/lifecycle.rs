@@ -220,7 +220,7 @@ async fn refusal<S: Surface>(
     }
     let human = text!(
         "{}\nrefused to start: {}; {}`--ignore-broken-tool` serves the tools that still match",
-        report.text(),
+        broker_doctor::report_text(&report),
         why,
         more
     );

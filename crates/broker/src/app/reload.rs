@@ -168,7 +168,7 @@ impl<'a, S: Surface> Reloader<'a, S> {
             ReplaceError::Refused(outcome) => {
                 let report = outcome.report;
                 let output = self.startup.output;
-                output.drift_report(&text!("{}", report.text()), &report);
+                output.drift_report(&text!("{}", broker_doctor::report_text(&report)), &report);
                 let message = "the sources do not match the new lock, or cannot be reached";
                 let problem = Diagnostic::error(DiagnosticCode::SourceFailed, message);
                 Failure::Diagnostics(vec![

@@ -46,7 +46,7 @@ pub enum OpenError {
     #[error("{}", listed(.0))]
     Diagnostics(Vec<Diagnostic>),
     /// A plain start is refused: a source differs from the lock, or could not be compared with it.
-    #[error("{}: {report}", refused(.reason))]
+    #[error("{}: {}", refused(.reason), broker_doctor::report_text(.report).as_str())]
     Refused {
         /// The reason.
         reason: RefusalCause,

@@ -6,6 +6,7 @@ use super::spanned::{Data, Member, Spanned};
 use broker_model::diagnostic::Diagnostic;
 
 mod command_line;
+mod conversion;
 mod entry;
 mod headers;
 mod note;

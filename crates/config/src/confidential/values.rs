@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
+use super::names::is_secret_key;
 use super::{find_outside, is_setting, urls};
 use crate::template::{Part, Template};
 use broker_model::redact::is_secret_name;
 use broker_model::secret_text::{self, Evidence};
-use broker_model::sensitive_words::words;
 
 /// Words before a secret that are not a part of it, in lower case.
 const SCHEMES: [&str; 10] = [
@@ -21,8 +21,7 @@ const SCHEMES: [&str; 10] = [
     "token token",
     "sso-key",
 ];
-/// Last words of names of passwords.
-const PASSWORDS: [&str; 5] = ["otp", "pass", "passcode", "pw", "pwd"];
+
 /// Maximum length of a name in a text.
 const MAX_NAME_BYTES: usize = 64;
 /// Maximum length of a value in a text that is examined.
@@ -41,16 +40,6 @@ pub fn is_secret_value(name: &str, value: &str) -> bool {
     });
     has_literal(value)
         && (is_secret_key(name) || has_part(value) || is_token(value) || defaults.any(is_token))
-}
-
-/// Whether a variable, header or option of this name usually contains a secret, also if capitals separate its
-/// words.
-pub fn is_secret_key(name: &str) -> bool {
-    let words = words(name);
-    let is_password = words
-        .last()
-        .is_some_and(|last| PASSWORDS.contains(&last.as_str()));
-    is_password || is_secret_name(name) || is_secret_name(&words.join("_"))
 }
 
 /// The places of secrets that are recognised by the text of a value. Random words count neither in paths nor in

@@ -13,8 +13,6 @@ use broker_model::diagnostic::Diagnostic;
 use broker_model::model_vendor::ModelVendor;
 use broker_model::utc::UtcTime;
 
-/// The beginning of every key.
-pub const KEY_PREFIX: &str = "mbk_";
 /// Maximum number of keys in the config and its file together.
 pub const MAX_KEYS: usize = 4096;
 /// Maximum size of a file of keys, in bytes.

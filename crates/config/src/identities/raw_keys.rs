@@ -1,10 +1,12 @@
 //! Finds API keys that were written into a config in place of their digests. No message shows them.
 
-use super::api_keys::KEY_PREFIX;
 use crate::findings::{Cursor, Findings};
 use crate::spanned::Data;
 use broker_model::codes::DiagnosticCode as Code;
 use broker_model::diagnostic::Diagnostic;
+
+/// The beginning of every key.
+pub const KEY_PREFIX: &str = "mbk_";
 
 /// Minimum number of characters of a key after its prefix, so that a part of a key is found as well.
 const MIN_CHARS: usize = 12;

@@ -7,7 +7,7 @@ use broker_config::Config;
 use broker_model::access::{
     Access, Decision, Denied, GroupSet, Hints, Matrix, Narrowing, Row, RowRef, ToolFacts,
 };
-use broker_model::alias::readable_path;
+use broker_model::item::readable_path;
 use broker_model::{Diagnostic, DiagnosticCode};
 use serde_json::Value;
 

@@ -31,8 +31,6 @@ fn another_exact_number_is_drift_and_another_form_is_none() {
             Class::Unknown,
         ]
     );
-    let text = check(tool("default", "1e400"), tool("default", "1e401"));
-    assert!(text.has_drift());
-    let shown = text.tools[0].findings[0].change(["locked", "live"]);
-    assert_eq!(shown, "locked 1e400\nlive 1e401");
+    let other = check(tool("default", "1e400"), tool("default", "1e401"));
+    assert!(other.has_drift());
 }

@@ -29,10 +29,8 @@ fn tool_under_another_name_is_one_rename_with_both_sides() {
         "{}",
         found.message
     );
-    // Programs see the new tool too; the report for people shows the rename only.
+    // Programs see the new tool too.
     assert_eq!(renamed.tools[1].class, Class::Added);
-    let text = renamed.text();
-    assert!(!text.as_str().contains("tool-added"), "{}", text.as_str());
     let other = check(old, of("read_text_file", "Reads a text file."));
     let message = &other.tools[0].findings[0].message;
     assert!(message.ends_with("the worst of class `text`"), "{message}");
@@ -98,4 +96,16 @@ fn tools_without_properties_are_no_rename_by_their_schemas() {
     assert!(is_renamed(of("get_time", one()), of("get_user", one())));
     let other = || json!({"id": {"type": "string"}});
     assert!(!is_renamed(of("get_time", one()), of("get_user", other())));
+}
+
+#[test]
+fn tools_that_share_one_property_name_alone_are_not_a_rename() {
+    let schema = json!({"type": "object", "properties": {"url": {}}});
+    let of = |name: &str, text: &str| json!([{"name": name, "description": text, "inputSchema": schema}]);
+    let report = check(
+        of("fetch_page", "Downloads the text of a page."),
+        of("delete_user", "Removes an account for ever."),
+    );
+    assert_eq!(report.tools[0].rules(), ["tool-gone"]);
+    assert_eq!(report.tools[1].class, Class::Added);
 }

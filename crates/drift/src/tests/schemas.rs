@@ -425,3 +425,21 @@ fn witness_is_attached_to_the_change_that_it_shows() {
     // The plainest call that fails leaves `body` out; nothing is wrong with its state.
     assert_eq!(with_witness, ["input-required-added"]);
 }
+
+#[test]
+fn annotation_that_is_no_hint_is_compared_in_every_form() {
+    let of = |value: Value| json!([{"name": "a", "annotations": {"x-cached": value}}]);
+    for (old, new) in [
+        (json!(true), json!(false)),
+        (json!("a"), json!("b")),
+        (json!(true), json!("b")),
+    ] {
+        let report = check(of(old), of(new));
+        let rules: Vec<_> = report.tools[0]
+            .findings
+            .iter()
+            .map(|one| one.rule)
+            .collect();
+        assert_eq!(rules, ["annotations-changed"]);
+    }
+}

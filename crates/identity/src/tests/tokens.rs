@@ -243,7 +243,10 @@ async fn text_without_the_form_of_a_token_is_unknown_or_malformed() {
     let parts: Vec<_> = token.split('.').collect();
     let object = encode(br#"{"alg":"ES256"}"#);
     let twice = encode(br#"{"iss":"a","iss":"b"}"#);
+    let of_bytes = |length: usize| format!("{object}.b.{}", "A".repeat(length - object.len() - 3));
     for (text, error) in [
+        (of_bytes(8192), invalid(TokenFault::Malformed)),
+        (of_bytes(8193), invalid(TokenFault::TooLong)),
         (String::new(), AuthError::Unknown),
         ("secret".to_owned(), AuthError::Unknown),
         ("a.b.c".to_owned(), AuthError::Unknown),

@@ -4,13 +4,15 @@
 //! for each tool. A row says for every set of groups whether the tool exists for a caller in them.
 
 mod claims;
+mod facts;
 mod hints;
 mod matrix;
 mod rule;
 
 pub use claims::{ClaimError, check_claims, claim_names, fill_claims};
+pub use facts::ToolFacts;
 pub use hints::{CallSafety, Hint, Hints, reviewed_annotations};
-pub use matrix::{Decision, DenyMask, Matrix, NarrowMask, Narrowing, Row, RowRef, ToolFacts};
+pub use matrix::{Decision, DenyMask, Matrix, NarrowMask, Narrowing, Row, RowRef};
 pub use rule::{Effect, PathPatterns, PatternError, Rule};
 
 /// The maximum number of groups: each is one bit.

@@ -4,8 +4,8 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use serde_json::Value;
 
 use super::GroupSet;
+use super::facts::ToolFacts;
 use super::hints::Hint;
-use super::matrix::ToolFacts;
 use crate::glob::Forms;
 
 /// The effect of a rule.

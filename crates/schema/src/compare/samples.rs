@@ -35,8 +35,7 @@ fn write(tree: &Hir, variant: usize, out: &mut String, steps: &mut usize) {
         HirKind::Literal(literal) => out.push_str(&String::from_utf8_lossy(&literal.0)),
         HirKind::Class(class) => out.extend(one_of(class, variant)),
         HirKind::Repetition(repetition) => {
-            let extra = if variant == 0 { 0 } else { variant as u32 };
-            let wanted = repetition.min.saturating_add(extra);
+            let wanted = repetition.min.saturating_add(variant as u32);
             let times = repetition.max.map_or(wanted, |max| wanted.min(max));
             for _ in 0..times.min(MAX_REPEAT) {
                 if *steps == 0 {

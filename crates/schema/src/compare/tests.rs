@@ -31,6 +31,25 @@ fn covers_proves_refutes_or_reports_unknown() {
     assert!(matches!(unknown, Coverage::Unknown(_)), "{unknown:?}");
 }
 
+#[test]
+fn text_of_the_only_length_refutes_a_shorter_one() {
+    let exact = json!({"type": "string", "minLength": 7, "maxLength": 7});
+    let coverage = covers(&exact, &json!({"type": "string", "maxLength": 6}));
+    let Coverage::Counterexample { value, .. } = coverage else {
+        panic!("{coverage:?}");
+    };
+    assert_eq!(value.as_str().map(|text| text.chars().count()), Some(7));
+}
+
+/// The encoded name and the plain one are two definitions.
+#[test]
+fn reference_with_a_percent_sign_is_not_read_as_written() {
+    let definitions = json!({"a%20b": {"type": "string"}, "a b": {"type": "integer"}});
+    let encoded = json!({"$ref": "#/$defs/a%20b", "$defs": definitions});
+    let coverage = covers(&encoded, &json!({"type": "string"}));
+    assert!(!matches!(coverage, Coverage::Covered), "{coverage:?}");
+}
+
 /// An object that requires the member `k`, of this schema.
 fn with_k(schema: Value) -> Value {
     json!({"type": "object", "properties": {"k": schema}, "required": ["k"]})

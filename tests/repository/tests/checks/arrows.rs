@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::workspace;
 
 /// The packages, from the ones that use no other package up to the programs, each with the packages that it uses.
-const ARROWS: [(&str, &[&str]); 22] = [
+const ARROWS: [(&str, &[&str]); 24] = [
     ("broker-files", &[]),
     ("broker-http-client", &[]),
     ("broker-memory", &[]),
@@ -22,10 +22,7 @@ const ARROWS: [(&str, &[&str]); 22] = [
     ("broker-schema", &["broker-model"]),
     ("broker-terminal", &["broker-model"]),
     ("broker-wire", &["broker-memory", "broker-model"]),
-    (
-        "broker-drift",
-        &["broker-model", "broker-schema", "broker-terminal"],
-    ),
+    ("broker-drift", &["broker-model", "broker-schema"]),
     (
         "broker-embed",
         &[
@@ -102,8 +99,34 @@ const ARROWS: [(&str, &[&str]); 22] = [
         ],
     ),
     (
+        "broker-build",
+        &[
+            "broker-config",
+            "broker-files",
+            "broker-model",
+            "broker-schema",
+            "broker-search",
+        ],
+    ),
+    (
+        "broker-review",
+        &[
+            "broker-build",
+            "broker-config",
+            "broker-doctor",
+            "broker-drift",
+            "broker-files",
+            "broker-model",
+            "broker-process",
+            "broker-schema",
+            "broker-search",
+            "broker-terminal",
+        ],
+    ),
+    (
         "broker-gen",
         &[
+            "broker-build",
             "broker-client-files",
             "broker-config",
             "broker-core",
@@ -114,6 +137,7 @@ const ARROWS: [(&str, &[&str]); 22] = [
             "broker-mcp",
             "broker-model",
             "broker-process",
+            "broker-review",
             "broker-schema",
             "broker-search",
             "broker-terminal",

@@ -11,6 +11,7 @@ mod decisions;
 mod dependencies;
 mod docs;
 mod faults_page;
+mod mutants;
 mod rust_text;
 mod tidy;
 

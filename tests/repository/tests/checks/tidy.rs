@@ -205,10 +205,12 @@ fn json_rpc_is_read_and_written_only_in_wire() {
         "crates/broker/src",
         "crates/core/src",
         "crates/files/src",
+        "crates/gen/src",
         "crates/mcp/src",
         "crates/config/src",
         "crates/model/src",
         "crates/process/src",
+        "crates/review/src",
         "src",
     ];
     let mut problems = Vec::new();
@@ -237,7 +239,7 @@ fn json_rpc_is_read_and_written_only_in_wire() {
 fn standard_output_and_error_are_written_only_by_output_modules() {
     // Each of them takes `broker_model::terminal::Text`; the stdio surface writes JSON-RPC.
     let outputs = [
-        "broker-gen/src/build_script.rs",
+        "crates/gen/src/build_script.rs",
         "broker-gen/src/cli/output.rs",
         "crates/broker/src/logging.rs",
         // Only what `crates/broker/src/logging.rs` hands it.
@@ -261,10 +263,12 @@ fn standard_output_and_error_are_written_only_by_output_modules() {
             "broker-gen/src",
             "crates/broker/src",
             "crates/core/src",
+            "crates/gen/src",
             "crates/mcp/src",
             "crates/config/src",
             "crates/model/src",
             "crates/process/src",
+            "crates/review/src",
             "crates/terminal/src",
             "crates/wire/src",
             "src",
@@ -344,8 +348,8 @@ const PHRASES: [Phrase; 22] = [
 /// lists the phrases.
 const QUOTES: [&str; 4] = [
     "docs/writing.md",
-    "broker-gen/src/lint/phrases.rs",
-    "broker-gen/src/lint/tests.rs",
+    "crates/review/src/lint/phrases.rs",
+    "crates/review/src/lint/tests.rs",
     "tests/repository/tests/checks/tidy.rs",
 ];
 

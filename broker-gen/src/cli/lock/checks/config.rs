@@ -1,15 +1,17 @@
 //! The checks of the config file with the sound parts of the draft. Their errors refuse the lock.
 
+use broker_build::{hint_audits, plan};
+
 use super::{CheckResult, Context, Draft};
-use crate::cli::{access_args, schemas, type_notes};
-use crate::{hint_audits, plan};
+use crate::cli::schemas::access_args;
+use crate::cli::{schemas, type_notes};
 
 /// Checks filters, aliases, overrides and access rules.
 pub(super) fn check(context: &Context<'_>, draft: &Draft) -> CheckResult {
     let mut result = CheckResult::default();
     match plan::plan(&context.input.config, &draft.sources) {
         Ok(plan) => {
-            type_notes::say_notes(&crate::types::types(&plan).fallbacks);
+            type_notes::say_notes(&broker_build::types::types(&plan).fallbacks);
             result.warnings = schemas::unlisted(&plan);
             result.warnings.extend(plan.warnings);
         }

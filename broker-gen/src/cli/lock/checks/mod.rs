@@ -9,6 +9,7 @@ use super::draft::{CheckResult, Draft};
 use crate::cli::input::Input;
 
 mod config;
+mod host_leaks;
 mod lint;
 mod names;
 mod package;

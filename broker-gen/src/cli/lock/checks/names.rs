@@ -3,11 +3,11 @@
 
 use std::collections::BTreeSet;
 
+use broker_build::plan;
 use broker_model::{DiagnosticCode, LeftOutCode};
 
 use super::{CheckResult, Context, Draft};
 use crate::cli::lock::draft::LeaveOut;
-use crate::plan;
 
 pub(super) fn check(context: &Context<'_>, draft: &Draft) -> CheckResult {
     let mut result = CheckResult::default();

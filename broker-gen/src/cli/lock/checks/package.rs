@@ -2,10 +2,10 @@
 //! same. `lock --source` takes the new one: then a person asked for it.
 
 use broker_model::{Diagnostic, LeftOutCode, Severity};
+use broker_review::provenance;
 
 use super::{CheckResult, Context, Draft};
 use crate::cli::lock::draft::{LeaveOut, Part};
-use crate::cli::provenance;
 
 pub(super) fn check(context: &Context<'_>, draft: &Draft) -> CheckResult {
     let mut result = CheckResult::default();

@@ -6,7 +6,7 @@ use std::path::Path;
 use broker_model::LeftOutCode;
 
 use super::{CheckResult, Context, Draft};
-use crate::cli::host_leaks::{self, Leak};
+use crate::cli::lock::checks::host_leaks::{self, Leak};
 use crate::cli::lock::draft::LeaveOut;
 
 pub(super) fn check(context: &Context<'_>, draft: &Draft) -> CheckResult {

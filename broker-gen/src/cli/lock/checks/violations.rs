@@ -1,13 +1,13 @@
 //! Leaves out what the violations of the audits file refuse.
 
+use broker_build::audits_file::FileEntry;
+use broker_build::violations::{Violation, Violations, shown_source, shown_tool};
 use broker_model::digest::Digest;
 use broker_model::{Diagnostic, LeftOutCode, NodePath, Severity};
 
 use super::{CheckResult, Context, Draft};
-use crate::audits_file::FileEntry;
 use crate::cli::input::Input;
 use crate::cli::lock::draft::LeaveOut;
-use crate::violations::{Violation, Violations, shown_source, shown_tool};
 
 const CODE: LeftOutCode = LeftOutCode::Violation;
 

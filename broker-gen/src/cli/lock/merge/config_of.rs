@@ -8,15 +8,15 @@ use std::path::Path;
 use std::time::Duration;
 use std::{fmt, fs};
 
+use broker_build::build_script::parse_config_text;
 use broker_config::Config;
 use broker_model::Diagnostic;
 use broker_model::digest::Digest;
 use broker_model::lock::Lock;
+use broker_review::program::{self, folder_of};
 use tokio::time::Instant;
 
 use super::three_way::Sides;
-use crate::build_script::parse_config_text;
-use crate::cli::program::{self, folder_of};
 
 /// Maximum number of versions of the config that are read.
 const MAX_VERSIONS: usize = 500;

@@ -10,15 +10,15 @@ use broker_model::exit::Exit;
 use broker_model::lock::Lock;
 use broker_model::text::shown_line;
 use broker_model::{Diagnostic, DiagnosticCode, text};
+use broker_review::lock_file::config_of_lock;
+use broker_review::whole_file::write_whole;
 
 use super::config_of::{self, Bound, MergedConfig};
 use super::settle::{settle, settle_by_digest};
 use super::sides::{Kind, Texts, not_read, refuse_same, unreadable};
 use super::three_way::{Sides, merge};
 use super::{Locks, conflict, merge_audits, refuse_large};
-use crate::cli::input::config_of_lock;
 use crate::cli::output::{self, say};
-use crate::cli::whole_file::write_whole;
 
 /// Merges the files `BASE OURS THEIRS [PATH]` and replaces OURS.
 pub(in crate::cli::lock) fn run(files: &[PathBuf]) -> Exit {

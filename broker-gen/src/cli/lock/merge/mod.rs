@@ -6,19 +6,19 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use broker_build::audits_file::audits_file;
+use broker_build::build_script::parse_config;
+use broker_build::left_out_audits::LeftOutAudits;
+use broker_build::lock_file;
 use broker_model::exit::Exit;
 use broker_model::lock::Lock;
 use broker_model::{Diagnostic, DiagnosticCode, NodePath, text};
+use broker_review::audits::Audits;
+use broker_review::whole_file::{turn, write_whole};
 
 use super::table;
-use crate::audits_file::audits_file;
-use crate::build_script::parse_config;
 use crate::cli::LockArgs;
-use crate::cli::audits::Audits;
 use crate::cli::output::{self, say};
-use crate::cli::whole_file::{turn, write_whole};
-use crate::left_out_audits::LeftOutAudits;
-use crate::lock_file;
 
 mod audits;
 mod blocks;

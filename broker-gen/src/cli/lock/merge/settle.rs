@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use broker_build::{describe, lock_file, plan, settings, violations};
 use broker_config::{Config, Source};
 use broker_mcp::ConcurrencyLimits;
 use broker_model::lock::{LOCK_VERSION, Lock, LockedAccess, PARTIAL_LOCK_VERSION};
@@ -13,7 +14,6 @@ use super::three_way::{Conflict, MergedSources, Sides};
 use crate::cli::input::Input;
 use crate::cli::lock::checks::{Context, MERGE_CHECKS};
 use crate::cli::lock::draft::{Draft, LeftOutOf};
-use crate::{lock_file, plan, settings, violations};
 
 /// A merged lock.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ pub(in crate::cli) fn settle(
     let left_out = std::mem::take(&mut draft.problems);
     let mut lock = draft.into_lock(config.digest(), config.access_digest());
     if lock.sources.iter().any(|one| one.settings.is_none()) {
-        settings::describe(&mut lock, config);
+        describe::describe(&mut lock, config);
     }
     lock.settle_version([sides.ours, sides.theirs]);
     refuse_violations(&lock, file)?;
@@ -217,8 +217,7 @@ fn check(
     for check in MERGE_CHECKS {
         let mut result = check.run(&context, draft);
         warnings.append(&mut result.warnings);
-        let digest = |path: &NodePath| Some(config.source(path)?.digest());
-        draft.apply(check.name, result, digest);
+        draft.apply(check.name, result, config);
     }
     match std::mem::take(&mut draft.refused) {
         none if none.is_empty() => Ok(warnings),

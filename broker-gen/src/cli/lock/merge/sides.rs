@@ -4,13 +4,13 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use broker_build::audits_file;
 use broker_files::ReadError;
 use broker_model::text::shown_line;
 use broker_model::{Diagnostic, DiagnosticCode};
+use broker_review::program::{self, folder_of};
 
 use super::three_way::Side;
-use crate::audits_file;
-use crate::cli::program::{self, folder_of};
 
 /// The kinds of files that are merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use broker_build::describe;
 use broker_config::Config;
 use broker_model::lock::{LOCK_VERSION, LeftOutSource, Lock, MIN_LOCK_VERSION};
 use broker_model::{LeftOutCode, NodePath, Snapshot};
@@ -9,7 +10,6 @@ use serde_json::{Value, json};
 
 use super::settle::settle;
 use super::three_way::{Clash, MergedSources, Side, Sides, merge};
-use crate::settings;
 
 /// The config of these sources; the second of each pair is its command.
 fn config(sources: &[(&str, &str)]) -> Config {
@@ -45,7 +45,7 @@ fn lock(sources: &[(&str, &str, &str)]) -> Lock {
         lock.sources.push(source.to_locked(&snapshot));
     }
     lock.sources.sort_by(|a, b| a.path.cmp(&b.path));
-    settings::describe(&mut lock, &config);
+    describe::describe(&mut lock, &config);
     lock
 }
 

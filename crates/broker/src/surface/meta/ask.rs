@@ -16,9 +16,8 @@ use super::listed::{DescriptionForm, Listed, ListingAnswer};
 use super::members::{json_invalid, utf8};
 use super::reply::chars_around;
 use crate::core::{
-    Account, Args, Broker, CallContext, CallEvents, CoreError, Described, Description, Detail,
-    FoundTools, Identity, Name, Operation, Outcome, Request, RequestId, ResultForm, ResultLimit,
-    SMALL_BYTES, SearchQuery,
+    Account, Args, Broker, CallContext, CallEvents, CoreError, Detail, Identity, Name, Operation,
+    Outcome, Request, RequestId, ResultForm, ResultLimit, SMALL_BYTES, SearchQuery,
 };
 
 /// The caller of a request.

@@ -1,0 +1,5 @@
+//! New entries of the audits file.
+
+pub mod hints;
+pub mod left_out;
+pub mod moved;

@@ -1,0 +1,7 @@
+//! Checks of `verify`, and their outcome.
+
+pub mod authors;
+mod outcome;
+pub mod signed;
+
+pub use outcome::{Counts, Outcome};
