@@ -139,6 +139,15 @@ fn surfaces_reach_servers_only_through_core() {
                 "{} talks to sources past core",
                 path.display()
             );
+            let names_core = code.match_indices("Core").any(|(at, name)| {
+                let next = code[at + name.len()..].chars().next();
+                next.is_none_or(|next| !next.is_alphanumeric() && next != '_')
+            });
+            assert!(
+                !names_core,
+                "{} knows another broker than its parameter",
+                path.display()
+            );
         }
     }
 }
