@@ -10,6 +10,7 @@ use crate::listing::scope::Scope;
 use crate::view::View;
 
 /// The view and the rights of one caller at one moment.
+#[derive(Clone)]
 pub(crate) struct Snapshot {
     pub(crate) inner: Arc<Inner>,
     pub(crate) view: Arc<View>,

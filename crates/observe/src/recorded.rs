@@ -91,13 +91,13 @@ impl<B> Recorded<B> {
     }
 
     /// Begins the record of a call, if a sink wants it.
-    fn begin(&self, request: &mut Request) -> Option<OpenRecord> {
+    fn begin(&self, request: &mut Request) -> Option<Box<OpenRecord>> {
         if !self.sinks.0.iter().any(|sink| sink.is_enabled()) {
             return None;
         }
         let record = Arc::<CallRecord>::default();
         request.context.record = Some(Arc::clone(&record));
-        Some(OpenRecord {
+        Some(Box::new(OpenRecord {
             call: RecordedCall {
                 identity: request.identity.clone(),
                 request_id: request.context.request_id,
@@ -107,7 +107,7 @@ impl<B> Recorded<B> {
             },
             sinks: self.sinks.clone(),
             has_ended: false,
-        })
+        }))
     }
 }
 
@@ -140,7 +140,8 @@ pin_project! {
     struct Recording<F> {
         #[pin]
         call: F,
-        record: Option<OpenRecord>,
+        // Boxed, so that calls without a record do not carry its size.
+        record: Option<Box<OpenRecord>>,
     }
 }
 

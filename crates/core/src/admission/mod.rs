@@ -27,6 +27,7 @@ use crate::view::View;
 use nodes::NodeSet;
 
 /// A caller, as far as admission knows it.
+#[derive(Clone)]
 pub(crate) struct Caller {
     policy: Arc<Policy>,
     class: AdmissionClass,

@@ -13,6 +13,7 @@ use crate::errors::error::CoreError;
 use crate::listing::entry::ListedEntry;
 use crate::listing::nearest::{Budget, MAX_UNKNOWN};
 use crate::listing::paths;
+use crate::listing::scope::Scope;
 use crate::snapshot::Snapshot;
 use crate::types::Reply;
 
@@ -33,9 +34,27 @@ pub struct Description {
 #[derive(Clone, Debug)]
 enum Origin {
     /// An entry of the catalog; the tag of its text, if it is compiled in.
-    Catalog(Arc<Snapshot>, u32, Option<&'static str>),
+    Catalog(Seen, u32, Option<&'static str>),
     /// A node that a layer changed, and the members before its children.
     Changed(Box<ListedEntry>, &'static str),
+}
+
+/// The catalog as the caller of a description saw it.
+#[derive(Clone, Debug)]
+enum Seen {
+    /// Of one description.
+    Once(Snapshot),
+    /// Of several ones.
+    Shared(Arc<Snapshot>),
+}
+
+impl Seen {
+    fn scope(&self) -> Scope<'_> {
+        match self {
+            Self::Once(snapshot) => snapshot.scope(),
+            Self::Shared(snapshot) => snapshot.scope(),
+        }
+    }
 }
 
 impl Description {
@@ -46,25 +65,33 @@ impl Description {
     /// `field_invalid` for more than [`MAX_DESCRIBED`] paths.
     pub(crate) fn all(
         snapshot: Snapshot,
-        paths: &[impl AsRef<str>],
+        names: &[impl AsRef<str>],
     ) -> Result<Vec<Described>, Box<CoreError>> {
-        if paths.len() > MAX_DESCRIBED {
+        if names.len() > MAX_DESCRIBED {
             let message = format!(
                 "`paths` has {} items, at most {MAX_DESCRIBED} are allowed",
-                paths.len()
+                names.len()
             );
             return Err(Box::new(CoreError::new(CallCode::FieldInvalid, message)));
         }
-        let (snapshot, mut budget) = (Arc::new(snapshot), Budget::default());
-        let described = paths.iter().map(|path| {
-            let at = paths::resolve_within(snapshot.scope(), path.as_ref(), &mut budget)?;
-            Ok(Self::new(&snapshot, at))
+        let mut budget = Budget::default();
+        let mut find = |snapshot: &Snapshot, path: &str| {
+            paths::resolve_within(snapshot.scope(), path, &mut budget)
+        };
+        if let [path] = names {
+            let found = find(&snapshot, path.as_ref());
+            return Ok(vec![found.map(|at| Self::new(Seen::Once(snapshot), at))]);
+        }
+        let snapshot = Arc::new(snapshot);
+        let described = names.iter().map(|path| {
+            let at = find(&snapshot, path.as_ref())?;
+            Ok(Self::new(Seen::Shared(Arc::clone(&snapshot)), at))
         });
         Ok(described.collect())
     }
 
-    fn new(snapshot: &Arc<Snapshot>, at: u32) -> Self {
-        let scope = snapshot.scope();
+    fn new(seen: Seen, at: u32) -> Self {
+        let scope = seen.scope();
         let entry = scope.catalog.entry(at);
         let (text, tag) = match scope.changed_description(at, entry) {
             Some(text) => (Cow::Owned(text), None),
@@ -76,7 +103,7 @@ impl Description {
         Self {
             path: entry.path,
             text,
-            origin: Origin::Catalog(Arc::clone(snapshot), at, tag),
+            origin: Origin::Catalog(seen, at, tag),
         }
     }
 

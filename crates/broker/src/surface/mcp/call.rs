@@ -310,7 +310,8 @@ impl ToolCall {
                 return Ok(self.forwarded(client, parts.account, outcome).await?);
             }
         };
-        let listed = asker.list(listing, self.arguments.clone()).await?;
+        // Boxed, so that calls do not carry the size of a listing.
+        let listed = Box::pin(asker.list(listing, self.arguments.clone())).await?;
         let services = client.broker.services();
         let text = listing_text::listing(listed, services, &client.identity);
         let needed = MAX_OWN_COPIES * text.len();

@@ -151,7 +151,7 @@ mod tests {
 
     fn tree(children: Vec<ListedEntry>) -> String {
         let root = entry("/", "all", Some(children));
-        text(ListingAnswer::Tree(Box::new(root.into())), &[])
+        text(ListingAnswer::Tree(root.into()), &[])
     }
 
     #[test]

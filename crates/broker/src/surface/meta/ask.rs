@@ -277,7 +277,7 @@ impl<B: Broker> MetaCaller<'_, B> {
             TreeRequest::List { depth } => {
                 let path = path.unwrap_or_else(|| self.identity.root());
                 let listing = self.broker.list(self.identity, path, depth)?;
-                ListingAnswer::Tree(Box::new(listing))
+                ListingAnswer::Tree(listing)
             }
             TreeRequest::Search { query, limit } => {
                 let what = SearchQuery {
@@ -313,7 +313,7 @@ impl<B: Broker> MetaCaller<'_, B> {
             DescBody::One(path) => {
                 let mut described = broker.describe(identity, &[&path], account).await?;
                 let one = described.pop().ok_or_else(|| unanswered(&path))??;
-                ListingAnswer::One(Box::new(one), form)
+                ListingAnswer::One(one, form)
             }
             DescBody::Many(paths) => {
                 let names: Vec<&str> = paths.iter().map(String::as_str).collect();

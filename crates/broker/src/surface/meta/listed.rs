@@ -16,10 +16,10 @@ pub(in crate::surface) struct Listed {
 /// The values that a listing found.
 #[derive(Debug)]
 pub(in crate::surface) enum ListingAnswer {
-    Tree(Box<crate::core::Listing>),
+    Tree(crate::core::Listing),
     /// A query, and its hits.
     Found(String, FoundTools),
-    One(Box<Description>, DescriptionForm),
+    One(Description, DescriptionForm),
     /// The paths, and what each describes.
     Many(Vec<String>, Vec<Described>, DescriptionForm),
 }
