@@ -299,7 +299,8 @@ impl Level {
         TABLE.keys(self)
     }
 
-    fn name(self) -> &'static str {
+    /// Returns the name of the level in messages.
+    fn shown_name(self) -> &'static str {
         key(self, "").range
     }
 }
@@ -322,7 +323,7 @@ pub(super) fn unknown(findings: &mut Findings<'_>, cursor: &Cursor<'_>, key: &st
 fn elsewhere(key: &str, level: Level) -> impl Iterator<Item = &'static str> {
     let others = LEVELS.into_iter();
     let others = others.filter(move |other| *other != level && other.keys().contains(&key));
-    others.map(Level::name)
+    others.map(Level::shown_name)
 }
 
 /// Whether a config has a key at another level than this one.
@@ -333,7 +334,7 @@ pub(super) fn has_elsewhere(key: &str, level: Level) -> bool {
 /// Returns the error for an unknown key of this level, with the place where it is known, or the nearest key.
 pub(super) fn unknown_key(key: &str, level: Level) -> Diagnostic {
     let shown = shown_line(key, 80);
-    let message = format!("unknown key `{shown}` in {}", level.name());
+    let message = format!("unknown key `{shown}` in {}", level.shown_name());
     let diagnostic = Diagnostic::error(Code::ConfigUnknownKey, message);
     let elsewhere: Vec<&str> = elsewhere(key, level).collect();
     let help = if !elsewhere.is_empty() {
