@@ -96,7 +96,7 @@ impl Violations {
     }
 
     /// The number of entries.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.entries.len()
     }
 

@@ -105,7 +105,7 @@ fn holds(new: &Result<Audits, Vec<Diagnostic>>, old: &Audits, decisions: &[Decis
         && new_hints.eq(old_hints.chain(hints))
         && new_suppressions.eq(old_suppressions.chain(suppressions))
         && new.exemptions.len() == old.exemptions.len()
-        && new.violations.len() == old.violations.len()
+        && new.violations.count() == old.violations.count()
 }
 
 impl Decision {

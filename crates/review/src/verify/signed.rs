@@ -38,8 +38,8 @@ pub fn check(outcome: &mut Outcome, config: &Config, lock: &Lock, audits: &Audit
     outcome.problems.extend(audits.stale(lock));
     let violations = audits.violations();
     outcome.problems.extend(violations.unmatched(lock));
-    if violations.len() > 0 && violations.refused(&lock.sources, "").is_empty() {
-        let entries = counted(violations.len(), "violation");
+    if violations.count() > 0 && violations.refused(&lock.sources, "").is_empty() {
+        let entries = counted(violations.count(), "violation");
         outcome.holds("refused", format!("nothing in the lock, by {entries}"));
     }
     if needed > 0 {
