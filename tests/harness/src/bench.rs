@@ -200,7 +200,9 @@ impl Bench {
     /// The lines of a source's journal with this event.
     pub fn journal(&self, name: &str, event: &str) -> Vec<Value> {
         let text = fs::read_to_string(self.path(&format!("{name}.log"))).unwrap_or_default();
-        let lines = text
+        // The server may be writing the last line.
+        let (complete, _) = text.rsplit_once('\n').unwrap_or_default();
+        let lines = complete
             .lines()
             .map(|line| serde_json::from_str::<Value>(line).expect("a journal is JSON lines"));
         lines.filter(|line| line["event"] == event).collect()
