@@ -37,23 +37,24 @@ impl Core {
         setup::prepare(inner.catalog, config, environment, base, settings, shared)
     }
 
-    /// Applies a config completely or not at all. Sources whose command line, variables or bounds
-    /// changed are started beside the running ones and replace them after the comparison with the lock;
-    /// the others keep their process. No call is dropped. Call it after [`Services::first_verdict`];
-    /// concurrent reloads run one after the other.
+    /// Applies a config completely or not at all. Sources whose command line, variables or bounds changed are started
+    /// next to the running ones and replace them after the comparison with the lock; the others keep their process. No
+    /// call is dropped. Call it after [`first_verdict`](crate::Services::first_verdict); concurrent reloads run one after
+    /// the other.
     pub async fn reload(&self, prepared: PreparedConfig) -> Result<ReloadSummary, ReloadError> {
         let inner = self.inner();
         inner.reload(prepared).await
     }
 
-    /// Returns the number of sources and tools that are served once [`Services::first_verdict`] has an outcome.
+    /// Returns the number of sources and tools that are served, once
+    /// [`first_verdict`](crate::Services::first_verdict) has an outcome.
     pub fn served(&self) -> ServedCounts {
         let inner = self.inner();
         inner.served()
     }
 
     /// Stops all sources after a refused start, in which no call was sent. Calls fail with
-    /// `start_refused` until [`Core::close`].
+    /// `start_refused` until [`Broker::close`](crate::Broker::close).
     pub async fn stop_after_refusal(&self) {
         let inner = self.inner();
         inner.stop_upstreams(STOP_TIMEOUT).await;
