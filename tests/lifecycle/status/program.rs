@@ -66,7 +66,7 @@ fn status_of_a_running_broker_is_a_table() {
         let util: Vec<_> = lines[4].split_whitespace().collect();
         assert_eq!(
             (util[0], util[1], &util[3..]),
-            ("/util", "ready", &["9", "0", "1", "0", "0"][..])
+            ("/util", "ready", &["5", "0", "1", "0", "0"][..])
         );
         assert_eq!(lines.last(), Some(&"0 of 2 sources need attention"));
         assert!(
