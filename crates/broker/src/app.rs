@@ -18,6 +18,7 @@ use tokio::runtime;
 
 mod beside;
 mod callers;
+mod catalog_origin;
 mod connect;
 mod doctor;
 mod failure;
@@ -32,6 +33,7 @@ mod names;
 mod open;
 mod openness;
 mod reload;
+mod run;
 mod settings;
 pub(crate) mod stack;
 mod startup;
@@ -48,10 +50,11 @@ use crate::catalog::{self, Catalog};
 use crate::cli::{Cli, KeyVerb, LogLevel, ServeOptions, Verb};
 use crate::core::{PartialStart, StaleSource};
 use crate::logging::{self, LogOutput};
+use catalog_origin::CatalogOrigin;
 use failure::Failure;
 use mcp::McpVariables;
 use mcp_view::ViewVariables;
-use startup::{CatalogOrigin, SignalReceivers, Startup};
+use startup::{SignalReceivers, Startup};
 
 /// Maximum time for threads to end after the shutdown.
 const RUNTIME_SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(250);

@@ -2,7 +2,7 @@
 //! holds the entries that are served at a moment.
 
 /// The version of the tables that this library reads.
-pub const FORMAT: u32 = 9;
+pub const FORMAT: u32 = 10;
 
 /// A piece of [`Catalog::blob`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,8 +38,6 @@ pub struct Catalog {
     pub flat_order: &'static [u32],
     /// Sources, in the order of the config.
     pub sources: &'static [Source],
-    /// The children of the root, in the order of its listing.
-    pub areas: &'static [Area],
     /// The groups that the rows of the tools name; `None` if the config has no `access`.
     pub access: Option<AccessTable>,
     /// The words and the vectors for searches.
@@ -71,7 +69,6 @@ pub static NONE: Catalog = Catalog {
     items: &[],
     flat_order: &[],
     sources: &[],
-    areas: &[],
     access: None,
     search: SearchTables::EMPTY,
 };
@@ -159,15 +156,6 @@ pub struct AccessTable {
     pub operators: Option<u64>,
     /// Whether a caller is informed that an entry exists although it may not use it.
     pub is_forbidden_shown: bool,
-}
-
-/// An entry directly below the root, for texts that introduce the tree.
-#[derive(Debug)]
-pub struct Area {
-    /// Its index in [`Catalog::entries`].
-    pub entry: u32,
-    /// Its summary as plain text.
-    pub summary: &'static str,
 }
 
 /// The entry that a path names.

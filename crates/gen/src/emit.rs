@@ -13,7 +13,7 @@ use quote::{ToTokens, quote};
 use crate::embedder_table::{EmbedderTable, ModelTable};
 use crate::plan::Plan;
 use crate::tables::{
-    self, AccessTable, Area, Entry, EntryKind, Item, ListedSchemas, Source, Span, Tables,
+    self, AccessTable, Entry, EntryKind, Item, ListedSchemas, Source, Span, Tables,
 };
 use broker_model::header_params::{HeaderParam, HeaderParamKind};
 
@@ -88,7 +88,6 @@ fn catalog(tables: &Tables) -> TokenStream {
         items,
         flat_order,
         sources,
-        areas,
         access,
         search,
     } = tables;
@@ -103,7 +102,7 @@ fn catalog(tables: &Tables) -> TokenStream {
         #needs_models
 
         pub static CATALOG: ::mcp_broker::catalog::Catalog = {
-            use ::mcp_broker::catalog::{Area, Catalog, Entry, EntryKind, Item, ItemKind, Source, Span};
+            use ::mcp_broker::catalog::{Catalog, Entry, EntryKind, Item, ItemKind, Source, Span};
             Catalog {
                 format: #format,
                 catalog_digest: #catalog_digest,
@@ -116,7 +115,6 @@ fn catalog(tables: &Tables) -> TokenStream {
                 items: &[#(#items),*],
                 flat_order: &[#(#flat_order),*],
                 sources: &[#(#sources),*],
-                areas: &[#(#areas),*],
                 access: #access,
                 search: ::mcp_broker::catalog::SearchTables {
                     index: include_bytes!(#SEARCH_FILE),
@@ -220,13 +218,6 @@ impl ToTokens for AccessTable {
                 is_forbidden_shown: #is_forbidden_shown,
             }
         });
-    }
-}
-
-impl ToTokens for Area {
-    fn to_tokens(&self, tokens: &mut TokenStream) {
-        let Self { entry, summary } = self;
-        tokens.extend(quote!(Area { entry: #entry, summary: #summary }));
     }
 }
 

@@ -33,7 +33,7 @@ use summary::{node_summary, tool_summary};
 use tool_reply::ToolReply;
 
 /// The version of the tables; a library with another version refuses them.
-pub const CATALOG_FORMAT: u32 = 9;
+pub const CATALOG_FORMAT: u32 = 10;
 
 /// The owned form of a catalog. Each type has the members of the type of this name in
 /// `mcp_broker::catalog`, where they are described.
@@ -61,8 +61,6 @@ pub struct Tables {
     pub flat_order: Vec<u32>,
     /// Sources, in the order of the config.
     pub sources: Vec<Source>,
-    /// The children of the root, in the order of its listing.
-    pub areas: Vec<Area>,
     /// The section `access` of the config.
     pub access: Option<AccessTable>,
     /// The data that a search reads.
@@ -108,15 +106,6 @@ pub struct Span {
     pub at: u32,
     /// Its length, in bytes.
     pub len: u32,
-}
-
-/// An entry directly below the root.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Area {
-    /// Its index in [`Tables::entries`].
-    pub entry: u32,
-    /// Its summary as plain text.
-    pub summary: String,
 }
 
 /// The entry of a path.
@@ -276,7 +265,6 @@ pub fn tables(config: &Config, lock: &Lock, plan: &Plan<'_>) -> Tables {
     let named = named.filter(|(item, _)| !item.flat_name.is_empty());
     let mut flat_order: Vec<u32> = named.map(|(_, at)| at).collect();
     flat_order.sort_by_key(|at| &items[*at as usize].flat_name);
-    let areas = writer.areas();
     let config_name = config.file.rsplit(['/', '\\']).next().unwrap_or_default();
     Tables {
         format: CATALOG_FORMAT,
@@ -290,7 +278,6 @@ pub fn tables(config: &Config, lock: &Lock, plan: &Plan<'_>) -> Tables {
         items,
         flat_order,
         sources,
-        areas,
         access,
         search: search_tables(config, plan),
     }
@@ -397,19 +384,6 @@ impl Writer<'_, '_> {
             deny: Vec::new(),
         };
         (entry, item)
-    }
-
-    /// The children of the root.
-    fn areas(&self) -> Vec<Area> {
-        let Some(plan::Entry::Node { children, .. }) = self.plan.entries.get(&NodePath::root())
-        else {
-            return Vec::new();
-        };
-        let area = |child: &NodePath| Area {
-            entry: self.entry_ids[child],
-            summary: self.kind_and_summary(child).1,
-        };
-        children.iter().map(area).collect()
     }
 
     fn kind_and_summary(&self, path: &NodePath) -> (&'static str, String) {

@@ -4,7 +4,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use mcp_broker::catalog::{
-    AccessTable, Area, Catalog, EmbedderTable, Entry, EntryKind, HeaderParam, Item, ListedSchemas,
+    AccessTable, Catalog, EmbedderTable, Entry, EntryKind, HeaderParam, Item, ListedSchemas,
     ModelTable, SEARCH_TABLE, SearchTables, Source, Span,
 };
 
@@ -76,7 +76,6 @@ fn leaked(tables: Tables) -> (&'static Tables, &'static Catalog) {
         items: each(&tables.items, item),
         flat_order: &tables.flat_order,
         sources: each(&tables.sources, source),
-        areas: each(&tables.areas, area),
         access: tables.access.as_ref().map(access),
         search: SearchTables {
             index: &tables.search.index,
@@ -181,13 +180,6 @@ fn access(access: &'static tables::AccessTable) -> AccessTable {
         anonymous: access.anonymous,
         operators: access.operators,
         is_forbidden_shown: access.is_forbidden_shown,
-    }
-}
-
-fn area(area: &'static tables::Area) -> Area {
-    Area {
-        entry: area.entry,
-        summary: &area.summary,
     }
 }
 

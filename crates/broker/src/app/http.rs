@@ -9,10 +9,11 @@ use broker_model::redact::{Redactor, Secret};
 use broker_observe::Sinks;
 use broker_process::raise_file_limit;
 
+use super::catalog_origin::CatalogOrigin;
 use super::failure::Failure;
 use super::openness::Openness;
 use super::stack::stack;
-use super::startup::{CatalogOrigin, SignalReceivers, Startup};
+use super::startup::{SignalReceivers, Startup};
 use super::{listen, warn};
 use crate::cli::{SERVE_WORDS, WORDS};
 use crate::secret::{self, SecretSources};

@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use broker_config::Config;
 use broker_model::{Diagnostic, DiagnosticCode};
 
+use super::catalog_origin::CatalogOrigin;
 use super::listen;
-use super::startup::CatalogOrigin;
 use crate::catalog::Catalog;
 use crate::surface::CallerSettings;
 

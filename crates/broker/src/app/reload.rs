@@ -8,9 +8,10 @@ use std::sync::Arc;
 use broker_model::redact::Redactor;
 use broker_model::{Diagnostic, DiagnosticCode, text};
 
+use super::catalog_origin::CatalogOrigin;
 use super::failure::{Failure, unless_refused};
 use super::names;
-use super::startup::{CatalogOrigin, Startup};
+use super::startup::Startup;
 use super::watch::{Content, Stamps, Watch};
 use super::{ServedCatalog, StaleSources, warn};
 use crate::cli::Cli;

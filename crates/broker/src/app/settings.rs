@@ -187,7 +187,6 @@ mod tests {
             items: &[],
             flat_order: &[],
             sources: &[],
-            areas: &[],
             access: None,
             search: crate::catalog::SearchTables::EMPTY,
         }))

@@ -1,5 +1,4 @@
-//! The common part of both kinds of start: creates the core from the settings, then serves, reloads and
-//! stops, the same for every surface.
+//! The common part of both kinds of start: its inputs, its settings and its core.
 
 use std::cell::{Cell, OnceCell};
 use std::path::{Path, PathBuf};
@@ -9,19 +8,17 @@ use std::time::Duration;
 use broker_config::{Embedder, StartDefaults, StartDrift, Unreachable};
 use broker_mcp::Environment;
 use broker_model::Diagnostic;
-use broker_model::exit::Exit;
 use broker_process::guard::{ReloadSignals, Signals};
 
 use super::beside;
 use super::callers;
+use super::catalog_origin::CatalogOrigin;
 use super::failure::{Failure, unless_refused};
-use super::lifecycle::Running;
 use super::list_changed_exec;
 use super::mcp::McpVariables;
 use super::mcp_view::ViewVariables;
 use super::names;
 use super::openness::Openness;
-use super::reload::Reloader;
 use super::settings::LoadedConfig;
 use super::{ReadCatalog, warn};
 use crate::catalog::Catalog;
@@ -30,16 +27,7 @@ use crate::core::{Broker, Core, CoreBuilder, PartialStart, StartMode};
 use crate::list_changed_exec::ListChangedExec;
 use crate::logging::LogOutput;
 use crate::surface::http::HostPolicy;
-use crate::surface::{self, CallerSettings, Surface};
-
-/// The origin of a catalog.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CatalogOrigin {
-    /// The build compiled it in.
-    Compiled,
-    /// It was made of a lock at the start, so that only this machine may use it.
-    Lock,
-}
+use crate::surface::{self, CallerSettings};
 
 /// The inputs of a start.
 pub(super) struct Startup<'a> {
@@ -226,28 +214,6 @@ impl<'a> Startup<'a> {
                 settings.config.audits_required > 0,
             ))
             .embedder(self.view.embedder(built))
-    }
-
-    /// Serves until the end of the broker. Calls in flight get `drain_timeout` to end.
-    pub(super) async fn run<S: Surface>(
-        self,
-        core: Core,
-        surface: S,
-        listener: S::Listener,
-        drain_timeout: Duration,
-        signal_receivers: SignalReceivers,
-    ) -> Result<Exit, Failure> {
-        let (surface, output) = (Arc::new(surface), self.output);
-        let served_config = match self.origin {
-            CatalogOrigin::Compiled => None,
-            CatalogOrigin::Lock => self.cli.config.as_deref(),
-        };
-        let reloader = Reloader::new(self, core.clone(), Arc::clone(&surface));
-        let running = Running::start(core, surface, listener, drain_timeout);
-        let reloads = reloader.run(signal_receivers.reload_signals);
-        running
-            .until_end(signal_receivers.signals, reloads, served_config, output)
-            .await
     }
 }
 

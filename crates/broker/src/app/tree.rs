@@ -185,7 +185,6 @@ mod tests {
         }],
         flat_order: &[0],
         sources: &[],
-        areas: &[],
         access: None,
         search: crate::catalog::SearchTables::EMPTY,
     };

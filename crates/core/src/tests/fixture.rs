@@ -16,7 +16,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use crate::catalog::{
-    Area, Catalog, Entry, EntryKind, FORMAT, Item, ListedSchemas, SearchTables, Source, Span,
+    Catalog, Entry, EntryKind, FORMAT, Item, ListedSchemas, SearchTables, Source, Span,
 };
 use crate::sources::fake::Fake;
 use crate::sources::slot::{Phase, RunningSource, SharedSlotState, SlotDriftCheck};
@@ -214,10 +214,6 @@ pub(super) fn catalog() -> &'static Catalog {
             }
         })
         .collect();
-    let area = |path: &str| Area {
-        entry: at(path),
-        summary: text(summary(path)),
-    };
     let documents: Vec<_> = tables
         .iter()
         .map(|tool| Document {
@@ -243,7 +239,6 @@ pub(super) fn catalog() -> &'static Catalog {
         items: leak(tables),
         flat_order: leak(flat_order),
         sources: leak(sources),
-        areas: leak(vec![area("/a"), area("/empty")]),
         access: None,
         search,
     }))

@@ -54,7 +54,6 @@ fn surface_with(summary: &str, secret: Option<&str>, address: &str) -> Arc<HttpS
         items: &[],
         flat_order: &[],
         sources: &[],
-        areas: &[],
         access: None,
         search: crate::catalog::SearchTables::EMPTY,
     }));

@@ -1,0 +1,38 @@
+//! Serves a start until its end, with the reloads of its config and its lock.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use broker_model::exit::Exit;
+
+use super::catalog_origin::CatalogOrigin;
+use super::failure::Failure;
+use super::lifecycle::Running;
+use super::reload::Reloader;
+use super::startup::{SignalReceivers, Startup};
+use crate::core::Core;
+use crate::surface::Surface;
+
+impl Startup<'_> {
+    /// Serves until the end of the broker. Calls in flight get `drain_timeout` to end.
+    pub(super) async fn run<S: Surface>(
+        self,
+        core: Core,
+        surface: S,
+        listener: S::Listener,
+        drain_timeout: Duration,
+        signal_receivers: SignalReceivers,
+    ) -> Result<Exit, Failure> {
+        let (surface, output) = (Arc::new(surface), self.output);
+        let served_config = match self.origin {
+            CatalogOrigin::Compiled => None,
+            CatalogOrigin::Lock => self.cli.config.as_deref(),
+        };
+        let reloader = Reloader::new(self, core.clone(), Arc::clone(&surface));
+        let running = Running::start(core, surface, listener, drain_timeout);
+        let reloads = reloader.run(signal_receivers.reload_signals);
+        running
+            .until_end(signal_receivers.signals, reloads, served_config, output)
+            .await
+    }
+}
