@@ -69,7 +69,7 @@ impl Format {
 /// The word for `--fail-on` that means findings on packages.
 const PACKAGE: &str = "package";
 
-/// What `--fail-on` names.
+/// A value of `--fail-on`: the findings that make the exit code fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FailKind {
     Class(Class),

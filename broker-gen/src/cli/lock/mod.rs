@@ -135,8 +135,8 @@ async fn lock(
     finish(args, input, &before, lock, problems, &audits)
 }
 
-/// Launches the sources, and adds those that listed their tools to the draft. `of_tools` is the locked source of which
-/// only some tools are updated.
+/// Launches the sources, and adds the sources that listed their tools to the draft. If only some tools of one source are
+/// updated, `of_tools` is the lock of this source.
 async fn add_launched(
     args: &LockArgs,
     input: &Input,

@@ -162,8 +162,12 @@ impl ToolCall {
         })
     }
 
-    /// A call that gets a prompt or reads a resource.
-    pub(super) fn of_item(call: ItemCall, params: &Params<'_>, era: Era) -> Result<Self, RpcError> {
+    /// Makes the call that gets a prompt or reads a resource.
+    pub(super) fn wrap_item(
+        call: ItemCall,
+        params: &Params<'_>,
+        era: Era,
+    ) -> Result<Self, RpcError> {
         Ok(Self {
             arguments: call.kept_text(params),
             tool: Tool::Item(Box::new(call)),
@@ -189,7 +193,7 @@ impl ToolCall {
     }
 
     /// Reads the params of `callTool`.
-    pub(super) fn of_command(
+    pub(super) fn parse_command(
         client: &Client<impl Broker>,
         params: &Params<'_>,
         era: Era,

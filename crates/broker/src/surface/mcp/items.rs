@@ -100,13 +100,13 @@ pub(super) fn answer(
                 .start_refusal(&client.identity)
                 .is_some() =>
         {
-            Ok(ItemCall::of_refused_start(params))
+            Ok(ItemCall::keep_refused(params))
         }
-        ItemMethod::GetPrompt => ItemCall::of_prompt(client, params),
-        ItemMethod::ReadResource => ItemCall::of_resource(client, params, era),
-        ItemMethod::Complete => ItemCall::of_completion(client, params),
+        ItemMethod::GetPrompt => ItemCall::parse_prompt(client, params),
+        ItemMethod::ReadResource => ItemCall::parse_resource(client, params, era),
+        ItemMethod::Complete => ItemCall::parse_completion(client, params),
     }?;
-    ToolCall::of_item(call, params, era).map(ItemAnswer::Call)
+    ToolCall::wrap_item(call, params, era).map(ItemAnswer::Call)
 }
 
 /// A list of prompts or resources.
@@ -227,8 +227,8 @@ fn place(cursor: &str) -> (&str, Option<&str>) {
 }
 
 impl ItemCall {
-    /// The params of `prompts/get`.
-    fn of_prompt(client: &Client<impl Broker>, params: &Params<'_>) -> Result<Self, RpcError> {
+    /// Reads the params of `prompts/get`.
+    fn parse_prompt(client: &Client<impl Broker>, params: &Params<'_>) -> Result<Self, RpcError> {
         let wrong = |message: &str| RpcError::new(INVALID_PARAMS, message);
         let name = params.members.get("name").and_then(valid_string);
         let name = name.ok_or_else(|| wrong("`name` must be a string"))?;
@@ -250,8 +250,8 @@ impl ItemCall {
         })
     }
 
-    /// The params of `resources/read`.
-    fn of_resource(
+    /// Reads the params of `resources/read`.
+    fn parse_resource(
         client: &Client<impl Broker>,
         params: &Params<'_>,
         era: Era,
@@ -266,8 +266,11 @@ impl ItemCall {
         })
     }
 
-    /// The params of `completion/complete`.
-    fn of_completion(client: &Client<impl Broker>, params: &Params<'_>) -> Result<Self, RpcError> {
+    /// Reads the params of `completion/complete`.
+    fn parse_completion(
+        client: &Client<impl Broker>,
+        params: &Params<'_>,
+    ) -> Result<Self, RpcError> {
         let wrong = |message: &str| RpcError::new(INVALID_PARAMS, message);
         let reference = params.members.given("ref").map(JsonMembers::parse);
         let Some(Ok(reference)) = reference else {
@@ -303,7 +306,7 @@ impl ItemCall {
     }
 
     /// Returns a call that a refused start answers, whatever it names.
-    fn of_refused_start(params: &Params<'_>) -> Self {
+    fn keep_refused(params: &Params<'_>) -> Self {
         Self {
             path: "",
             request: ItemRequest::Get(params.raw.clone()),

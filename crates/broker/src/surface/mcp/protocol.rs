@@ -202,7 +202,7 @@ fn tools(
         _ => match client.dialect.method(method) {
             Some(AdapterMethod::ListTools) => list(),
             Some(AdapterMethod::CallTool) => {
-                ToolCall::of_command(client, params, era).map(Action::Call)
+                ToolCall::parse_command(client, params, era).map(Action::Call)
             }
             Some(AdapterMethod::StatusReport) => Ok(Action::Answer(Ok(status_report(client, era)))),
             None => {
