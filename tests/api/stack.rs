@@ -2,9 +2,10 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use harness::post;
+use harness::{Run, post};
 use mcp_broker::core::{
     Broker, CallCode, Core, CoreError, DriftClass, DynBroker, Identity, ListedEntry, Listing,
     Outcome, Request, Restrict, WithdrawalNote, forward,
@@ -240,4 +241,17 @@ async fn three_layers_take_part_in_lists_and_calls_over_stdio() {
     assert_eq!(records.take(), expected_records());
     served.await.expect("it does not panic").expect("it ends");
     core.close().await;
+}
+
+#[test]
+fn example_of_a_layer_refuses_and_calls() {
+    let own = std::env::current_exe().expect("a test has a path");
+    let build = own
+        .parent()
+        .and_then(Path::parent)
+        .expect("the target folder");
+    let output = Run::new(&build.join("examples/embed")).output();
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    let expected = "serving on 127.0.0.1\nwithout a credential: calls need a credential\ncalled /util/hash_text: ";
+    assert!(output.stdout.starts_with(expected), "{}", output.stdout);
 }
