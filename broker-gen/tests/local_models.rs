@@ -122,7 +122,7 @@ fn local_model_makes_the_vectors_of_a_lock_and_of_queries() {
     let bench = Bench::new();
     contains(
         &bench.fine("vectors").stderr,
-        &["embeds 1", "wrote config.vectors"],
+        &["embeds 8 texts", "wrote config.vectors"],
     );
     contains(
         &bench.fine("vectors").stderr,
