@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use super::adapter::{CommandCall, Dialect, ResultForm, check_mode};
 use super::items::{self, ItemAnswer, ItemCall, ItemMethod};
 use super::notifications::TOOLS_CHANGED;
-use super::protocol::Params;
+use super::params::Params;
 use super::reply::{Answer, Text};
 use super::request_meta::RequestMeta;
 use super::result::ServerResult;
@@ -267,7 +267,10 @@ impl ToolCall {
             let params = Params::read(&self.arguments)?;
             match items::answer(client, parts.account, method, &params, self.era)? {
                 ItemAnswer::List(list) => Ok(list),
-                ItemAnswer::Call(call) => call.run(client, parts).await,
+                ItemAnswer::Call(call) => {
+                    let call = Self::wrap_item(call, &params, self.era)?;
+                    call.run(client, parts).await
+                }
             }
         })
     }

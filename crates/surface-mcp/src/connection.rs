@@ -18,7 +18,8 @@ use tokio_util::sync::CancellationToken;
 use super::call::ToolCall;
 use super::call_task::{CallTask, charge_waiting};
 use super::in_flight::{BatchId, InFlight};
-use super::protocol::{self, Action, Params};
+use super::params::{self, Params};
+use super::protocol::{self, Action};
 use super::reply::{self, Answer, NO_ROOM, refusal};
 use super::subscription::{Subscription, report_changes};
 use super::{Client, result};
@@ -195,7 +196,7 @@ impl<B: Broker> Connection<B> {
     ) -> Result<Dispatch, RpcError> {
         let raw = params.map_or_else(Params::none, Raw::into_bytes);
         let raw = match self.takes_empty_initialize {
-            true => protocol::given_params(method, raw),
+            true => params::given(method, raw),
             false => raw,
         };
         let params = Params::read(&raw)?;

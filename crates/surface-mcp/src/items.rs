@@ -7,9 +7,8 @@ use bytes::Bytes;
 use serde_json::json;
 
 use super::Client;
-use super::call::ToolCall;
 use super::exposure::{CHANGING_TTL_MS, modern_members, unknown_cursor};
-use super::protocol::{Action, Params};
+use super::params::Params;
 use crate::exposure::no_memory;
 use broker_core::{
     Account, Broker, Charge, CoreError, ItemKind, ListedItem, Name, Operation, Outcome,
@@ -49,34 +48,16 @@ impl ItemMethod {
     }
 
     /// Whether its answer depends on the resources that sources list now.
-    const fn needs_resources(self) -> bool {
+    pub(super) const fn needs_resources(self) -> bool {
         matches!(self, Self::List(ItemList::Resources) | Self::ReadResource)
     }
-}
-
-/// The answer to a request, or the call that it makes. If sources still have to list their resources for the first
-/// time, the call waits for this.
-pub(super) fn action(
-    client: &Client<impl Broker>,
-    account: &Account,
-    method: ItemMethod,
-    params: &Params<'_>,
-    era: Era,
-) -> Result<Action, RpcError> {
-    if method.needs_resources() && client.broker.services().awaits_resources(&client.identity) {
-        return ToolCall::after_start(method, params, era).map(Action::Call);
-    }
-    Ok(match answer(client, account, method, params, era)? {
-        ItemAnswer::List(list) => Action::Answer(Ok(list)),
-        ItemAnswer::Call(call) => Action::Call(call),
-    })
 }
 
 /// The answer to a request about prompts and resources, or the call that it makes.
 #[derive(Debug)]
 pub(super) enum ItemAnswer {
     List(Text),
-    Call(ToolCall),
+    Call(ItemCall),
 }
 
 /// The answer with the resources that are listed now.
@@ -105,8 +86,8 @@ pub(super) fn answer(
         ItemMethod::GetPrompt => ItemCall::parse_prompt(client, params),
         ItemMethod::ReadResource => ItemCall::parse_resource(client, params, era),
         ItemMethod::Complete => ItemCall::parse_completion(client, params),
-    }?;
-    ToolCall::wrap_item(call, params, era).map(ItemAnswer::Call)
+    };
+    call.map(ItemAnswer::Call)
 }
 
 /// A list of prompts or resources.

@@ -23,6 +23,7 @@ mod in_flight;
 mod items;
 mod listing_text;
 mod notifications;
+mod params;
 mod protocol;
 mod reply;
 mod request_meta;

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde_json::json;
 
 use crate::Client;
-use crate::protocol::Params;
+use crate::params::Params;
 use broker_core::{Broker, FlatTool, ItemKind, Name};
 
 /// The params of `callTool`: `{"stage"?,"command","args"?,"mode"?}`.

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::command_call::check_mode;
 use super::*;
-use crate::protocol::Params;
+use crate::params::Params;
 use broker_core::{Charge, CoreError};
 use broker_model::CallCode;
 

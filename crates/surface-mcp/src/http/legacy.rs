@@ -12,17 +12,17 @@ use broker_wire::{Id, Incoming, Raw, RpcError, cancelled_request, era};
 use tokio::sync::mpsc;
 
 use super::headers::{self, Accepted, PROTOCOL_VERSION};
-use super::post::channel;
-use super::reply::{self, Refused, ReplyBody};
-use super::respond::{Ending, LastMessage, now, respond};
-use super::session::{BeginError, MAX_OPEN_REQUESTS, MAX_STREAMS, Session, SessionUse};
+use super::reply::{self, Refused, ReplyBody, StreamReply};
+use super::respond::{Ending, LastMessage, channel, now, respond};
+use super::session::{BeginError, MAX_OPEN_REQUESTS, MAX_STREAMS, Owner, Session, SessionUse};
 use super::session_id::SessionId;
-use super::sessions::{Full, Owner};
+use super::sessions::Full;
 use super::stream::{EventStream, MAX_WAITING_CHANGES};
 use super::{McpEndpoint, McpRequest, is_modern};
 use crate::call_task::{CallTask, charge_waiting};
 use crate::connection::too_many_requests;
-use crate::protocol::{self, Action, Params};
+use crate::params::Params;
+use crate::protocol::{self, Action};
 use crate::reply::{Answer, answer, failed, refusal};
 use crate::result;
 use crate::session_tools::SessionTools;
@@ -290,7 +290,8 @@ pub(super) fn open_stream(
         drop(owned);
         None
     });
-    Ok(EventStream::new(Some(messages), ending).into_open_reply())
+    let stream = EventStream::new(Some(messages), ending);
+    Ok(reply::stream(StreamReply::Open, stream))
 }
 
 /// Handles a notification of a session.

@@ -28,9 +28,8 @@ mod stream;
 mod target;
 
 pub use super::websocket::WebSocketClient;
-pub use reply::{ReplyBody, empty as empty_reply, error_reply};
+pub use reply::{ReplyBody, StreamReply, empty as empty_reply, error_reply};
 pub use sse::{MESSAGE as SSE_MESSAGE, STREAM as SSE_STREAM, SseRoute};
-pub use stream::StreamReply;
 pub use target::ModeRoute;
 
 use super::adapter::Dialect;
@@ -41,9 +40,9 @@ use broker_core::{Account, Broker, CoreError, Identity, RequestId};
 use broker_surface::RequestIds;
 use broker_surface::StreamState;
 use reply::Refused;
-use session::SessionUse;
+use session::{Owner, SessionUse};
 use session_id::SessionId;
-use sessions::{OwnedStream, Owner, Sessions};
+use sessions::{OwnedStream, Sessions};
 use sse::SseTable;
 
 /// The methods of the endpoint.

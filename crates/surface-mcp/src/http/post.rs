@@ -8,28 +8,25 @@ use axum::http::{Response, StatusCode};
 use broker_wire::protocol::{
     INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, MISSING_CAPABILITY,
 };
-use broker_wire::write::Outgoing;
 use broker_wire::{ClientLine, Era, Id, Incoming, Raw, RpcError, read_client_line};
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
 use super::headers::{self, Accepted, PROTOCOL_VERSION};
-use super::reply::{self, Refused, ReplyBody};
-use super::respond::{LastMessage, now, respond};
+use super::reply::{self, Refused, ReplyBody, StreamReply};
+use super::respond::{LastMessage, channel, now, respond};
 use super::simple::{self, Taken};
 use super::stream::{EventStream, MAX_WAITING_CHANGES};
 use super::{McpEndpoint, McpRequest, is_modern, legacy, session_required};
 use crate::Client;
 use crate::call::ToolCall;
 use crate::call_task::CallTask;
-use crate::protocol::{self, Action, Params};
+use crate::params::{self, Params};
+use crate::protocol::{self, Action};
 use crate::reply::{answer, failed, refusal};
 use crate::subscription::Subscription;
 use broker_core::{Account, Broker, Charge, CoreError, SMALL_BYTES};
 use broker_surface::{CaughtPanic, contain};
-
-/// The maximum number of notifications of one request that wait to be written; further ones are dropped.
-const MAX_WAITING_MESSAGES: usize = 64;
 
 /// Handles the message in `body`.
 pub(super) async fn message(
@@ -131,7 +128,7 @@ async fn one_request(
         Some(params) => params.into_bytes(),
         None => Params::none(),
     };
-    let raw = protocol::given_params(method, raw);
+    let raw = params::given(method, raw);
     let params = Params::read(&raw).map_err(Refused::bad_request)?;
     if is_modern(request.parts) || params.meta.describes_itself() {
         return modern(endpoint, request, accepted, id, method, &params).await;
@@ -274,22 +271,6 @@ fn listen(
         drop(owned);
         outcome
     });
-    Ok(EventStream::new(Some(messages), ending)
-        .starting_with(acknowledgement)
-        .into_open_reply())
-}
-
-/// A channel for the notifications of a call, if its caller wants them and reads streams.
-pub(super) fn channel(
-    task: &CallTask<impl Broker>,
-    accepted: Accepted,
-) -> (
-    Option<mpsc::Sender<Outgoing>>,
-    Option<mpsc::Receiver<Outgoing>>,
-) {
-    if !accepted.stream || !task.wants_messages() {
-        return (None, None);
-    }
-    let (sender, messages) = mpsc::channel(MAX_WAITING_MESSAGES);
-    (Some(sender), Some(messages))
+    let stream = EventStream::new(Some(messages), ending).starting_with(acknowledgement);
+    Ok(reply::stream(StreamReply::Open, stream))
 }

@@ -10,19 +10,16 @@ use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use broker_wire::protocol::INVALID_REQUEST;
 use broker_wire::write::{self, Outgoing};
 use broker_wire::{Id, RpcError};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
 
-use super::stream::EventStream;
+use super::stream::{EventStream, joined};
 
 pub(super) const JSON: &str = "application/json";
 pub(super) const EVENT_STREAM: &str = "text/event-stream";
 
 /// The number of headers that a reply has room for: headers of the message, of the listener, and for a page.
 const HEADERS: usize = 8;
-/// A message of at most this many bytes is copied into one piece. This costs less than to write its parts.
-const MAX_JOINED_BYTES: usize = 16 << 10;
-
 /// The body of a reply.
 #[derive(Debug)]
 pub enum ReplyBody {
@@ -63,6 +60,15 @@ impl HttpBody for ReplyBody {
     }
 }
 
+/// Marks a reply that is a stream: its connection waits for no request until the stream ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StreamReply {
+    /// The messages and the answer of one request.
+    Answer,
+    /// A stream that stays open without a request.
+    Open,
+}
+
 /// A reply without a body.
 pub fn empty(status: StatusCode) -> Response<ReplyBody> {
     let mut response = Response::new(ReplyBody::Parts(VecDeque::new()));
@@ -90,17 +96,16 @@ fn with_parts(status: StatusCode, parts: Vec<Bytes>) -> Response<ReplyBody> {
     response
 }
 
-/// The same bytes, in one part if they are short.
-pub(super) fn joined(parts: Vec<Bytes>) -> Vec<Bytes> {
-    let length = parts.iter().map(Bytes::len).sum();
-    if parts.len() < 2 || length > MAX_JOINED_BYTES {
-        return parts;
-    }
-    let mut joined = BytesMut::with_capacity(length);
-    for part in &parts {
-        joined.extend_from_slice(part);
-    }
-    vec![joined.freeze()]
+/// A reply with a stream of messages.
+pub(super) fn stream(mark: StreamReply, stream: EventStream) -> Response<ReplyBody> {
+    let mut response = Response::new(ReplyBody::Stream(Box::new(stream)));
+    response.extensions_mut().insert(mark);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    // nginx would otherwise hold events back.
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
 }
 
 /// A reply with an error that belongs to no message.

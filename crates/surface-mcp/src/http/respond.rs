@@ -3,13 +3,18 @@
 use std::pin::Pin;
 
 use axum::http::{Response, StatusCode};
+use broker_core::Broker;
 use broker_wire::write::Outgoing;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
 use super::headers::Accepted;
-use super::reply::{self, ReplyBody};
+use super::reply::{self, ReplyBody, StreamReply};
 use super::stream::{EventStream, KEEP_ALIVE_INTERVAL};
+use crate::call_task::CallTask;
+
+/// The maximum number of notifications of one request that wait to be written; further ones are dropped.
+const MAX_WAITING_MESSAGES: usize = 64;
 
 /// The answer to a request over HTTP.
 pub(super) struct LastMessage {
@@ -41,11 +46,11 @@ pub(super) async fn respond(
     };
     let ending = Box::pin(async move { ending.await.map(|last| last.message) });
     let stream = EventStream::new(messages, ending);
-    match begun {
+    let stream = match begun {
         Some(message) => stream.starting_with(message),
         None => stream,
-    }
-    .into_reply()
+    };
+    reply::stream(StreamReply::Answer, stream)
 }
 
 /// The reply to a request that was answered before any notification was read. Those that it sent come first.
@@ -63,9 +68,8 @@ fn last_at_once(
     match messages.try_recv() {
         Ok(first) => {
             let ending = Box::pin(std::future::ready(Some(last.message)));
-            EventStream::new(Some(messages), ending)
-                .starting_with(first)
-                .into_reply()
+            let stream = EventStream::new(Some(messages), ending).starting_with(first);
+            reply::stream(StreamReply::Answer, stream)
         }
         Err(_) => now(accepted, last.status, last.message),
     }
@@ -81,7 +85,21 @@ pub(super) fn now(
         return reply::message(status, message);
     }
     let ending = Box::pin(std::future::ready(None));
-    EventStream::new(None, ending)
-        .starting_with(message)
-        .into_reply()
+    let stream = EventStream::new(None, ending).starting_with(message);
+    reply::stream(StreamReply::Answer, stream)
+}
+
+/// A channel for the notifications of a call, if its caller wants them and reads streams.
+pub(super) fn channel(
+    task: &CallTask<impl Broker>,
+    accepted: Accepted,
+) -> (
+    Option<mpsc::Sender<Outgoing>>,
+    Option<mpsc::Receiver<Outgoing>>,
+) {
+    if !accepted.stream || !task.wants_messages() {
+        return (None, None);
+    }
+    let (sender, messages) = mpsc::channel(MAX_WAITING_MESSAGES);
+    (Some(sender), Some(messages))
 }

@@ -2,17 +2,15 @@
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use broker_model::address::caller_network;
 use tokio::time::{Instant, sleep};
 
-use super::session::{Session, SessionUse};
+use super::session::{Owner, Session, SessionUse};
 use super::session_id::SessionId;
-use broker_core::{Broker, Identity, Subject};
+use broker_core::{Broker, Identity};
 
 /// The maximum number of sessions of all owners.
 pub(super) const MAX_SESSIONS: usize = 10_000;
@@ -25,33 +23,7 @@ const MAX_ADDRESS_SESSIONS: usize = 100;
 const SWEEP_PARTS: u32 = 8;
 const SWEEP_PAUSES: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(60);
 
-/// The share of the table that a session belongs to.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Owner {
-    /// Callers with a key or a token of this subject.
-    Subject(Subject),
-    /// Callers with the broker's secret, or without a credential, at one address or network of IPv6.
-    Address(IpAddr),
-    /// The same, at all loopback addresses, where every caller of a proxy that is not trusted comes from.
-    Loopback,
-}
-
 impl Owner {
-    /// Returns the owner of a session of this caller at `address`; a trusted proxy may have named the address.
-    pub(super) fn new(identity: &Identity, address: IpAddr) -> Self {
-        match identity.subject() {
-            subject @ (Subject::Key { .. } | Subject::Token { .. }) => {
-                Self::Subject(subject.clone())
-            }
-            Subject::Secret | Subject::Local | Subject::Anonymous => {
-                match address.to_canonical().is_loopback() {
-                    true => Self::Loopback,
-                    false => Self::Address(caller_network(address)),
-                }
-            }
-        }
-    }
-
     const fn limit(&self) -> usize {
         match self {
             Self::Subject(_) | Self::Loopback => MAX_OWN_SESSIONS,

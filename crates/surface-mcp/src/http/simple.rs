@@ -13,7 +13,8 @@ use super::reply::{self, ReplyBody};
 use super::{McpEndpoint, McpRequest, ModeRoute};
 use crate::adapter::Dialect;
 use crate::call_task::CallTask;
-use crate::protocol::{self, Action, Params};
+use crate::params::{self, Params};
+use crate::protocol::{self, Action};
 use crate::reply::{self as answers, Answer, failed, refusal};
 use broker_core::{Broker, Charge};
 use broker_surface::{CaughtPanic, contain};
@@ -51,7 +52,7 @@ pub(super) fn taken(request: &McpRequest<'_>, message: ReadMessage) -> Taken {
 }
 
 fn begins_session(method: &str, params: &[u8]) -> bool {
-    method == "initialize" && !protocol::is_empty_object(params)
+    method == "initialize" && !params::is_empty_object(params)
 }
 
 fn describes_itself(params: Option<&Raw>) -> bool {

@@ -8,14 +8,11 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::HttpBody;
-use axum::http::{HeaderValue, Response, header};
 use broker_wire::write::Outgoing;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use hyper::body::Frame;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep, sleep};
-
-use super::reply::{self, ReplyBody};
 
 /// The maximum number of announced changes that wait to be written.
 pub(super) const MAX_WAITING_CHANGES: usize = 1;
@@ -26,17 +23,11 @@ const EVENT: &[u8] = b"event: message\ndata: ";
 const END: &[u8] = b"\n\n";
 const COMMENT: &[u8] = b": keep-alive\n\n";
 
-/// Marks a reply that is a stream: its connection waits for no request until the stream ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StreamReply {
-    /// The messages and the answer of one request.
-    Answer,
-    /// A stream that stays open without a request.
-    Open,
-}
-
 /// The end of a stream: the answer of its request, or `None` if the stream ends without one.
 pub(super) type StreamEnd = Pin<Box<dyn Future<Output = Option<Outgoing>> + Send>>;
+
+/// A message of at most this many bytes is copied into one piece. This costs less than to write its parts.
+const MAX_JOINED_BYTES: usize = 16 << 10;
 
 /// The body of a stream: messages, then its end. Dropping it drops the end. This cancels the request if the end runs
 /// it.
@@ -78,33 +69,11 @@ impl EventStream {
         self
     }
 
-    /// The reply with this body, to a request that has an answer.
-    pub(super) fn into_reply(self) -> Response<ReplyBody> {
-        self.into_marked(StreamReply::Answer)
-    }
-
-    /// Returns the reply with this body. The stream stays open without a request.
-    pub(super) fn into_open_reply(self) -> Response<ReplyBody> {
-        self.into_marked(StreamReply::Open)
-    }
-
-    fn into_marked(self, mark: StreamReply) -> Response<ReplyBody> {
-        let mut response = Response::new(ReplyBody::Stream(Box::new(self)));
-        response.extensions_mut().insert(mark);
-        let headers = response.headers_mut();
-        let event_stream = HeaderValue::from_static(reply::EVENT_STREAM);
-        headers.insert(header::CONTENT_TYPE, event_stream);
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-        // nginx would otherwise hold events back.
-        headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
-        response
-    }
-
     fn push(&mut self, message: Outgoing) {
         let mut parts = message.into_parts();
         parts.insert(0, Bytes::from_static(EVENT));
         parts.push(Bytes::from_static(END));
-        self.waiting.extend(reply::joined(parts));
+        self.waiting.extend(joined(parts));
     }
 
     fn poll_message(&mut self, cx: &mut Context<'_>) -> Poll<Option<Outgoing>> {
@@ -151,6 +120,19 @@ impl EventStream {
             return Poll::Pending;
         }
     }
+}
+
+/// The same bytes, in one part if they are short.
+pub(super) fn joined(parts: Vec<Bytes>) -> Vec<Bytes> {
+    let length = parts.iter().map(Bytes::len).sum();
+    if parts.len() < 2 || length > MAX_JOINED_BYTES {
+        return parts;
+    }
+    let mut joined = BytesMut::with_capacity(length);
+    for part in &parts {
+        joined.extend_from_slice(part);
+    }
+    vec![joined.freeze()]
 }
 
 impl HttpBody for EventStream {

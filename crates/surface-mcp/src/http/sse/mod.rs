@@ -16,7 +16,7 @@ use bytes::Bytes;
 use tokio::sync::{mpsc, oneshot};
 
 use super::post::read_checked;
-use super::reply::{self, Refused, ReplyBody};
+use super::reply::{self, Refused, ReplyBody, StreamReply};
 use super::session_id::SessionId;
 use super::stream::EventStream;
 use super::{McpEndpoint, McpRequest, headers};
@@ -94,9 +94,8 @@ impl<B: Broker> McpEndpoint<B> {
         let id = id.to_str().unwrap_or_default();
         let base = &request.settings.base_path;
         let endpoint = format!("{base}{MESSAGE}?{SESSION}={id}");
-        Ok(EventStream::new(Some(messages), end)
-            .starting_with_endpoint(&endpoint)
-            .into_open_reply())
+        let stream = EventStream::new(Some(messages), end).starting_with_endpoint(&endpoint);
+        Ok(reply::stream(StreamReply::Open, stream))
     }
 
     /// Takes a message of a client.
