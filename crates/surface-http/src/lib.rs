@@ -25,7 +25,6 @@ pub use pipeline::{BadEntry, CallerSettings, HostPolicy, HttpSettings, Protected
 
 use listener::Peers;
 use pipeline::{Auth, CallerAccounts, DigestHeader, headers_of_callers};
-use routes::Routes;
 
 /// The access of callers over HTTP.
 #[derive(Debug, Default)]
@@ -46,7 +45,6 @@ pub struct HttpSurface<B> {
     accounts: CallerAccounts,
     /// Whether other machines can reach the listener.
     exposed: bool,
-    routes: Routes,
     /// `None` if it is turned off.
     mcp: Option<McpEndpoint<B>>,
     digest: DigestHeader,
@@ -82,7 +80,6 @@ impl<B: Broker> HttpSurface<B> {
             auth: Auth::new(secret, key_header, &settings.callers),
             exposed: !address.ip().to_canonical().is_loopback(),
             settings: ArcSwap::from_pointee(settings),
-            routes: Routes::new(mcp),
             ids: RequestIds::new(),
             panics: AtomicU64::new(0),
         }

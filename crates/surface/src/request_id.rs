@@ -28,6 +28,7 @@ impl RequestIds {
     }
 
     /// Returns the next id: visible ASCII, fit for a header.
+    #[inline]
     pub fn next(&self) -> RequestId {
         let count = self.next.fetch_add(1, Ordering::Relaxed);
         // Formatting with `format!` took 2 % of the instructions of a call.

@@ -30,6 +30,7 @@ impl StreamState {
     }
 
     /// Records whether the stream has open requests.
+    #[inline]
     pub fn record(&self, has_requests: bool) {
         let was_busy = self.idle_since.load(Ordering::Relaxed) == BUSY;
         match has_requests {
@@ -43,11 +44,13 @@ impl StreamState {
     }
 
     /// Returns the end of its last request, in milliseconds since `begun`; `None` if it has an open one.
+    #[inline]
     pub fn idle_since(&self) -> Option<u64> {
         Some(self.idle_since.load(Ordering::Relaxed)).filter(|since| *since != BUSY)
     }
 
     /// Cancelled when the stream must end.
+    #[inline]
     pub const fn ended(&self) -> &CancellationToken {
         &self.ended
     }

@@ -19,9 +19,20 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
 const MAX_LINGER_BYTES: usize = 16 << 20;
 
+/// Checks the type of a body, then reads it. A body of another type is left.
+pub(crate) async fn take(
+    headers: &HeaderMap,
+    body: &mut Option<Body>,
+    limit: usize,
+    account: &Account,
+) -> Result<Bytes, Refusal> {
+    check_type(headers)?;
+    read(body, limit, account).await
+}
+
 /// Refuses a body that is not plain JSON. A form or `text/plain` post of a browser needs no preflight,
 /// so this is also the defence against cross-site posts.
-pub(crate) fn check_type(headers: &HeaderMap) -> Result<(), Refusal> {
+fn check_type(headers: &HeaderMap) -> Result<(), Refusal> {
     let refuse = |message| Err(Refusal::new(CallCode::ContentType, message));
     let mut types = headers.get_all(header::CONTENT_TYPE).iter();
     let json = match (types.next(), types.next()) {
@@ -62,11 +73,7 @@ fn is_json(value: &str) -> bool {
 /// Reads the complete body, at most `limit` bytes. The bytes are charged to `account` from their
 /// arrival until they are dropped. A body announced as larger is not read and stays in `body`, for
 /// [`linger`].
-pub(crate) async fn read(
-    body: &mut Option<Body>,
-    limit: usize,
-    account: &Account,
-) -> Result<Bytes, Refusal> {
+async fn read(body: &mut Option<Body>, limit: usize, account: &Account) -> Result<Bytes, Refusal> {
     let Some(taken) = body else {
         return Ok(Bytes::new());
     };

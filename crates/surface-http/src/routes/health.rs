@@ -2,7 +2,6 @@
 //! bound address and on the secret of the request.
 
 use axum::http::StatusCode;
-use axum::http::request::Parts;
 use serde::Serialize;
 use serde_json::json;
 
@@ -13,9 +12,8 @@ use broker_core::{
 use broker_model::CallCode;
 use broker_surface_mcp::http::McpEndpoint;
 
-use crate::listener::Caller;
-use crate::pipeline::{HttpReply, Refusal, client_address};
-use crate::{CallerSettings, HttpSurface};
+use crate::HttpSurface;
+use crate::pipeline::{HttpReply, Refusal};
 
 /// The health routes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,31 +36,13 @@ pub(crate) enum DetailLevel {
 }
 
 impl<B: Broker> HttpSurface<B> {
-    /// Answers a health route. It needs no credential, and shows more to a caller with one.
-    pub(super) async fn health(
+    /// Answers a health route. It shows more to a caller with a credential.
+    pub(super) fn health(
         &self,
         report: HealthRoute,
-        parts: &Parts,
-        caller: &Caller,
-        callers: &CallerSettings,
+        identity: &Identity,
     ) -> Result<HttpReply, Refusal> {
-        let headers = &parts.headers;
-        let address = client_address(caller.address, headers, &callers.trusted_proxies);
-        let identified = self
-            .auth
-            .identify(headers, address, self.broker.services(), callers);
-        let identity = match identified.await {
-            // A client whose token has expired must learn it, so that it gets another one.
-            Err(refusal)
-                if report == HealthRoute::Sources
-                    && self.broker.services().has_access_rules()
-                    && self.auth.is_given(headers) =>
-            {
-                return Err(refusal);
-            }
-            identified => identified.unwrap_or_else(|_| Identity::anonymous()),
-        };
-        let is_operator = self.broker.services().is_operator(&identity);
+        let is_operator = self.broker.services().is_operator(identity);
         // A proxy in front of a loopback address makes these routes public.
         let limited =
             self.exposed || self.auth.is_required() || self.broker.services().has_access_rules();
@@ -73,7 +53,7 @@ impl<B: Broker> HttpSurface<B> {
         };
         if report == HealthRoute::Sources && !is_operator {
             let message = "the state of the sources is shown to `access.operators` only";
-            return Err(Refusal::new(CallCode::Forbidden, message).of(&identity));
+            return Err(Refusal::new(CallCode::Forbidden, message).of(identity));
         }
         let sessions = self.mcp.as_ref().map(McpEndpoint::session_count);
         let draining = self.drain.is_draining();

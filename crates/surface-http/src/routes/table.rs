@@ -1,217 +1,270 @@
-//! The closed list of routes. No route takes a command, a file or an address.
+//! The table of routes. No route takes a command, a file or an address.
 
-use std::sync::OnceLock;
-
-use axum::Router;
-use axum::body::Body;
-use axum::extract::Request;
+use axum::http::Method;
 use axum::http::request::Parts;
-use axum::http::{Method, Uri};
-use axum::response::{IntoResponse, Response};
-use axum::routing::{any, get, post};
 use broker_config::McpMode;
 use broker_model::model_vendor::ModelVendor;
-use hyper::service::Service as _;
-use hyper_util::service::TowerToHyperService;
+use broker_surface::meta::Listing;
+use broker_surface_mcp::http::{METHODS, ModeRoute, SSE_MESSAGE, SSE_STREAM, SseRoute};
 
 use super::health::HealthRoute;
-use broker_surface::meta::Listing;
-use broker_surface_mcp::http::{ModeRoute, SSE_MESSAGE, SSE_STREAM, SseRoute};
+use crate::pipeline::{Credential, HttpSettings};
 
-/// Every path, for suggestions.
-pub(crate) const PATHS: [&str; 20] = [
-    "/meta_call",
-    "/meta_tree",
-    "/meta_desc",
-    "/healthz",
-    "/readyz",
-    "/sources",
-    METADATA_PATHS[0],
-    METADATA_PATHS[1],
-    MCP,
-    "/mcp/meta",
-    "/mcp/direct",
-    "/mcp/direct/openai",
-    "/mcp/direct/gemini",
-    "/mcp/direct/anthropic",
-    "/mcp/search",
-    V1_MCP,
-    WEBSOCKET,
-    V1_WEBSOCKET,
-    SSE_STREAM,
-    SSE_MESSAGE,
-];
-/// The paths of the document for clients that need a token: for a resource at the root of its host, and for `/mcp`.
-const METADATA_PATHS: [&str; 2] = [
-    "/.well-known/oauth-protected-resource",
-    "/.well-known/oauth-protected-resource/mcp",
-];
-const MCP: &str = "/mcp";
-const V1_MCP: &str = "/v1/mcp";
-const WEBSOCKET: &str = "/ws/mcp";
-const V1_WEBSOCKET: &str = "/v1/ws/mcp";
-/// The number of paths that exist without MCP.
-const OTHERS: usize = 8;
-
-/// The paths that exist.
-pub(crate) fn paths(mcp: bool) -> &'static [&'static str] {
-    if mcp { &PATHS } else { &PATHS[..OTHERS] }
+/// A route. The checks before its handler and the messages about routes come from these members.
+#[derive(Debug)]
+pub(crate) struct Row {
+    /// Compared byte for byte.
+    pub(crate) path: &'static str,
+    /// The methods, as `Allow` has them.
+    pub(crate) methods: &'static str,
+    /// Whether `OPTIONS` of a browser is answered, without a credential.
+    has_preflight: bool,
+    /// Returns the reason if a setting turns the route off.
+    pub(crate) off: fn(&HttpSettings) -> Option<&'static str>,
+    pub(crate) credential: Credential,
+    /// Returns the maximum bytes of the body of a `POST`.
+    pub(crate) body_limit: fn(&HttpSettings) -> usize,
+    /// It answers a request that passed the checks. Its kind decides the form of errors.
+    pub(crate) handler: Handler,
+    /// Whether the message about an unknown route names it.
+    is_named: bool,
 }
 
-/// The message of an unknown route.
-pub(crate) const MESSAGE: &str = "the routes are `POST /meta_tree`, `POST /meta_desc`, `POST /meta_call`, `GET /healthz`, `GET /readyz`, `GET /sources` and, unless MCP is turned off, `/mcp`, `/v1/mcp`, `/ws/mcp` and `/v1/ws/mcp`";
+/// The code that answers a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Handler {
+    /// A route of the meta API. Errors are `{"error":…}`.
+    Api(ApiRoute),
+    /// A route of MCP clients. Errors are errors of JSON-RPC.
+    Mcp(McpRoute),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ApiRoute {
+    Meta(MetaTool),
+    Health(HealthRoute),
+    /// The document for clients that need a token.
+    ResourceMetadata,
+}
 
 /// The meta-tools.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum MetaTool {
     Call,
     List(Listing),
 }
 
-/// The route of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Route {
-    /// A meta-tool.
-    Meta(MetaTool),
-    /// The broker's health. It needs no secret.
-    Health(HealthRoute),
-    /// The document for clients that need a token. It needs no credential.
-    ResourceMetadata,
-    /// The endpoint of MCP clients, with any method.
-    Mcp(ModeRoute),
-    /// The endpoint of MCP clients over WebSocket, with any method.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum McpRoute {
+    Message(ModeRoute),
     WebSocket(ModeRoute),
-    /// The transport HTTP+SSE, with any method.
     Sse(SseRoute),
-    /// A route that allows only these methods.
-    WrongMethod(&'static str),
-    /// An unknown route.
-    Unknown,
 }
 
-/// Methods with an own column in the table of routes.
-const METHODS: [Method; 3] = [Method::POST, Method::GET, Method::HEAD];
+/// Every route. Without MCP the routes of MCP clients are unknown.
+pub(crate) const ROWS: [Row; 20] = [
+    named(meta("/meta_tree", MetaTool::List(Listing::Tree))),
+    named(meta("/meta_desc", MetaTool::List(Listing::Desc))),
+    named(meta("/meta_call", MetaTool::Call)),
+    named(health("/healthz", HealthRoute::Alive, Credential::Optional)),
+    named(health("/readyz", HealthRoute::Ready, Credential::Optional)),
+    named(health(
+        "/sources",
+        HealthRoute::Sources,
+        Credential::ValidIfGiven,
+    )),
+    // For a resource at the root of its host, and for the resource `/mcp`.
+    metadata("/.well-known/oauth-protected-resource"),
+    metadata("/.well-known/oauth-protected-resource/mcp"),
+    named(mcp("/mcp", ModeRoute::Configured)),
+    mcp("/mcp/meta", ModeRoute::Fixed(McpMode::Meta)),
+    mcp("/mcp/direct", ModeRoute::Fixed(McpMode::Direct)),
+    mcp("/mcp/direct/openai", ModeRoute::Vendor(ModelVendor::OpenAi)),
+    mcp("/mcp/direct/gemini", ModeRoute::Vendor(ModelVendor::Gemini)),
+    mcp(
+        "/mcp/direct/anthropic",
+        ModeRoute::Vendor(ModelVendor::Anthropic),
+    ),
+    mcp("/mcp/search", ModeRoute::Fixed(McpMode::Search)),
+    named(v1(mcp("/v1/mcp", ModeRoute::V1))),
+    named(websocket("/ws/mcp", ModeRoute::Configured)),
+    named(v1(websocket("/v1/ws/mcp", ModeRoute::V1))),
+    sse(SSE_STREAM, "GET", SseRoute::Stream),
+    sse(SSE_MESSAGE, "POST", SseRoute::Message),
+];
 
-/// The routes and their methods. The router is asked once for each pair of path and method, since one
-/// pass through it costs a tenth of a call; it does not run a request, for the same reason.
-#[derive(Debug)]
-pub(crate) struct Routes {
-    router: TowerToHyperService<Router>,
-    /// The answers of the router for [`PATHS`] and [`METHODS`].
-    known: [[OnceLock<Route>; METHODS.len()]; PATHS.len()],
-}
-
-impl Routes {
-    /// Returns the routes; the routes of MCP clients only with `mcp`.
-    pub(crate) fn new(mcp: bool) -> Self {
-        let meta = |tool| post(Route::Meta(tool)).fallback(Route::WrongMethod("POST"));
-        let report = |report| get(Route::Health(report)).fallback(Route::WrongMethod("GET, HEAD"));
-        let mode = |mode| any(Route::Mcp(ModeRoute::Fixed(mode)));
-        let vendor = |vendor| any(Route::Mcp(ModeRoute::Vendor(vendor)));
-        let mut router = Router::new()
-            .route("/meta_call", meta(MetaTool::Call))
-            .route("/meta_tree", meta(MetaTool::List(Listing::Tree)))
-            .route("/meta_desc", meta(MetaTool::List(Listing::Desc)))
-            .route("/healthz", report(HealthRoute::Alive))
-            .route("/readyz", report(HealthRoute::Ready))
-            .route("/sources", report(HealthRoute::Sources))
-            .fallback(Route::Unknown);
-        for path in METADATA_PATHS {
-            let only = Route::WrongMethod("GET, HEAD");
-            router = router.route(path, get(Route::ResourceMetadata).fallback(only));
-        }
-        if mcp {
-            router = router
-                .route(MCP, any(Route::Mcp(ModeRoute::Configured)))
-                .route("/mcp/meta", mode(McpMode::Meta))
-                .route("/mcp/direct", mode(McpMode::Direct))
-                .route("/mcp/direct/openai", vendor(ModelVendor::OpenAi))
-                .route("/mcp/direct/gemini", vendor(ModelVendor::Gemini))
-                .route("/mcp/direct/anthropic", vendor(ModelVendor::Anthropic))
-                .route("/mcp/search", mode(McpMode::Search))
-                .route(V1_MCP, any(Route::Mcp(ModeRoute::V1)))
-                .route(WEBSOCKET, any(Route::WebSocket(ModeRoute::Configured)))
-                .route(V1_WEBSOCKET, any(Route::WebSocket(ModeRoute::V1)))
-                .route(SSE_STREAM, any(Route::Sse(SseRoute::Stream)))
-                .route(SSE_MESSAGE, any(Route::Sse(SseRoute::Message)));
-        }
-        Self {
-            router: TowerToHyperService::new(router),
-            known: Default::default(),
-        }
-    }
-
-    /// Returns the route of a request, by its method and its path. The path is compared byte for byte. One slash at its
-    /// end is ignored: servers of several frameworks redirect from one form to the other, so that clients have both.
-    pub(crate) async fn find(&self, parts: &Parts) -> Route {
-        let path = parts.uri.path();
-        let path = path.strip_suffix('/').unwrap_or(path);
-        let path = PATHS.iter().position(|known| *known == path);
-        let method = METHODS.iter().position(|method| *method == parts.method);
-        let known = path
-            .zip(method)
-            .map(|(path, method)| &self.known[path][method]);
-        if let Some(route) = known.and_then(OnceLock::get) {
-            return *route;
-        }
-        let route = match path {
-            Some(path) => self.ask_router(&parts.method, PATHS[path]).await,
-            None => Route::Unknown,
-        };
-        if let Some(known) = known {
-            // Another request may have stored the same answer.
-            known.set(route).ok();
-        }
-        route
-    }
-
-    async fn ask_router(&self, method: &Method, path: &'static str) -> Route {
-        let mut head = Request::new(Body::empty());
-        *head.method_mut() = method.clone();
-        *head.uri_mut() = Uri::from_static(path);
-        match self.router.call(head).await {
-            Ok(mut found) => found.extensions_mut().remove().unwrap_or(Route::Unknown),
-            Err(never) => match never {},
-        }
+const fn meta(path: &'static str, tool: MetaTool) -> Row {
+    Row {
+        path,
+        methods: "POST",
+        has_preflight: false,
+        off: |_| None,
+        credential: Credential::Needed,
+        body_limit: |settings| settings.body_bytes,
+        handler: Handler::Api(ApiRoute::Meta(tool)),
+        is_named: false,
     }
 }
 
-impl IntoResponse for Route {
-    fn into_response(self) -> Response {
-        let mut found = Response::new(Body::empty());
-        found.extensions_mut().insert(self);
-        found
+const fn health(path: &'static str, route: HealthRoute, credential: Credential) -> Row {
+    Row {
+        methods: "GET, HEAD",
+        credential,
+        handler: Handler::Api(ApiRoute::Health(route)),
+        ..meta(path, MetaTool::Call)
     }
+}
+
+const fn metadata(path: &'static str) -> Row {
+    Row {
+        handler: Handler::Api(ApiRoute::ResourceMetadata),
+        ..health(path, HealthRoute::Alive, Credential::Ignored)
+    }
+}
+
+const fn mcp(path: &'static str, mode: ModeRoute) -> Row {
+    Row {
+        methods: METHODS,
+        has_preflight: true,
+        body_limit: |settings| settings.mcp.body_bytes,
+        handler: Handler::Mcp(McpRoute::Message(mode)),
+        ..meta(path, MetaTool::Call)
+    }
+}
+
+const fn websocket(path: &'static str, mode: ModeRoute) -> Row {
+    Row {
+        methods: "GET",
+        has_preflight: false,
+        handler: Handler::Mcp(McpRoute::WebSocket(mode)),
+        ..mcp(path, mode)
+    }
+}
+
+const fn sse(path: &'static str, methods: &'static str, route: SseRoute) -> Row {
+    Row {
+        methods,
+        off: |settings| {
+            (!settings.mcp.serves_sse).then_some("the transport HTTP+SSE is turned off: set `surfaces.sse` to `true`, or let the client use `/mcp`, the transport Streamable HTTP")
+        },
+        handler: Handler::Mcp(McpRoute::Sse(route)),
+        ..mcp(path, ModeRoute::Configured)
+    }
+}
+
+const fn v1(row: Row) -> Row {
+    Row {
+        off: |settings| {
+            (!settings.mcp.serves_v1)
+                .then_some("the routes below `/v1` are turned off: `surfaces.v1` is `false`")
+        },
+        ..row
+    }
+}
+
+const fn named(row: Row) -> Row {
+    Row {
+        is_named: true,
+        ..row
+    }
+}
+
+impl Row {
+    /// Whether requests with this method are answered.
+    pub(crate) fn allows(&self, method: &Method) -> bool {
+        self.methods.split(", ").any(|name| method == name)
+            || (self.has_preflight && method == Method::OPTIONS)
+    }
+}
+
+/// Returns the message about an unknown route.
+pub(crate) fn unknown_message() -> String {
+    let (mut api, mut mcp) = (Vec::new(), Vec::new());
+    for Row {
+        path,
+        methods,
+        handler,
+        ..
+    } in ROWS.iter().filter(|row| row.is_named)
+    {
+        match handler {
+            Handler::Api(_) => {
+                let method = methods.split(", ").next().unwrap_or_default();
+                api.push(format!("`{method} {path}`"));
+            }
+            Handler::Mcp(_) => mcp.push(format!("`{path}`")),
+        }
+    }
+    let last = mcp.pop().unwrap_or_default();
+    let (api, mcp) = (api.join(", "), mcp.join(", "));
+    format!("the routes are {api} and, unless MCP is turned off, {mcp} and {last}")
+}
+
+/// The route of a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Route {
+    pub(crate) row: &'static Row,
+    /// Whether the route has the method of the request.
+    pub(crate) is_allowed: bool,
+}
+
+/// Returns the route of a request, by its method and its path; `None` if it is unknown. Paths have no parameters, so that
+/// the table is searched: a pass through a router costs a tenth of a call. One slash at the end of the path is ignored:
+/// servers of several frameworks redirect from one form to the other, so that clients have both.
+pub(crate) fn find(parts: &Parts, has_mcp: bool) -> Option<Route> {
+    let path = parts.uri.path();
+    let path = path.strip_suffix('/').unwrap_or(path);
+    let row = rows(has_mcp).find(|row| row.path == path)?;
+    let is_allowed = row.allows(&parts.method);
+    Some(Route { row, is_allowed })
+}
+
+/// Returns every path, for suggestions.
+pub(crate) fn paths(has_mcp: bool) -> Vec<&'static str> {
+    rows(has_mcp).map(|row| row.path).collect()
+}
+
+/// Returns the rows of a listener with or without MCP.
+fn rows(has_mcp: bool) -> impl Iterator<Item = &'static Row> {
+    const ALL: &[Row] = &ROWS;
+    ALL.iter()
+        .filter(move |row| has_mcp || matches!(row.handler, Handler::Api(_)))
 }
 
 #[cfg(test)]
 mod tests {
+    use axum::http::Request;
+
     use super::*;
 
-    async fn find(method: &str, path: &str) -> Route {
+    fn find(method: &str, path: &str, has_mcp: bool) -> Option<(&'static str, bool)> {
         let request = Request::builder().method(method).uri(path);
         let (parts, ()) = request.body(()).unwrap().into_parts();
-        let routes = Routes::new(true);
-        let route = routes.find(&parts).await;
-        assert_eq!(routes.find(&parts).await, route, "asked twice");
-        route
+        super::find(&parts, has_mcp).map(|route| (route.row.path, route.is_allowed))
     }
 
-    #[tokio::test]
-    async fn route_is_found_by_exact_path_and_method() {
-        let tree = Route::Meta(MetaTool::List(Listing::Tree));
-        assert_eq!(find("POST", "/meta_tree").await, tree);
-        for path in PATHS {
-            for method in ["POST", "GET", "DELETE"] {
-                let with_slash = format!("{path}/");
+    #[test]
+    fn route_is_found_by_exact_path_and_method() {
+        for row in &ROWS {
+            let allowed: Vec<&str> = row.methods.split(", ").collect();
+            for method in ["POST", "GET", "HEAD", "DELETE", "PUT", "CONNECT", "BREW"] {
+                let expected = Some((row.path, allowed.contains(&method)));
+                let with_slash = format!("{}/", row.path);
+                assert_eq!(find(method, row.path, true), expected, "{method}");
+                assert_eq!(find(method, &with_slash, true), expected, "{method}");
+                let is_api = matches!(row.handler, Handler::Api(_));
                 assert_eq!(
-                    find(method, &with_slash).await,
-                    find(method, path).await,
-                    "{path}"
+                    find(method, row.path, false).is_some(),
+                    is_api,
+                    "{}",
+                    row.path
                 );
             }
         }
-        assert_eq!(find("POST", "/meta_tree?x=1").await, tree);
+        assert_eq!(
+            find("POST", "/meta_tree?x=1", true),
+            Some(("/meta_tree", true))
+        );
         for unknown in [
             "/",
             "/meta_tree//",
@@ -220,39 +273,15 @@ mod tests {
             "/meta%5ftree",
             "*",
         ] {
-            assert_eq!(find("POST", unknown).await, Route::Unknown, "{unknown}");
+            assert_eq!(find("POST", unknown, true), None, "{unknown}");
         }
-        for path in PATHS[..OTHERS].iter().copied() {
-            let is_meta = path.starts_with("/meta_");
-            let (wrong, allow) = if is_meta {
-                ("GET", "POST")
-            } else {
-                ("POST", "GET, HEAD")
-            };
-            for method in [wrong, "PUT", "OPTIONS", "CONNECT", "BREW"] {
-                let found = find(method, path).await;
-                assert_eq!(found, Route::WrongMethod(allow), "{method} {path}");
-            }
-        }
-        for method in ["POST", "GET", "DELETE", "OPTIONS", "PUT"] {
-            let direct = Route::Mcp(ModeRoute::Fixed(McpMode::Direct));
-            assert_eq!(find(method, "/mcp/direct").await, direct);
-            assert_eq!(
-                find(method, "/mcp").await,
-                Route::Mcp(ModeRoute::Configured)
-            );
-        }
-        let ready = Route::Health(HealthRoute::Ready);
-        assert_eq!(find("GET", "/readyz").await, ready);
-        assert_eq!(find("HEAD", "/readyz").await, ready);
     }
-    #[tokio::test]
-    async fn routes_of_mcp_clients_are_unknown_without_mcp() {
-        let routes = Routes::new(false);
-        for path in &PATHS[OTHERS..] {
-            let request = Request::builder().method("POST").uri(*path);
-            let (parts, ()) = request.body(()).unwrap().into_parts();
-            assert_eq!(routes.find(&parts).await, Route::Unknown, "{path}");
-        }
+
+    #[test]
+    fn message_about_an_unknown_route_names_routes_of_the_table() {
+        assert_eq!(
+            unknown_message(),
+            "the routes are `POST /meta_tree`, `POST /meta_desc`, `POST /meta_call`, `GET /healthz`, `GET /readyz`, `GET /sources` and, unless MCP is turned off, `/mcp`, `/v1/mcp`, `/ws/mcp` and `/v1/ws/mcp`"
+        );
     }
 }

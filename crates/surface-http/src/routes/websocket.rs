@@ -3,7 +3,7 @@
 
 use axum::http::request::Parts;
 use axum::http::uri::PathAndQuery;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Uri, header};
 use broker_model::CallCode;
 use data_encoding::BASE64URL_NOPAD;
 use hyper::upgrade::OnUpgrade;
@@ -13,10 +13,11 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
 use crate::HttpSurface;
 use crate::listener::Caller;
-use crate::pipeline::{API_KEY, Refusal};
+use crate::pipeline::{API_KEY, Admitted, Refusal};
 use broker_core::{Broker, Identity, RequestId, Subject};
+use broker_surface_mcp::McpSettings;
 use broker_surface_mcp::http::{
-    ModeRoute, ReplyBody, WebSocketClient, empty_reply, error_reply, not_allowed,
+    McpEndpoint, ModeRoute, ReplyBody, WebSocketClient, empty_reply, error_reply,
 };
 
 /// The parameter of the query with a key or the secret, for clients that can set no header.
@@ -70,24 +71,38 @@ fn with_target(uri: &Uri, target: &str) -> Uri {
     Uri::from_parts(parts).unwrap_or_default()
 }
 
-/// Answers the request for an upgrade; the connection is served once it is upgraded.
-pub(crate) async fn answer(
+/// The subprotocols that a client offers, and the place of its credential.
+#[derive(Debug, Default)]
+pub(crate) struct Offer {
+    /// Without keys, in the client's order.
+    names: Vec<String>,
+    /// Whether the credential was in the query.
+    from_query: bool,
+}
+
+/// Reads the offered subprotocols, and moves a key of the request to a header.
+pub(crate) fn read_offer(
     surface: &HttpSurface<impl Broker>,
-    route: ModeRoute,
     parts: &mut Parts,
     credentials: OtherCredentials,
-    request_id: RequestId,
-    caller: &Caller,
-) -> Result<Response<ReplyBody>, Refusal> {
-    let settings = surface.settings.load_full();
-    if parts.method != Method::GET {
-        return Ok(not_allowed("GET"));
-    }
-    let offered = offered_protocols(&parts.headers);
+) -> Result<Offer, Refusal> {
+    let mut names = offered_protocols(&parts.headers);
     let has_header = surface.auth.is_given(&parts.headers);
-    let from_query = add_credential(parts, &offered, credentials, has_header)?;
-    let admitted = surface.admit(parts, caller, &settings.callers).await?;
-    if from_query && is_of_token(&admitted.identity) {
+    let from_query = add_credential(parts, &names, credentials, has_header)?;
+    names.retain(|name| !name.starts_with(KEY_SUBPROTOCOL));
+    Ok(Offer { names, from_query })
+}
+
+/// Answers the request for an upgrade; the connection is served once it is upgraded.
+pub(crate) fn answer<B: Broker>(
+    endpoint: &McpEndpoint<B>,
+    (route, offer): (ModeRoute, Offer),
+    parts: &mut Parts,
+    admitted: Admitted,
+    settings: &McpSettings,
+    (request_id, caller): (RequestId, &Caller),
+) -> Result<Response<ReplyBody>, Refusal> {
+    if offer.from_query && is_of_token(&admitted.identity) {
         let message = "a token must be in the header `Authorization`: the query takes a key or the secret only";
         return Err(Refusal::new(CallCode::Unauthorized, message));
     }
@@ -97,15 +112,8 @@ pub(crate) async fn answer(
     let Some(upgrade) = parts.extensions.remove::<OnUpgrade>() else {
         return Ok(upgrade_required());
     };
-    let Some(endpoint) = surface.mcp.as_ref() else {
-        return Err(Refusal::new(CallCode::RouteNotFound, "MCP is turned off"));
-    };
-    let names: Vec<_> = offered
-        .iter()
-        .filter(|name| !name.starts_with(KEY_SUBPROTOCOL))
-        .collect();
-    let request = admitted.request(parts, route, &settings.mcp, (request_id, caller));
-    let client = match endpoint.websocket(&request, names.is_empty()) {
+    let request = admitted.request(parts, route, settings, (request_id, caller));
+    let client = match endpoint.websocket(&request, offer.names.is_empty()) {
         Ok(client) => client,
         Err(refused) => return Ok(*refused),
     };
@@ -115,7 +123,7 @@ pub(crate) async fn answer(
     headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
     headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
     headers.insert(header::SEC_WEBSOCKET_ACCEPT, key);
-    if names.iter().any(|name| *name == SUBPROTOCOL) {
+    if offer.names.iter().any(|name| name == SUBPROTOCOL) {
         let chosen = HeaderValue::from_static(SUBPROTOCOL);
         headers.insert(header::SEC_WEBSOCKET_PROTOCOL, chosen);
     }

@@ -256,7 +256,7 @@ fn session_required() -> Refused {
 }
 
 /// The refusal of a method of HTTP.
-pub fn not_allowed(methods: &'static str) -> Response<ReplyBody> {
+fn not_allowed(methods: &'static str) -> Response<ReplyBody> {
     let error = RpcError::new(INVALID_REQUEST, format!("the route allows {methods}"));
     let mut response = error_reply(StatusCode::METHOD_NOT_ALLOWED, error);
     response

@@ -47,16 +47,6 @@ pub enum SseRoute {
     Message,
 }
 
-impl SseRoute {
-    /// The only method of the route.
-    pub const fn method(self) -> &'static str {
-        match self {
-            Self::Stream => "GET",
-            Self::Message => "POST",
-        }
-    }
-}
-
 impl<B: Broker> McpEndpoint<B> {
     /// Opens the stream of a client.
     pub fn open_sse(&self, request: &McpRequest<'_>) -> Response<ReplyBody> {
