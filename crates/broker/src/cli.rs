@@ -11,7 +11,7 @@ mod verbs;
 
 pub(crate) use options::{LogLevel, ModeOption, RunOptions, TreeForm};
 pub use serve::ServeOptions;
-pub(crate) use verbs::{ConnectArgs, DoctorArgs, Format, KeyVerb, NewKeyArgs, StatusArgs, Verb};
+pub(crate) use verbs::{DoctorArgs, Format, KeyVerb, NewKeyArgs, StatusArgs, Verb};
 
 /// Serves reviewed, locked MCP tools through three stable meta-tools.
 #[derive(Debug, Parser)]

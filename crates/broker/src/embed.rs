@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use broker_config::{Limits, Mcp};
 use broker_model::redact::Secret;
+use broker_surface::Surface as _;
+use broker_surface_http::{CallerSettings, HostPolicy, HttpAccess, HttpSettings, HttpSurface};
+use broker_surface_mcp::stdio::{StdioSettings, StdioSurface};
+use broker_surface_mcp::{ClientView, McpSettings};
 use tokio::net::TcpListener;
 
 use crate::core::{Broker, Identity};
-use crate::surface::http::{HostPolicy, HttpAccess, HttpSurface};
-use crate::surface::mcp::stdio::StdioSurface;
-use crate::surface::{CallerSettings, ClientView, McpSettings, Surface as _, SurfaceSettings};
 
 /// Serves the meta API and MCP over HTTP, until the drain of the broker's services is finished. Callers must send
 /// `secret`; without one, every caller of the listener is served.
@@ -47,7 +48,12 @@ pub async fn serve_stdio(
     output: impl Write + Send + 'static,
 ) -> io::Result<()> {
     let services = broker.services().clone();
-    let surface = StdioSurface::new(broker, identity, settings());
+    let settings = StdioSettings {
+        view: ClientView::default(),
+        list_changed_exec: None,
+        line_bytes: Limits::default().body_bytes,
+    };
+    let surface = StdioSurface::new(broker, identity, settings);
     let idle = surface.idle();
     let finish = async {
         idle.cancelled().await;
@@ -57,9 +63,9 @@ pub async fn serve_stdio(
 }
 
 /// Returns the settings of a config without the sections for surfaces.
-pub(crate) fn settings() -> SurfaceSettings {
+pub(crate) fn settings() -> HttpSettings {
     let body_bytes = Limits::default().body_bytes;
-    SurfaceSettings {
+    HttpSettings {
         hosts: HostPolicy::default(),
         body_bytes,
         mcp: McpSettings {

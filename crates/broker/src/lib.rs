@@ -30,16 +30,13 @@ pub mod typed;
 mod app;
 mod cli;
 mod connect;
-mod contain;
 mod key;
-mod list_changed_exec;
 mod logging;
 #[cfg(feature = "scripted")]
 #[doc(hidden)]
 pub mod scripted;
 mod secret;
 mod status;
-mod surface;
 
 pub use app::{ServedCatalog, StaleSources, main, serve};
 pub use broker_core as core;

@@ -6,6 +6,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use broker_model::redact::Secret;
+use broker_surface_http::{HttpAccess, HttpSurface};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 pub use broker_mcp::scripted::{Pipes, register};
@@ -14,7 +15,6 @@ use crate::app::stack::stack;
 use crate::core::{Core, Identity};
 use crate::embed::{self, settings};
 use crate::observe::Sinks;
-use crate::surface::http::{HttpAccess, HttpSurface};
 
 /// Serves one HTTP connection over `stream` until the caller ends it. Requests must have the secret.
 pub async fn serve_http(

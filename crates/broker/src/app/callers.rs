@@ -4,10 +4,9 @@ use broker_config::identities::OnRevoke;
 use broker_identity::Settings;
 use broker_mcp::Environment;
 use broker_model::Diagnostic;
+use broker_surface_http::{CallerSettings, ProtectedResource};
 
 use super::settings::LoadedConfig;
-use crate::surface::CallerSettings;
-use crate::surface::http::ProtectedResource;
 
 /// The settings of a config. A file of keys that cannot be used is added to `problems`.
 pub(super) fn settings(

@@ -4,7 +4,7 @@ use broker_model::exit::Exit;
 
 use super::failure::Failure;
 use super::tree;
-use crate::cli::ConnectArgs;
+use crate::connect::ConnectArgs;
 use crate::connect::{self, ConnectError};
 use crate::logging::LogOutput;
 

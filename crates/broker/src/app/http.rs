@@ -8,16 +8,16 @@ use broker_model::exit::Exit;
 use broker_model::redact::{Redactor, Secret};
 use broker_observe::Sinks;
 use broker_process::raise_file_limit;
+use broker_surface_http::{HttpAccess, HttpSettings, HttpSurface, WANTED_FILES};
 
 use super::catalog_origin::CatalogOrigin;
 use super::failure::Failure;
 use super::openness::Openness;
 use super::stack::stack;
-use super::startup::{SignalReceivers, Startup};
+use super::startup::{FromConfig as _, SignalReceivers, Startup};
 use super::{listen, warn};
 use crate::cli::{SERVE_WORDS, WORDS};
 use crate::secret::{self, SecretSources};
-use crate::surface::http::{HttpAccess, HttpSurface, WANTED_FILES};
 
 /// Maximum time of calls in flight after a stop signal.
 pub(super) const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
@@ -51,7 +51,7 @@ pub(super) async fn start(
     if startup.origin == CatalogOrigin::Lock {
         problems.extend(listen::not_local(address, &addresses));
     }
-    let for_surface = startup.for_surface(&settings, &mut problems);
+    let for_surface = HttpSettings::from_config(&startup, &settings, &mut problems);
     startup.openness.get_or_init(|| Openness {
         address: address.to_owned(),
         addresses: addresses.clone(),
@@ -62,10 +62,10 @@ pub(super) async fn start(
     startup.check_openness(
         startup.catalog.get(),
         &settings,
-        &for_surface,
+        for_surface.callers(),
         &mut problems,
     );
-    startup.note_callers(&for_surface.callers);
+    startup.note_callers(for_surface.callers());
     startup.output.mask(&Redactor::new(secret.clone()));
     let core = startup.core(&settings, problems)?;
 

@@ -18,7 +18,7 @@ use tokio::time::{Instant, timeout};
 use super::failure::Failure;
 use crate::core::{Broker, Core, RefusalCause, ServedCounts, StartOutcome};
 use crate::logging::LogOutput;
-use crate::surface::Surface;
+use broker_surface::Surface;
 
 /// The maximum time from the stop signal to the end, without threads: 12 s with them. The time that the
 /// drain leaves is for the sources, whose graces are shortened to fit, and for the last replies.

@@ -8,8 +8,8 @@ use axum::http::HeaderName;
 use broker_config::Config;
 
 use super::failure::Failure;
-use crate::list_changed_exec::ListChangedExec;
-use crate::surface::{ClientView, McpSettings};
+use broker_observe::ListChangedExec;
+use broker_surface_mcp::{ClientView, McpSettings};
 
 /// `0` or `false`: no MCP clients over HTTP. A simple MCP adapter uses the second name.
 const ENABLE: [&str; 2] = ["MCP_BROKER_ENABLE_MCP", "ZYRA_ENABLE_MCP"];

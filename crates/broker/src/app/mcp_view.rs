@@ -5,7 +5,7 @@ use broker_config::{Config, Embedder, McpMode, Routing, top_k_range};
 
 use super::failure::Failure;
 use crate::cli::RunOptions;
-use crate::surface::ClientView;
+use broker_surface_mcp::ClientView;
 
 const MODE: &str = "MCP_MODE";
 const ROUTING: &str = "ROUTING_TYPE";

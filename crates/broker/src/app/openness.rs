@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 
 use broker_config::Config;
 use broker_model::{Diagnostic, DiagnosticCode};
+use broker_surface_http::CallerSettings;
 
 use super::catalog_origin::CatalogOrigin;
 use super::listen;
 use crate::catalog::Catalog;
-use crate::surface::CallerSettings;
 
 /// The facts of a start over HTTP about its address and its credentials. A reload does not change them.
 #[derive(Debug)]

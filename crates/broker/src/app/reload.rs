@@ -7,18 +7,18 @@ use std::sync::Arc;
 
 use broker_model::redact::Redactor;
 use broker_model::{Diagnostic, DiagnosticCode, text};
+use broker_surface::Surface;
 
 use super::catalog_origin::CatalogOrigin;
 use super::failure::{Failure, unless_refused};
 use super::names;
-use super::startup::Startup;
+use super::startup::{FromConfig, Startup};
 use super::watch::{Content, Stamps, Watch};
 use super::{ServedCatalog, StaleSources, warn};
 use crate::cli::Cli;
 use crate::core::{
     Broker, Core, PartialStart, ReloadError, ReloadSummary, ReplaceError, Replacement,
 };
-use crate::surface::Surface;
 use broker_process::guard::ReloadSignals;
 
 /// The result of a reload.
@@ -36,7 +36,7 @@ pub(super) struct Reloader<'a, S> {
     surface: Arc<S>,
 }
 
-impl<'a, S: Surface> Reloader<'a, S> {
+impl<'a, S: Surface<Settings: FromConfig>> Reloader<'a, S> {
     /// A reloader for the config in the command line, if there is one.
     pub(super) const fn new(startup: Startup<'a>, core: Core, surface: Arc<S>) -> Self {
         Self {
@@ -142,15 +142,20 @@ impl<'a, S: Surface> Reloader<'a, S> {
         let settings = startup.settings_for(read.catalog)?;
         settings.warnings.iter().for_each(warn);
         let mut problems = Vec::new();
-        let for_surface = startup.for_surface(&settings, &mut problems);
-        startup.check_openness(read.catalog, &settings, &for_surface, &mut problems);
+        let for_surface = S::Settings::from_config(startup, &settings, &mut problems);
+        startup.check_openness(
+            read.catalog,
+            &settings,
+            for_surface.callers(),
+            &mut problems,
+        );
         unless_refused(Ok(()), problems)?;
         let partial = PartialStart {
             stale: read.stale,
             ..startup.partial.clone()
         };
         let builder = startup.builder(read.catalog, &settings, partial);
-        self.surface.end_rights(&for_surface.callers);
+        self.surface.end_rights(&for_surface);
         // Before any source is started with these secrets.
         let mask = |redactor: &Redactor| startup.output.mask(redactor);
         let shown = names::of(read.catalog, &settings.config);
@@ -158,7 +163,7 @@ impl<'a, S: Surface> Reloader<'a, S> {
         let replaced = self.core.replace(builder, &mask).await;
         let replacement = replaced.map_err(|error| self.replace_failure(error))?;
         startup.catalog.set(read.catalog);
-        startup.note_callers(&for_surface.callers);
+        startup.note_callers(for_surface.callers());
         self.surface.apply(for_surface);
         Ok(replacement)
     }
@@ -191,9 +196,9 @@ impl<'a, S: Surface> Reloader<'a, S> {
         self.startup.warn_of_mismatch();
         let mut problems = Vec::new();
         let startup = &self.startup;
-        let for_surface = startup.for_surface(&settings, &mut problems);
+        let for_surface = S::Settings::from_config(startup, &settings, &mut problems);
         let catalog = startup.catalog.get();
-        startup.check_openness(catalog, &settings, &for_surface, &mut problems);
+        startup.check_openness(catalog, &settings, for_surface.callers(), &mut problems);
         let environment = &self.startup.environment;
         let prepared = self
             .core
@@ -204,9 +209,9 @@ impl<'a, S: Surface> Reloader<'a, S> {
         let shown = names::of(catalog, &settings.config);
         startup.output.show_names(shown);
         // Sources that changed may take long to start, and rights must end at once.
-        self.surface.end_rights(&for_surface.callers);
+        self.surface.end_rights(&for_surface);
         let reloaded = self.core.reload(prepared).await?;
-        startup.note_callers(&for_surface.callers);
+        startup.note_callers(for_surface.callers());
         self.surface.apply(for_surface);
         Ok(reloaded)
     }

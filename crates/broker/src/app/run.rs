@@ -4,18 +4,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use broker_model::exit::Exit;
+use broker_surface::Surface;
 
 use super::catalog_origin::CatalogOrigin;
 use super::failure::Failure;
 use super::lifecycle::Running;
 use super::reload::Reloader;
-use super::startup::{SignalReceivers, Startup};
+use super::startup::{FromConfig, SignalReceivers, Startup};
 use crate::core::Core;
-use crate::surface::Surface;
 
 impl Startup<'_> {
     /// Serves until the end of the broker. Calls in flight get `drain_timeout` to end.
-    pub(super) async fn run<S: Surface>(
+    pub(super) async fn run<S: Surface<Settings: FromConfig>>(
         self,
         core: Core,
         surface: S,

@@ -11,7 +11,7 @@ use broker_model::{Diagnostic, DiagnosticCode, NodePath};
 
 use super::failure::Failure;
 use crate::catalog::Catalog;
-use crate::surface::http::{BadEntry, HostPolicy};
+use broker_surface_http::{BadEntry, HostPolicy};
 
 /// A config, and the folder of its relative paths.
 #[derive(Debug)]

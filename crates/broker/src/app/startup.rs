@@ -8,7 +8,10 @@ use std::time::Duration;
 use broker_config::{Embedder, StartDefaults, StartDrift, Unreachable};
 use broker_mcp::Environment;
 use broker_model::Diagnostic;
+use broker_observe::ListChangedExec;
 use broker_process::guard::{ReloadSignals, Signals};
+use broker_surface_http::{CallerSettings, HttpSettings};
+use broker_surface_mcp::stdio::StdioSettings;
 
 use super::beside;
 use super::callers;
@@ -24,10 +27,7 @@ use super::{ReadCatalog, warn};
 use crate::catalog::Catalog;
 use crate::cli::Cli;
 use crate::core::{Broker, Core, CoreBuilder, PartialStart, StartMode};
-use crate::list_changed_exec::ListChangedExec;
 use crate::logging::LogOutput;
-use crate::surface::http::HostPolicy;
-use crate::surface::{self, CallerSettings};
 
 /// The inputs of a start.
 pub(super) struct Startup<'a> {
@@ -56,6 +56,60 @@ pub(super) struct Startup<'a> {
 pub(super) struct SignalReceivers {
     pub(super) signals: Signals,
     pub(super) reload_signals: ReloadSignals,
+}
+
+/// The part of a config for a surface.
+pub(super) trait FromConfig: Sized {
+    /// Reads the settings; entries that cannot be used are added to `problems`.
+    fn from_config(
+        startup: &Startup<'_>,
+        loaded: &LoadedConfig,
+        problems: &mut Vec<Diagnostic>,
+    ) -> Self;
+
+    /// Returns the settings for recognising callers, if the surface has several.
+    fn callers(&self) -> Option<&CallerSettings> {
+        None
+    }
+}
+
+impl FromConfig for HttpSettings {
+    fn from_config(
+        startup: &Startup<'_>,
+        loaded: &LoadedConfig,
+        problems: &mut Vec<Diagnostic>,
+    ) -> Self {
+        let (options, environment) = (&startup.cli.options, &startup.environment);
+        Self {
+            hosts: loaded.host_policy(&options.allow_host, environment, problems),
+            body_bytes: loaded.config.limits.body_bytes,
+            mcp: startup.mcp.settings(
+                &loaded.config,
+                startup.view.view(&loaded.config, options),
+                startup.list_changed_exec(loaded, problems),
+            ),
+            callers: callers::settings(loaded, environment, problems),
+        }
+    }
+
+    fn callers(&self) -> Option<&CallerSettings> {
+        Some(&self.callers)
+    }
+}
+
+/// Requests over stdio have neither `Host` nor `Origin`, so the variables of those lists need not be set.
+impl FromConfig for StdioSettings {
+    fn from_config(
+        startup: &Startup<'_>,
+        loaded: &LoadedConfig,
+        problems: &mut Vec<Diagnostic>,
+    ) -> Self {
+        Self {
+            view: startup.view.view(&loaded.config, &startup.cli.options),
+            list_changed_exec: startup.list_changed_exec(loaded, problems),
+            line_bytes: loaded.config.limits.body_bytes,
+        }
+    }
 }
 
 impl<'a> Startup<'a> {
@@ -95,44 +149,15 @@ impl<'a> Startup<'a> {
         })
     }
 
-    /// The part of `settings` for the surface; entries that cannot be used are added to `problems`.
-    /// Over stdio requests have neither `Host` nor `Origin`, so the variables of those lists need not
-    /// be set.
-    pub(super) fn for_surface(
-        &self,
-        settings: &LoadedConfig,
-        problems: &mut Vec<Diagnostic>,
-    ) -> surface::SurfaceSettings {
-        surface::SurfaceSettings {
-            hosts: if self.cli.is_stdio() {
-                HostPolicy::default()
-            } else {
-                settings.host_policy(&self.cli.options.allow_host, &self.environment, problems)
-            },
-            body_bytes: settings.config.limits.body_bytes,
-            mcp: self.mcp.settings(
-                &settings.config,
-                self.view.view(&settings.config, &self.cli.options),
-                self.list_changed_exec(settings, problems),
-            ),
-            callers: if self.cli.is_stdio() {
-                CallerSettings::default()
-            } else {
-                callers::settings(settings, &self.environment, problems)
-            },
-        }
-    }
-
     /// Adds the problems of callers without a credential, who exist over HTTP alone.
     pub(super) fn check_openness(
         &self,
         catalog: &Catalog,
         settings: &LoadedConfig,
-        for_surface: &surface::SurfaceSettings,
+        callers: Option<&CallerSettings>,
         problems: &mut Vec<Diagnostic>,
     ) {
-        if let Some(openness) = self.openness.get() {
-            let callers = &for_surface.callers;
+        if let (Some(openness), Some(callers)) = (self.openness.get(), callers) {
             let catalog = (catalog, self.origin);
             let found = openness.problems(catalog, &settings.config, callers);
             let found = Failure::Diagnostics(found);
@@ -147,8 +172,8 @@ impl<'a> Startup<'a> {
     }
 
     /// Notes the callers of a config that is in force now.
-    pub(super) fn note_callers(&self, callers: &CallerSettings) {
-        if let Some(openness) = self.openness.get() {
+    pub(super) fn note_callers(&self, callers: Option<&CallerSettings>) {
+        if let (Some(openness), Some(callers)) = (self.openness.get(), callers) {
             let had_identities = openness.had_identities.get();
             openness
                 .had_identities

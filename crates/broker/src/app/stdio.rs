@@ -7,22 +7,20 @@ use std::time::Duration;
 use broker_model::exit::Exit;
 use broker_model::redact::Redactor;
 use broker_observe::Sinks;
+use broker_surface_mcp::ClientView;
+use broker_surface_mcp::stdio::{StdioSettings, StdioSurface};
 
 use super::failure::Failure;
 use super::lifecycle::Running;
-use super::mcp::McpVariables;
 use super::settings::LoadedConfig;
 use super::stack::{Stack, stack};
-use super::startup::{SignalReceivers, Startup};
+use super::startup::{FromConfig as _, SignalReceivers, Startup};
 use super::warn;
 use crate::catalog;
 use crate::cli::Cli;
 use crate::core::{Broker, Core, Identity};
 use crate::logging::LogOutput;
 use crate::secret;
-use crate::surface::http::HostPolicy;
-use crate::surface::mcp::stdio::StdioSurface;
-use crate::surface::{CallerSettings, ClientView, SurfaceSettings};
 
 /// Maximum time of calls after the client closed the input. Clients kill a server that has not ended
 /// 2 s after that.
@@ -67,7 +65,7 @@ fn prepare(startup: &Startup<'_>) -> Result<(Core, StdioSurface<Stack>), Failure
         .output
         .mask(&Redactor::new(secret::values_to_hide()));
     let mut problems = Vec::new();
-    let for_surface = startup.for_surface(&settings, &mut problems);
+    let for_surface = StdioSettings::from_config(startup, &settings, &mut problems);
     let core = startup.core(&settings, problems)?;
     let identity = match &startup.cli.options.under {
         None => Identity::local(),
@@ -99,11 +97,10 @@ pub(super) async fn explain(
         .build()
         .map_err(Failure::Diagnostics)?;
     // In the mode `meta` the client lists tools, whose calls show the reason.
-    let settings = SurfaceSettings {
-        hosts: HostPolicy::default(),
-        body_bytes: config.limits.body_bytes,
-        mcp: McpVariables::default().settings(&config, ClientView::default(), None),
-        callers: CallerSettings::default(),
+    let settings = StdioSettings {
+        view: ClientView::default(),
+        list_changed_exec: None,
+        line_bytes: config.limits.body_bytes,
     };
     let surface = Arc::new(StdioSurface::new(core.clone(), Identity::local(), settings));
     tracing::info!("calls get `start_refused` until the client leaves");

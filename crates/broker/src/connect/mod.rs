@@ -7,6 +7,7 @@ use broker_model::terminal::Text;
 use broker_model::text;
 use broker_model::text::shell_word;
 
+mod args;
 mod client;
 mod edit;
 mod entry;
@@ -16,9 +17,9 @@ mod jsonc;
 mod toml;
 mod value;
 
-use crate::cli::ConnectArgs;
 use crate::secret;
-pub(crate) use client::{Client, Scope};
+pub(crate) use args::ConnectArgs;
+use client::{Client, Scope};
 use client::{Places, System};
 use edit::Edit;
 use entry::{Credential, View};

@@ -28,9 +28,15 @@ const ADMISSION: &str = "crates/core/src/admission";
 fn rules_of_access_are_asked_by_admission_alone() {
     let (mut problems, mut in_admission) = (Vec::new(), 0);
     for (path, text) in sources() {
-        let is_runtime = ["crates/core/src", "crates/broker/src"]
-            .iter()
-            .any(|folder| path.starts_with(folder));
+        let is_runtime = [
+            "crates/core/src",
+            "crates/broker/src",
+            "crates/surface/src",
+            "crates/surface-http/src",
+            "crates/surface-mcp/src",
+        ]
+        .iter()
+        .any(|folder| path.starts_with(folder));
         if !is_runtime || is_test(&path) {
             continue;
         }

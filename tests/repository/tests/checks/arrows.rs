@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::workspace;
 
 /// The packages, from the ones that use no other package up to the programs, each with the packages that it uses.
-const ARROWS: [(&str, &[&str]); 24] = [
+const ARROWS: [(&str, &[&str]); 27] = [
     ("broker-files", &[]),
     ("broker-http-client", &[]),
     ("broker-memory", &[]),
@@ -69,7 +69,38 @@ const ARROWS: [(&str, &[&str]); 24] = [
             "broker-wire",
         ],
     ),
-    ("broker-observe", &["broker-core", "broker-model"]),
+    (
+        "broker-observe",
+        &["broker-core", "broker-model", "broker-process"],
+    ),
+    (
+        "broker-surface",
+        &["broker-core", "broker-model", "broker-wire"],
+    ),
+    (
+        "broker-surface-mcp",
+        &[
+            "broker-config",
+            "broker-core",
+            "broker-drift",
+            "broker-model",
+            "broker-observe",
+            "broker-surface",
+            "broker-wire",
+        ],
+    ),
+    (
+        "broker-surface-http",
+        &[
+            "broker-config",
+            "broker-core",
+            "broker-identity",
+            "broker-model",
+            "broker-surface",
+            "broker-surface-mcp",
+            "broker-wire",
+        ],
+    ),
     (
         "broker-doctor",
         &[
@@ -94,8 +125,10 @@ const ARROWS: [(&str, &[&str]); 24] = [
             "broker-model",
             "broker-observe",
             "broker-process",
+            "broker-surface",
+            "broker-surface-http",
+            "broker-surface-mcp",
             "broker-terminal",
-            "broker-wire",
         ],
     ),
     (

@@ -125,6 +125,13 @@ fn unsafe_code_is_only_in_the_operating_system_layer() {
     }
 }
 
+/// The folders of the surfaces.
+const SURFACES: [&str; 3] = [
+    "crates/surface/src",
+    "crates/surface-http/src",
+    "crates/surface-mcp/src",
+];
+
 #[test]
 fn surfaces_reach_servers_only_through_core() {
     for (path, text) in sources() {
@@ -133,7 +140,8 @@ fn surfaces_reach_servers_only_through_core() {
             .filter(|line| !line.trim_start().starts_with("//"))
             .collect::<Vec<_>>()
             .join("\n");
-        if path.starts_with("crates/broker/src/surface") && !is_test(&path) {
+        let is_surface = SURFACES.iter().any(|folder| path.starts_with(folder));
+        if is_surface && !is_test(&path) {
             assert!(
                 !code.contains("broker_mcp") && !code.contains("broker_process"),
                 "{} talks to sources past core",
@@ -154,27 +162,22 @@ fn surfaces_reach_servers_only_through_core() {
 }
 
 #[test]
-fn surfaces_do_not_import_each_other() {
-    let folder = Path::new("crates/broker/src/surface");
-    // The listener carries the transport of MCP over HTTP, and nothing else of the MCP surface.
-    let carried = "surface::mcp::http";
-    for (surface, other) in [("http", "mcp"), ("mcp", "http")] {
-        let names = [format!("surface::{other}"), format!("super::{other}")];
-        for (path, text) in sources() {
-            let code = text
-                .lines()
-                .filter(|line| !line.trim_start().starts_with("//"));
-            for line in code.filter(|_| path.starts_with(folder.join(surface))) {
-                let line = line.replace("super::mcp::http", carried);
-                let line = line.replace(carried, "");
-                assert!(
-                    !names.iter().any(|name| line.contains(name)),
-                    "{} imports another surface: {line}",
-                    path.display()
-                );
-            }
+fn listener_uses_only_the_transport_of_mcp() {
+    let mut uses = 0;
+    for (path, text) in sources() {
+        if !path.starts_with("crates/surface-http/src") || is_test(&path) {
+            continue;
+        }
+        for used in text.split("broker_surface_mcp::").skip(1) {
+            uses += 1;
+            assert!(
+                used.starts_with("http::") || used.starts_with("McpSettings"),
+                "{} uses more than the transport",
+                path.display()
+            );
         }
     }
+    assert!(uses > 5, "the files were read");
 }
 
 /// Errors and results reach callers, who have neither these pages nor the config.
@@ -184,7 +187,9 @@ fn messages_to_callers_name_no_page_and_no_limit_of_the_config() {
         "core/src/call",
         "core/src/errors",
         "core/src/listing",
-        "broker/src/surface",
+        "surface/src",
+        "surface-http/src",
+        "surface-mcp/src",
     ];
     for (path, text) in sources() {
         let reaches = |folder| path.starts_with(Path::new("crates").join(folder));
@@ -221,6 +226,9 @@ fn json_rpc_is_read_and_written_only_in_wire() {
         "crates/model/src",
         "crates/process/src",
         "crates/review/src",
+        "crates/surface/src",
+        "crates/surface-http/src",
+        "crates/surface-mcp/src",
         "src",
     ];
     let mut problems = Vec::new();
@@ -254,7 +262,7 @@ fn standard_output_and_error_are_written_only_by_output_modules() {
         "crates/broker/src/logging.rs",
         // Only what `crates/broker/src/logging.rs` hands it.
         "crates/broker/src/logging/queue.rs",
-        "crates/broker/src/surface/mcp/stdio/output.rs",
+        "crates/surface-mcp/src/stdio/output.rs",
     ];
     let parts = [
         "stdout()",
@@ -279,6 +287,9 @@ fn standard_output_and_error_are_written_only_by_output_modules() {
             "crates/model/src",
             "crates/process/src",
             "crates/review/src",
+            "crates/surface/src",
+            "crates/surface-http/src",
+            "crates/surface-mcp/src",
             "crates/terminal/src",
             "crates/wire/src",
             "src",

@@ -1,0 +1,224 @@
+//! Accepts connections, limits the time of a request head, and ends connections. Independent of the
+//! requests.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::{Body, HttpBody};
+use axum::http::StatusCode;
+use broker_core::Broker;
+use broker_surface_mcp::http::StreamReply;
+use bytes::Bytes;
+use hyper::body::Frame;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use rustix::process::{Resource, getrlimit};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
+use tokio::time::sleep;
+use tokio_util::task::TaskTracker;
+
+mod caller;
+mod connection_limits;
+mod connection_shares;
+mod peers;
+mod write_timeout;
+
+pub(crate) use caller::Caller;
+pub use connection_limits::WANTED_FILES;
+pub(crate) use peers::Peers;
+
+use crate::HttpSurface;
+use crate::routes::handle;
+use connection_limits::{ConnectionLimits, ConnectionSlot, Phase};
+use peers::Peer;
+use write_timeout::{WriteBounds, WriteTimeout};
+
+/// Maximum time for the head of a request, from the end of the previous request; so also how long a
+/// connection may be silent.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// The maximum bytes of a head.
+const MAX_HEAD_BYTES: usize = 32 << 10;
+/// The maximum bytes that are read ahead on a connection.
+const MAX_READ_BYTES: usize = 32 << 10;
+/// Maximum time that a reply waits until its caller accepts the next byte.
+const WRITE_STALL_TIMEOUT: Duration = Duration::from_secs(30);
+/// The minimum read rate of a caller for its reply, in bytes per second, on average over `RATE_INTERVAL`.
+const MIN_REPLY_RATE: usize = 16 << 10;
+const RATE_INTERVAL: Duration = Duration::from_secs(30);
+/// The delay after the system failed to accept a connection.
+const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
+
+/// Serves until the drain is finished, then until every pending reply is sent.
+pub(crate) async fn serve(surface: Arc<HttpSurface<impl Broker>>, listener: TcpListener) {
+    let finished = surface.drain.finished();
+    let mut limits =
+        ConnectionLimits::new(max_open_files(), surface.broker.services().memory().limit());
+    let mut peers = surface.peers();
+    let connections = TaskTracker::new();
+    while let Some(accepted) = finished.run_until_cancelled(listener.accept()).await {
+        match accepted {
+            Ok((stream, address)) => {
+                // Dropped, and so closed, if there is no slot to refuse it.
+                let Some((peer, half_open)) = peers.connect(address.ip()) else {
+                    tracing::debug!("an address has too many connections without a request");
+                    continue;
+                };
+                if let Some(slot) = limits.take(half_open, finished.child_token()).await {
+                    if let Err(error) = stream.set_nodelay(true) {
+                        tracing::debug!(%error, "a connection keeps its delay");
+                    }
+                    let address = address.ip();
+                    connections.spawn(connection(surface.clone(), stream, slot, peer, address));
+                }
+            }
+            Err(error) if is_client_error(&error) => {
+                tracing::debug!(%error, "a client left before its connection was accepted")
+            }
+            Err(error) => {
+                limits.warn(&format!("connections cannot be accepted: {error}"));
+                sleep(ACCEPT_BACKOFF).await;
+            }
+        }
+    }
+    drop(listener);
+    connections.close();
+    connections.wait().await;
+}
+
+/// Serves one connection from a loopback address, over any stream.
+pub(crate) async fn serve_stream(
+    surface: Arc<HttpSurface<impl Broker>>,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+) {
+    let end = surface.drain.finished().child_token();
+    let mut limits =
+        ConnectionLimits::new(max_open_files(), surface.broker.services().memory().limit());
+    let mut peers = surface.peers();
+    let address = std::net::Ipv4Addr::LOCALHOST.into();
+    if let Some((peer, half_open)) = peers.connect(address)
+        && let Some(slot) = limits.take(half_open, end).await
+    {
+        connection(surface, stream, slot, peer, address).await;
+    }
+}
+
+async fn connection(
+    surface: Arc<HttpSurface<impl Broker>>,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    slot: ConnectionSlot,
+    peer: Arc<Peer>,
+    address: IpAddr,
+) {
+    let caller = Caller {
+        phase: Some(Arc::clone(&slot.phase)),
+        ..Caller::new(peer, address)
+    };
+    let service = service_fn(|request: hyper::Request<hyper::body::Incoming>| {
+        let admitted = slot.phase.begin_request();
+        let answer = handle(surface.clone(), request.map(Body::new), caller.clone());
+        let phase = Arc::clone(&slot.phase);
+        async move {
+            if !admitted {
+                // The connection is being closed for another one, and this future is dropped with it.
+                std::future::pending::<()>().await;
+            }
+            let answer = answer.await;
+            // The phase ends with the body of a stream, since a stream may be silent for long, and with an upgraded
+            // connection.
+            if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
+                phase.begin_stream();
+                return Ok::<_, Infallible>(answer);
+            }
+            Ok(match answer.extensions().get::<StreamReply>() {
+                Some(reply) => {
+                    if *reply == StreamReply::Open {
+                        phase.begin_stream();
+                    }
+                    answer.map(|body| Body::new(StreamBody { body, phase }))
+                }
+                None => {
+                    phase.end_request();
+                    answer
+                }
+            })
+        }
+    });
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIMEOUT)
+        .max_header_size(MAX_HEAD_BYTES)
+        .max_buf_size(MAX_READ_BYTES);
+    let bounds = WriteBounds {
+        stall: WRITE_STALL_TIMEOUT,
+        rate: MIN_REPLY_RATE,
+        interval: RATE_INTERVAL,
+    };
+    let phase = Arc::clone(&slot.phase);
+    let stream = TokioIo::new(WriteTimeout::new(stream, bounds, move || phase.written()));
+    let mut served = std::pin::pin!(builder.serve_connection(stream, service).with_upgrades());
+    let ended = tokio::select! {
+        ended = served.as_mut() => ended,
+        () = slot.phase.end().cancelled() => {
+            if slot.phase.is_evicted() {
+                tracing::debug!("a connection that waited for a request is closed for a new one");
+                return;
+            }
+            served.as_mut().graceful_shutdown();
+            served.await
+        }
+    };
+    // The slot is taken as long as an upgraded connection is served.
+    caller.upgrades.close();
+    caller.upgrades.wait().await;
+    if let Err(error) = ended {
+        tracing::debug!(%error, "a connection ended early");
+    }
+}
+
+/// The body of a stream. Its connection is busy until it is dropped, so that it is not closed for another one.
+struct StreamBody {
+    body: Body,
+    phase: Arc<Phase>,
+}
+
+impl HttpBody for StreamBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+}
+
+impl Drop for StreamBody {
+    fn drop(&mut self) {
+        self.phase.end_stream();
+    }
+}
+
+/// The limit of open files of the process.
+fn max_open_files() -> usize {
+    let limit = getrlimit(Resource::Nofile).current;
+    limit.map_or(usize::MAX, |limit| limit.try_into().unwrap_or(usize::MAX))
+}
+
+/// Whether the error concerns only the connection that was to be accepted.
+fn is_client_error(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionRefused
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+    )
+}

@@ -1,0 +1,33 @@
+//! The part of a config for the listener; a reload may replace it.
+
+use broker_model::address::AddressRange;
+use broker_surface_mcp::McpSettings;
+
+use super::host_policy::HostPolicy;
+use super::protected_resource::ProtectedResource;
+
+/// The settings of the surface.
+#[derive(Debug)]
+pub struct HttpSettings {
+    /// The allowed `Host` and `Origin` headers; without effect on requests without these headers.
+    pub hosts: HostPolicy,
+    /// `limits.body_bytes`
+    pub body_bytes: usize,
+    pub mcp: McpSettings,
+    pub callers: CallerSettings,
+}
+
+/// The part of a config for recognising callers.
+#[derive(Clone, Debug, Default)]
+pub struct CallerSettings {
+    /// Keys and issuers of tokens.
+    pub identities: broker_identity::Settings,
+    /// Whether the config names keys, a file of keys, or issuers. The file may be empty.
+    pub has_identities: bool,
+    /// Whether calls of a caller that loses its rights are cancelled.
+    pub cancels_calls: bool,
+    /// The resource that tokens are issued for.
+    pub resource: Option<ProtectedResource>,
+    /// The proxies whose `Forwarded` and `X-Forwarded-For` are believed.
+    pub trusted_proxies: Vec<AddressRange>,
+}

@@ -1,0 +1,275 @@
+//! The health routes for balancers, people and dashboards. The details that they show depend on the
+//! bound address and on the secret of the request.
+
+use axum::http::StatusCode;
+use serde::Serialize;
+use serde_json::json;
+
+use broker_core::{
+    Broker, Health, Identity, InstanceHealth, ShownLeftOut, SourceCounters, SourceHealth,
+    WithdrawnTool,
+};
+use broker_model::CallCode;
+use broker_surface_mcp::http::McpEndpoint;
+
+use crate::HttpSurface;
+use crate::pipeline::{HttpReply, Refusal};
+
+/// The health routes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HealthRoute {
+    /// `/healthz`
+    Alive,
+    /// `/readyz`
+    Ready,
+    /// `/sources`
+    Sources,
+}
+
+/// The amount of detail in a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DetailLevel {
+    /// Everything.
+    Full,
+    /// The short view: the status code and states only, without names, versions and reasons.
+    StateOnly,
+}
+
+impl<B: Broker> HttpSurface<B> {
+    /// Answers a health route. It shows more to a caller with a credential.
+    pub(super) fn health(
+        &self,
+        report: HealthRoute,
+        identity: &Identity,
+    ) -> Result<HttpReply, Refusal> {
+        let is_operator = self.broker.services().is_operator(identity);
+        // A proxy in front of a loopback address makes these routes public.
+        let limited =
+            self.exposed || self.auth.is_required() || self.broker.services().has_access_rules();
+        let view = match report {
+            _ if limited && !identity.is_authenticated() => DetailLevel::StateOnly,
+            HealthRoute::Ready if !is_operator => DetailLevel::StateOnly,
+            _ => DetailLevel::Full,
+        };
+        if report == HealthRoute::Sources && !is_operator {
+            let message = "the state of the sources is shown to `access.operators` only";
+            return Err(Refusal::new(CallCode::Forbidden, message).of(identity));
+        }
+        let sessions = self.mcp.as_ref().map(McpEndpoint::session_count);
+        let draining = self.drain.is_draining();
+        Ok(answer(
+            report,
+            view,
+            self.broker.services().health(),
+            draining,
+            sessions,
+        ))
+    }
+}
+
+/// The answer of a health route. `draining` makes a ready broker not ready; `mcp_sessions` is the number of
+/// legacy sessions of MCP clients.
+fn answer(
+    report: HealthRoute,
+    view: DetailLevel,
+    mut health: Health,
+    draining: bool,
+    mcp_sessions: Option<usize>,
+) -> HttpReply {
+    health.ready &= !draining;
+    let status = if report == HealthRoute::Ready && !health.ready {
+        StatusCode::SERVICE_UNAVAILABLE
+    } else {
+        StatusCode::OK
+    };
+    let body = match (report, view) {
+        (HealthRoute::Ready, DetailLevel::Full) => {
+            serde_json::to_string(&health).expect("names and numbers always serialize")
+        }
+        (HealthRoute::Ready, DetailLevel::StateOnly) => {
+            json!({ "ready": health.ready }).to_string()
+        }
+        (HealthRoute::Sources, _) => sources(view, &health, mcp_sessions),
+        (HealthRoute::Alive, DetailLevel::Full) => json!({
+            "status": "ok",
+            "version": env!("CARGO_PKG_VERSION"),
+            "catalog_digest": health.catalog_digest,
+            "built_from": health.built_from,
+        })
+        .to_string(),
+        (HealthRoute::Alive, DetailLevel::StateOnly) => json!({ "status": "ok" }).to_string(),
+    };
+    HttpReply {
+        status,
+        body: body.into(),
+        etag: None,
+    }
+}
+
+/// One source as `/sources` shows it.
+#[derive(Serialize)]
+struct SourceDetails<'a> {
+    #[serde(flatten)]
+    source: &'a SourceHealth,
+    counters: SourceCounters,
+    instances: &'a [InstanceHealth],
+    /// The first tools that are withdrawn; `withdrawn` counts all.
+    #[serde(skip_serializing_if = "<[WithdrawnTool]>::is_empty")]
+    withdrawn_tools: &'a [WithdrawnTool],
+    /// The first parts of its latest listing that are not used, and the number of all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    left_out: Vec<ShownLeftOut<'a>>,
+    #[serde(skip_serializing_if = "is_zero")]
+    left_out_count: usize,
+    /// What was odd about the listing.
+    #[serde(skip_serializing_if = "<[String]>::is_empty")]
+    warnings: &'a [String],
+}
+
+/// One source as a caller without the secret sees it.
+#[derive(Serialize)]
+struct SourceState {
+    state: &'static str,
+}
+
+fn sources(view: DetailLevel, health: &Health, mcp_sessions: Option<usize>) -> String {
+    let sources = health.sources.iter();
+    match view {
+        DetailLevel::Full => {
+            let details = sources.map(|source| SourceDetails {
+                source,
+                counters: source.counters,
+                instances: &source.instances,
+                withdrawn_tools: &source.withdrawn_tools,
+                left_out: source.notes.left_out().collect(),
+                left_out_count: source.notes.left_out_count(),
+                warnings: source.notes.warnings(),
+            });
+            list(details, mcp_sessions)
+        }
+        DetailLevel::StateOnly => {
+            let states = sources.map(|source| SourceState {
+                state: source.state,
+            });
+            list(states, None)
+        }
+    }
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+const fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
+fn list(sources: impl Iterator<Item = impl Serialize>, mcp_sessions: Option<usize>) -> String {
+    #[derive(Serialize)]
+    struct Sources<T> {
+        sources: Vec<T>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        mcp_sessions: Option<usize>,
+    }
+    let all = Sources {
+        sources: sources.collect(),
+        mcp_sessions,
+    };
+    serde_json::to_string(&all).expect("names and numbers always serialize")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use broker_core::{BuiltFrom, SourceHealth};
+    use serde_json::Value;
+
+    fn body(report: HealthRoute, view: DetailLevel, draining: bool) -> (u16, String) {
+        let health = Health {
+            ready: true,
+            degraded: true,
+            catalog_digest: "sha256/1:00",
+            sources: vec![SourceHealth {
+                path: "/a",
+                state: "backoff",
+                cause: Some("exited"),
+                since: "2026-01-01T00:00:00Z".to_owned(),
+                tools: 2,
+                withdrawn: 1,
+                withdrawn_tools: vec![WithdrawnTool {
+                    path: "/a/b",
+                    class: "breaking",
+                    rules: vec!["required-added"],
+                    since: "2026-01-01T00:00:00Z".to_owned(),
+                }],
+                counters: SourceCounters {
+                    calls: 41,
+                    ..SourceCounters::default()
+                },
+                notes: Default::default(),
+                instances: Vec::new(),
+            }],
+            built_from: BuiltFrom {
+                config: "c.json",
+                config_digest: "sha256/1:0c",
+                root_digest: "sha256/1:0d",
+            },
+        };
+        let answer = answer(report, view, health, draining, None);
+        let body = String::from_utf8(answer.body.to_vec()).unwrap();
+        (answer.status.as_u16(), body)
+    }
+
+    #[test]
+    fn health_without_the_secret_shows_states_only() {
+        for report in [HealthRoute::Alive, HealthRoute::Ready, HealthRoute::Sources] {
+            let (_, body) = body(report, DetailLevel::StateOnly, false);
+            for hidden in [
+                "sha256",
+                "c.json",
+                "/a",
+                "exited",
+                env!("CARGO_PKG_VERSION"),
+                "2026",
+            ] {
+                assert!(!body.contains(hidden), "{body}");
+            }
+        }
+    }
+
+    #[test]
+    fn health_with_the_secret_shows_details_and_the_drain() {
+        assert_eq!(
+            body(HealthRoute::Ready, DetailLevel::Full, false),
+            (200, r#"{"ready":true,"degraded":true,"catalog_digest":"sha256/1:00","sources":[{"path":"/a","state":"backoff","cause":"exited","since":"2026-01-01T00:00:00Z","tools":2,"withdrawn":1}]}"#.to_owned())
+        );
+        assert_eq!(
+            body(HealthRoute::Ready, DetailLevel::StateOnly, true),
+            (503, r#"{"ready":false}"#.to_owned())
+        );
+        let (status, text) = body(HealthRoute::Alive, DetailLevel::Full, true);
+        let answer: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!((status, &answer["status"]), (200, &json!("ok")));
+        assert_eq!(
+            answer["built_from"],
+            json!({"config": "c.json", "config_digest": "sha256/1:0c", "root_digest": "sha256/1:0d"})
+        );
+        assert_eq!(
+            body(HealthRoute::Sources, DetailLevel::StateOnly, false).1,
+            r#"{"sources":[{"state":"backoff"}]}"#
+        );
+        let (status, sources) = body(HealthRoute::Sources, DetailLevel::Full, false);
+        assert!(
+            sources.starts_with(r#"{"sources":[{"path":"/a","state":"backoff","cause":"exited""#)
+        );
+        let sources: Value = serde_json::from_str(&sources).unwrap();
+        let source = &sources["sources"][0];
+        assert_eq!((status, &source["path"]), (200, &json!("/a")));
+        assert_eq!(
+            source["withdrawn_tools"],
+            json!([{"path": "/a/b", "class": "breaking", "rules": ["required-added"], "since": "2026-01-01T00:00:00Z"}])
+        );
+        let counters = source["counters"].as_object().unwrap();
+        assert_eq!((counters.len(), &counters["calls"]), (12, &json!(41)));
+    }
+}

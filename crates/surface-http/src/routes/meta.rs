@@ -1,0 +1,50 @@
+//! The meta-tools.
+
+use axum::http::StatusCode;
+use broker_core::{Broker, RequestId};
+use broker_surface::meta::{self, BodyForm, MetaCaller, ReplyRoom};
+use bytes::Bytes;
+
+use super::table::MetaTool;
+use crate::HttpSurface;
+use crate::pipeline::{Admitted, HttpReply, Refusal};
+
+impl<B: Broker> HttpSurface<B> {
+    /// Answers a request for a meta-tool.
+    pub(super) async fn meta(
+        &self,
+        tool: MetaTool,
+        body: Bytes,
+        admitted: &Admitted,
+        request_id: RequestId,
+    ) -> Result<HttpReply, Refusal> {
+        let (identity, account) = (&admitted.identity, &admitted.account);
+        let asker = MetaCaller {
+            only: None,
+            broker: &self.broker,
+            identity,
+            request_id,
+            account,
+            reply: ReplyRoom::default(),
+            form: BodyForm::Http,
+            meta: None,
+            events: None,
+        };
+        let reply = match tool {
+            MetaTool::List(listing) => asker.list(listing, body).await.and_then(|listed| {
+                let reply = listed.into_reply(self.broker.services(), identity);
+                meta::charged(reply, account)
+            }),
+            MetaTool::Call => {
+                let outcome = asker.call(body).await;
+                outcome.and_then(|outcome| meta::reply(&outcome, account))
+            }
+        };
+        let reply = reply.map_err(|error| Refusal::from(error).of(identity))?;
+        Ok(HttpReply {
+            status: StatusCode::OK,
+            body: reply.body,
+            etag: reply.etag,
+        })
+    }
+}

@@ -1,0 +1,132 @@
+//! Answers requests by their route: the table of routes, and a file for the answers of each kind of route.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::request::Parts;
+use axum::http::{Method, Response, StatusCode};
+use broker_core::{Broker, RequestId};
+use broker_model::CallCode;
+use broker_surface::meta::similar_names;
+use bytes::Bytes;
+
+mod health;
+mod mcp;
+mod meta;
+pub(crate) mod table;
+mod websocket;
+
+use crate::HttpSurface;
+use crate::listener::Caller;
+use crate::pipeline::{self, Admitted, HttpReply, HttpSettings, Refusal, respond};
+use table::{ApiRoute, Handler, Route, Row};
+
+/// Handles one request, on a connection that may be over the limit. Dropped, with its call, when the
+/// caller disconnects.
+pub(crate) async fn handle(
+    surface: Arc<HttpSurface<impl Broker>>,
+    request: Request,
+    caller: Caller,
+) -> Response<Body> {
+    let (parts, body) = request.into_parts();
+    let route = table::find(&parts, surface.mcp.is_some());
+    if let Some(route) = route
+        && let Handler::Mcp(handler) = route.row.handler
+    {
+        let request = Request::from_parts(parts, body);
+        // Boxed, so that the other routes have no room for it.
+        return Box::pin(mcp::handle(&surface, (route, handler), request, &caller)).await;
+    }
+    let request_id = surface.ids.next();
+    let mut body = Some(body);
+    let outcome = {
+        let answer = pin!(surface.answer(route, &parts, &mut body, request_id, &caller));
+        surface.contain(request_id, answer).await
+    };
+    let close = surface.must_close(body, &caller);
+    let settings = surface.settings.load();
+    let common = surface.common_headers(&settings);
+    respond::respond(outcome, &common, request_id, close)
+}
+
+impl<B: Broker> HttpSurface<B> {
+    /// Makes the checks in the order of `docs/api.md`: host and origin, route, caller, body; then calls
+    /// core.
+    async fn answer(
+        &self,
+        route: Option<Route>,
+        parts: &Parts,
+        body: &mut Option<Body>,
+        request_id: RequestId,
+        caller: &Caller,
+    ) -> Result<HttpReply, Refusal> {
+        let settings = self.settings.load_full();
+        settings.hosts.check(&parts.uri, &parts.headers)?;
+        // An MCP request has its own reply.
+        let Some((route, Handler::Api(handler))) = route.map(|route| (route, route.row.handler))
+        else {
+            let close = similar_names(parts.uri.path(), &table::paths(self.mcp.is_some()));
+            let refusal = Refusal::new(CallCode::RouteNotFound, table::unknown_message());
+            return Err(refusal.did_you_mean(close));
+        };
+        check_route(route, &settings)?;
+        let (admitted, body) = self
+            .check_caller(route.row, parts, body, (caller, &settings))
+            .await?;
+        match handler {
+            ApiRoute::Meta(tool) => self.meta(tool, body, &admitted, request_id).await,
+            ApiRoute::Health(report) => self.health(report, &admitted.identity),
+            ApiRoute::ResourceMetadata => resource_metadata(&settings),
+        }
+    }
+
+    /// Checks the caller and the body of a request as the row of its route says.
+    async fn check_caller(
+        &self,
+        row: &Row,
+        parts: &Parts,
+        body: &mut Option<Body>,
+        (caller, settings): (&Caller, &HttpSettings),
+    ) -> Result<(Admitted, Bytes), Refusal> {
+        let admitted = self
+            .admit(row.credential, parts, caller, &settings.callers)
+            .await?;
+        let bytes = match parts.method == Method::POST {
+            true => {
+                let limit = (row.body_limit)(settings);
+                pipeline::take(&parts.headers, body, limit, &admitted.account).await?
+            }
+            false => Bytes::new(),
+        };
+        Ok((admitted, bytes))
+    }
+}
+
+/// Refuses a route that is turned off, and a method that it does not have.
+fn check_route(route: Route, settings: &HttpSettings) -> Result<(), Refusal> {
+    let Route { row, is_allowed } = route;
+    if let Some(message) = (row.off)(settings) {
+        return Err(Refusal::new(CallCode::RouteNotFound, message));
+    }
+    if !is_allowed {
+        let message = format!("the route allows {}", row.methods);
+        return Err(Refusal::new(CallCode::MethodNotAllowed, message).allow(row.methods));
+    }
+    Ok(())
+}
+
+fn resource_metadata(settings: &HttpSettings) -> Result<HttpReply, Refusal> {
+    let resource = settings.callers.resource.as_ref();
+    let resource = resource.ok_or_else(|| {
+        let message =
+            "the broker has no `public_url`, so that it is not the resource of an issuer of tokens";
+        Refusal::new(CallCode::RouteNotFound, message)
+    })?;
+    Ok(HttpReply {
+        status: StatusCode::OK,
+        body: resource.document().to_owned().into(),
+        etag: None,
+    })
+}

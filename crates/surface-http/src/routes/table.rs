@@ -1,0 +1,287 @@
+//! The table of routes. No route takes a command, a file or an address.
+
+use axum::http::Method;
+use axum::http::request::Parts;
+use broker_config::McpMode;
+use broker_model::model_vendor::ModelVendor;
+use broker_surface::meta::Listing;
+use broker_surface_mcp::http::{METHODS, ModeRoute, SSE_MESSAGE, SSE_STREAM, SseRoute};
+
+use super::health::HealthRoute;
+use crate::pipeline::{Credential, HttpSettings};
+
+/// A route. The checks before its handler and the messages about routes come from these members.
+#[derive(Debug)]
+pub(crate) struct Row {
+    /// Compared byte for byte.
+    pub(crate) path: &'static str,
+    /// The methods, as `Allow` has them.
+    pub(crate) methods: &'static str,
+    /// Whether `OPTIONS` of a browser is answered, without a credential.
+    has_preflight: bool,
+    /// Returns the reason if a setting turns the route off.
+    pub(crate) off: fn(&HttpSettings) -> Option<&'static str>,
+    pub(crate) credential: Credential,
+    /// Returns the maximum bytes of the body of a `POST`.
+    pub(crate) body_limit: fn(&HttpSettings) -> usize,
+    /// It answers a request that passed the checks. Its kind decides the form of errors.
+    pub(crate) handler: Handler,
+    /// Whether the message about an unknown route names it.
+    is_named: bool,
+}
+
+/// The code that answers a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Handler {
+    /// A route of the meta API. Errors are `{"error":…}`.
+    Api(ApiRoute),
+    /// A route of MCP clients. Errors are errors of JSON-RPC.
+    Mcp(McpRoute),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ApiRoute {
+    Meta(MetaTool),
+    Health(HealthRoute),
+    /// The document for clients that need a token.
+    ResourceMetadata,
+}
+
+/// The meta-tools.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum MetaTool {
+    Call,
+    List(Listing),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum McpRoute {
+    Message(ModeRoute),
+    WebSocket(ModeRoute),
+    Sse(SseRoute),
+}
+
+/// Every route. Without MCP the routes of MCP clients are unknown.
+pub(crate) const ROWS: [Row; 20] = [
+    named(meta("/meta_tree", MetaTool::List(Listing::Tree))),
+    named(meta("/meta_desc", MetaTool::List(Listing::Desc))),
+    named(meta("/meta_call", MetaTool::Call)),
+    named(health("/healthz", HealthRoute::Alive, Credential::Optional)),
+    named(health("/readyz", HealthRoute::Ready, Credential::Optional)),
+    named(health(
+        "/sources",
+        HealthRoute::Sources,
+        Credential::ValidIfGiven,
+    )),
+    // For a resource at the root of its host, and for the resource `/mcp`.
+    metadata("/.well-known/oauth-protected-resource"),
+    metadata("/.well-known/oauth-protected-resource/mcp"),
+    named(mcp("/mcp", ModeRoute::Configured)),
+    mcp("/mcp/meta", ModeRoute::Fixed(McpMode::Meta)),
+    mcp("/mcp/direct", ModeRoute::Fixed(McpMode::Direct)),
+    mcp("/mcp/direct/openai", ModeRoute::Vendor(ModelVendor::OpenAi)),
+    mcp("/mcp/direct/gemini", ModeRoute::Vendor(ModelVendor::Gemini)),
+    mcp(
+        "/mcp/direct/anthropic",
+        ModeRoute::Vendor(ModelVendor::Anthropic),
+    ),
+    mcp("/mcp/search", ModeRoute::Fixed(McpMode::Search)),
+    named(v1(mcp("/v1/mcp", ModeRoute::V1))),
+    named(websocket("/ws/mcp", ModeRoute::Configured)),
+    named(v1(websocket("/v1/ws/mcp", ModeRoute::V1))),
+    sse(SSE_STREAM, "GET", SseRoute::Stream),
+    sse(SSE_MESSAGE, "POST", SseRoute::Message),
+];
+
+const fn meta(path: &'static str, tool: MetaTool) -> Row {
+    Row {
+        path,
+        methods: "POST",
+        has_preflight: false,
+        off: |_| None,
+        credential: Credential::Needed,
+        body_limit: |settings| settings.body_bytes,
+        handler: Handler::Api(ApiRoute::Meta(tool)),
+        is_named: false,
+    }
+}
+
+const fn health(path: &'static str, route: HealthRoute, credential: Credential) -> Row {
+    Row {
+        methods: "GET, HEAD",
+        credential,
+        handler: Handler::Api(ApiRoute::Health(route)),
+        ..meta(path, MetaTool::Call)
+    }
+}
+
+const fn metadata(path: &'static str) -> Row {
+    Row {
+        handler: Handler::Api(ApiRoute::ResourceMetadata),
+        ..health(path, HealthRoute::Alive, Credential::Ignored)
+    }
+}
+
+const fn mcp(path: &'static str, mode: ModeRoute) -> Row {
+    Row {
+        methods: METHODS,
+        has_preflight: true,
+        body_limit: |settings| settings.mcp.body_bytes,
+        handler: Handler::Mcp(McpRoute::Message(mode)),
+        ..meta(path, MetaTool::Call)
+    }
+}
+
+const fn websocket(path: &'static str, mode: ModeRoute) -> Row {
+    Row {
+        methods: "GET",
+        has_preflight: false,
+        handler: Handler::Mcp(McpRoute::WebSocket(mode)),
+        ..mcp(path, mode)
+    }
+}
+
+const fn sse(path: &'static str, methods: &'static str, route: SseRoute) -> Row {
+    Row {
+        methods,
+        off: |settings| {
+            (!settings.mcp.serves_sse).then_some("the transport HTTP+SSE is turned off: set `surfaces.sse` to `true`, or let the client use `/mcp`, the transport Streamable HTTP")
+        },
+        handler: Handler::Mcp(McpRoute::Sse(route)),
+        ..mcp(path, ModeRoute::Configured)
+    }
+}
+
+const fn v1(row: Row) -> Row {
+    Row {
+        off: |settings| {
+            (!settings.mcp.serves_v1)
+                .then_some("the routes below `/v1` are turned off: `surfaces.v1` is `false`")
+        },
+        ..row
+    }
+}
+
+const fn named(row: Row) -> Row {
+    Row {
+        is_named: true,
+        ..row
+    }
+}
+
+impl Row {
+    /// Whether requests with this method are answered.
+    pub(crate) fn allows(&self, method: &Method) -> bool {
+        self.methods.split(", ").any(|name| method == name)
+            || (self.has_preflight && method == Method::OPTIONS)
+    }
+}
+
+/// Returns the message about an unknown route.
+pub(crate) fn unknown_message() -> String {
+    let (mut api, mut mcp) = (Vec::new(), Vec::new());
+    for Row {
+        path,
+        methods,
+        handler,
+        ..
+    } in ROWS.iter().filter(|row| row.is_named)
+    {
+        match handler {
+            Handler::Api(_) => {
+                let method = methods.split(", ").next().unwrap_or_default();
+                api.push(format!("`{method} {path}`"));
+            }
+            Handler::Mcp(_) => mcp.push(format!("`{path}`")),
+        }
+    }
+    let last = mcp.pop().unwrap_or_default();
+    let (api, mcp) = (api.join(", "), mcp.join(", "));
+    format!("the routes are {api} and, unless MCP is turned off, {mcp} and {last}")
+}
+
+/// The route of a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Route {
+    pub(crate) row: &'static Row,
+    /// Whether the route has the method of the request.
+    pub(crate) is_allowed: bool,
+}
+
+/// Returns the route of a request, by its method and its path; `None` if it is unknown. Paths have no parameters, so that
+/// the table is searched: a pass through a router costs a tenth of a call. One slash at the end of the path is ignored:
+/// servers of several frameworks redirect from one form to the other, so that clients have both.
+pub(crate) fn find(parts: &Parts, has_mcp: bool) -> Option<Route> {
+    let path = parts.uri.path();
+    let path = path.strip_suffix('/').unwrap_or(path);
+    let row = rows(has_mcp).find(|row| row.path == path)?;
+    let is_allowed = row.allows(&parts.method);
+    Some(Route { row, is_allowed })
+}
+
+/// Returns every path, for suggestions.
+pub(crate) fn paths(has_mcp: bool) -> Vec<&'static str> {
+    rows(has_mcp).map(|row| row.path).collect()
+}
+
+/// Returns the rows of a listener with or without MCP.
+fn rows(has_mcp: bool) -> impl Iterator<Item = &'static Row> {
+    const ALL: &[Row] = &ROWS;
+    ALL.iter()
+        .filter(move |row| has_mcp || matches!(row.handler, Handler::Api(_)))
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::Request;
+
+    use super::*;
+
+    fn find(method: &str, path: &str, has_mcp: bool) -> Option<(&'static str, bool)> {
+        let request = Request::builder().method(method).uri(path);
+        let (parts, ()) = request.body(()).unwrap().into_parts();
+        super::find(&parts, has_mcp).map(|route| (route.row.path, route.is_allowed))
+    }
+
+    #[test]
+    fn route_is_found_by_exact_path_and_method() {
+        for row in &ROWS {
+            let allowed: Vec<&str> = row.methods.split(", ").collect();
+            for method in ["POST", "GET", "HEAD", "DELETE", "PUT", "CONNECT", "BREW"] {
+                let expected = Some((row.path, allowed.contains(&method)));
+                let with_slash = format!("{}/", row.path);
+                assert_eq!(find(method, row.path, true), expected, "{method}");
+                assert_eq!(find(method, &with_slash, true), expected, "{method}");
+                let is_api = matches!(row.handler, Handler::Api(_));
+                assert_eq!(
+                    find(method, row.path, false).is_some(),
+                    is_api,
+                    "{}",
+                    row.path
+                );
+            }
+        }
+        assert_eq!(
+            find("POST", "/meta_tree?x=1", true),
+            Some(("/meta_tree", true))
+        );
+        for unknown in [
+            "/",
+            "/meta_tree//",
+            "/META_TREE",
+            "//meta_tree",
+            "/meta%5ftree",
+            "*",
+        ] {
+            assert_eq!(find("POST", unknown, true), None, "{unknown}");
+        }
+    }
+
+    #[test]
+    fn message_about_an_unknown_route_names_routes_of_the_table() {
+        assert_eq!(
+            unknown_message(),
+            "the routes are `POST /meta_tree`, `POST /meta_desc`, `POST /meta_call`, `GET /healthz`, `GET /readyz`, `GET /sources` and, unless MCP is turned off, `/mcp`, `/v1/mcp`, `/ws/mcp` and `/v1/ws/mcp`"
+        );
+    }
+}

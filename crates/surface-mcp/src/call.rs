@@ -1,0 +1,503 @@
+//! `tools/call`: reads the name of the tool, calls core, and turns the outcome into a result.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use broker_config::McpMode;
+use broker_model::CallCode;
+use broker_wire::protocol::INVALID_PARAMS;
+use broker_wire::write::{self, Outgoing};
+use broker_wire::{Era, RpcError, valid_string};
+use bytes::Bytes;
+use serde_json::json;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use super::adapter::{CommandCall, Dialect, ResultForm, check_mode};
+use super::items::{self, ItemAnswer, ItemCall, ItemMethod};
+use super::notifications::TOOLS_CHANGED;
+use super::params::Params;
+use super::reply::{Answer, Text};
+use super::request_meta::RequestMeta;
+use super::result::ServerResult;
+use super::tools::{OwnTool, call_names, own_names, own_tool};
+use super::{Client, cut_note, listing_text, result, retrieve, server_error};
+use crate::ClientView;
+use broker_core::{
+    Account, Broker, CallEvents, Charge, CoreError, FlatTool, ItemKind, Name, Outcome, RequestId,
+    ResultLimit, memory_error_for_request, memory_error_for_result,
+};
+use broker_surface::meta::{
+    BodyForm, Listing, MetaCaller, ReplyRoom, is_quoted_object, similar_names,
+};
+
+/// Maximum time that a call waits for the sources to be compared with the lock: a client calls right
+/// after its start, and a wait is better than an error. Shorter than the timeouts of clients.
+const START_TIMEOUT: Duration = Duration::from_secs(50);
+
+/// Results longer than this are processed on another thread, so that other answers do not wait for
+/// them.
+const MIN_POOLED_BYTES: usize = 256 << 10;
+
+/// The maximum memory that a reply of the broker needs as a result, as a multiple of its length: as
+/// text in JSON it has at most twice its bytes, and it is copied.
+const MAX_OWN_COPIES: usize = 6;
+
+/// A call of a tool.
+#[derive(Debug)]
+pub(super) struct ToolCall {
+    tool: Tool,
+    /// One JSON object, a slice of its message.
+    arguments: Bytes,
+    pub(super) era: Era,
+    pub(super) meta: RequestMeta,
+    /// The form of its result, if it differs from the specification.
+    form: Option<Box<ResultForm>>,
+}
+
+#[derive(Debug)]
+enum Tool {
+    /// A tool of the broker.
+    Own(OwnTool),
+    /// A tool of the catalog, by its flat name.
+    Flat(FlatTool),
+    /// A prompt, template or resource. Boxed, so that other calls do not carry its size.
+    Item(Box<ItemCall>),
+    /// A request about resources that waits until the sources have listed theirs.
+    AfterStart(ItemMethod),
+    /// A tool that is not known, since the start was refused.
+    Refused,
+}
+
+/// The circumstances of one call.
+#[derive(Debug)]
+pub(super) struct CallParts<'a> {
+    pub(super) request_id: RequestId,
+    /// The account that is charged for the call and its result.
+    pub(super) account: &'a Account,
+    /// Receives the events that the caller wants.
+    pub(super) events: Option<CallEvents>,
+    /// Receives the announcement of a change of the list that the call makes.
+    pub(super) announcements: Option<mpsc::Sender<Outgoing>>,
+}
+
+/// Why a call has no result of a server.
+enum CallError {
+    /// The broker refused it: the refusal is a tool result.
+    Refused(Box<CoreError>),
+    /// The server answered with this error.
+    Server(RpcError),
+}
+
+impl From<Box<CoreError>> for CallError {
+    fn from(error: Box<CoreError>) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl ToolCall {
+    /// Reads the params of `tools/call`.
+    pub(super) fn parse(
+        client: &Client<impl Broker>,
+        params: &Params<'_>,
+        era: Era,
+    ) -> Result<Self, RpcError> {
+        let wrong = |message: &str| RpcError::new(INVALID_PARAMS, message);
+        let name = params
+            .members
+            .get("name")
+            .and_then(valid_string)
+            .ok_or_else(|| wrong("`name` must be a string"))?;
+        let tool = match own_tool(client.view, &name) {
+            Some(own) => Tool::Own(own),
+            // The reason is of more use than the names that there are.
+            None if client
+                .broker
+                .services()
+                .start_refusal(&client.identity)
+                .is_some() =>
+            {
+                Tool::Refused
+            }
+            None if client.view.mode == McpMode::Meta => {
+                return Err(unknown_own_tool(client.view, &name));
+            }
+            None => match client
+                .broker
+                .look_up(&client.identity, Name::Flat(&name, client.view.vendor))
+            {
+                Ok(tool) => Tool::Flat(tool.into()),
+                Err(_) if client.view.mode == McpMode::Direct => {
+                    return Err(unknown_flat_name(&name));
+                }
+                Err(_) => return Err(unknown_own_tool(client.view, &name)),
+            },
+        };
+        let arguments = match params.members.given("arguments") {
+            None => Bytes::from_static(b"{}"),
+            Some(raw) if raw.starts_with('{') => params.raw.slice_ref(raw.as_bytes()),
+            Some(raw) if is_quoted_object(raw) => {
+                return Err(wrong(
+                    "`arguments` is a string that contains JSON: send the object itself",
+                ));
+            }
+            Some(_) => return Err(wrong("`arguments` must be an object")),
+        };
+        if client.dialect != Dialect::Standard {
+            check_mode(&params.members)?;
+        }
+        let form = (client.dialect == Dialect::Simple).then(|| {
+            let path = match &tool {
+                Tool::Flat(tool) => tool.path,
+                _ => &name,
+            };
+            Box::new(ResultForm::WithStatus(CommandCall::of_path(path)))
+        });
+        Ok(Self {
+            tool,
+            arguments,
+            era,
+            meta: RequestMeta::read(&params.meta, era)?,
+            form,
+        })
+    }
+
+    /// Makes the call that gets a prompt or reads a resource.
+    pub(super) fn wrap_item(
+        call: ItemCall,
+        params: &Params<'_>,
+        era: Era,
+    ) -> Result<Self, RpcError> {
+        Ok(Self {
+            arguments: call.kept_text(params),
+            tool: Tool::Item(Box::new(call)),
+            era,
+            meta: RequestMeta::read(&params.meta, era)?,
+            form: None,
+        })
+    }
+
+    /// A request about resources that waits for the start. Its arguments are the params.
+    pub(super) fn after_start(
+        method: ItemMethod,
+        params: &Params<'_>,
+        era: Era,
+    ) -> Result<Self, RpcError> {
+        Ok(Self {
+            tool: Tool::AfterStart(method),
+            arguments: params.raw.clone(),
+            era,
+            meta: RequestMeta::read(&params.meta, era)?,
+            form: None,
+        })
+    }
+
+    /// Reads the params of `callTool`.
+    pub(super) fn parse_command(
+        client: &Client<impl Broker>,
+        params: &Params<'_>,
+        era: Era,
+    ) -> Result<Self, RpcError> {
+        let (call, arguments) = CommandCall::read(params)?;
+        Ok(Self {
+            tool: Tool::Flat(call.find(client)?),
+            arguments,
+            era,
+            meta: RequestMeta::read(&params.meta, era)?,
+            form: Some(Box::new(ResultForm::Command(call))),
+        })
+    }
+
+    /// The tool, if it was called by its flat name.
+    pub(super) const fn flat_tool(&self) -> Option<&FlatTool> {
+        match &self.tool {
+            Tool::Flat(tool) => Some(tool),
+            _ => None,
+        }
+    }
+
+    /// The arguments, one JSON object.
+    pub(super) const fn arguments(&self) -> &Bytes {
+        &self.arguments
+    }
+
+    /// Runs the call. A refusal of the broker is a result too.
+    pub(super) async fn run(&self, client: &Client<impl Broker>, parts: &CallParts<'_>) -> Answer {
+        if let Tool::AfterStart(method) = self.tool {
+            return self.run_after_start(client, parts, method).await;
+        }
+        let result = match self.ask(client, parts).await {
+            Ok(result) => result,
+            Err(CallError::Server(error)) => {
+                return Err(match &self.form {
+                    None => error,
+                    Some(form) => form.server_error(error),
+                });
+            }
+            Err(CallError::Refused(error)) => {
+                let request_id = parts.request_id.as_str();
+                tracing::debug!(request_id, code = error.code.as_str(), "refused");
+                let form = self.form.as_deref();
+                if let Some(form) = form {
+                    return Err(form.refusal(&error, request_id));
+                }
+                if let Tool::Item(_) = self.tool {
+                    let object = result::error_object(&error, request_id);
+                    return Err(items::refusal(&error, object));
+                }
+                result::error(&error, request_id, self.era).into()
+            }
+        };
+        match &self.form {
+            None => Ok(result),
+            // Boxed, so that other calls do not carry its size.
+            Some(form) => Box::pin(form.convert(&client.broker, parts.account, result)).await,
+        }
+    }
+
+    /// Waits for the start, then answers the request. Boxed, so that calls do not carry its size.
+    fn run_after_start<'a>(
+        &'a self,
+        client: &'a Client<impl Broker>,
+        parts: &'a CallParts<'a>,
+        method: ItemMethod,
+    ) -> Pin<Box<dyn Future<Output = Answer> + Send + 'a>> {
+        Box::pin(async move {
+            started(client).await;
+            let params = Params::read(&self.arguments)?;
+            match items::answer(client, parts.account, method, &params, self.era)? {
+                ItemAnswer::List(list) => Ok(list),
+                ItemAnswer::Call(call) => {
+                    let call = Self::wrap_item(call, &params, self.era)?;
+                    call.run(client, parts).await
+                }
+            }
+        })
+    }
+
+    async fn ask(
+        &self,
+        client: &Client<impl Broker>,
+        parts: &CallParts<'_>,
+    ) -> Result<Text, CallError> {
+        if let Some(refusal) = client.broker.services().start_refusal(&client.identity) {
+            return Err(refusal.into());
+        }
+        let asker = MetaCaller {
+            broker: &client.broker,
+            identity: &client.identity,
+            request_id: parts.request_id,
+            account: parts.account,
+            reply: ReplyRoom {
+                around: result::MAX_ADDED_CHARS,
+                note: cut_note::MAX_NOTE_CHARS,
+                limit: ResultLimit::Default,
+            },
+            form: BodyForm::Mcp,
+            meta: self.meta.forwarded.as_deref(),
+            only: match self.tool {
+                Tool::Own(OwnTool::MetaCall(only) | OwnTool::CallTool(only)) => only,
+                _ => None,
+            },
+            events: parts.events.as_ref(),
+        };
+        let listing = match self.tool {
+            Tool::Own(OwnTool::Tree) => Listing::Tree,
+            Tool::Own(OwnTool::Desc) => Listing::Desc,
+            Tool::Own(OwnTool::Retrieve) => {
+                // Boxed, so that calls do not carry the size of a search.
+                return Ok(Box::pin(self.retrieve(client, parts)).await?);
+            }
+            Tool::Own(OwnTool::MetaCall(_) | OwnTool::CallTool(_))
+            | Tool::Flat(_)
+            | Tool::Item(_)
+            | Tool::AfterStart(_)
+            | Tool::Refused => {
+                let outcome = self.call(client, &asker).await?;
+                return Ok(self.forwarded(client, parts.account, outcome).await?);
+            }
+        };
+        // Boxed, so that calls do not carry the size of a listing.
+        let listed = Box::pin(asker.list(listing, self.arguments.clone())).await?;
+        let services = client.broker.services();
+        let text = listing_text::listing(listed, services, &client.identity);
+        let needed = MAX_OWN_COPIES * text.len();
+        let mut charge = Charge::default();
+        charge
+            .cover(parts.account, needed)
+            .map_err(|full| Box::new(memory_error_for_request(full, needed, parts.account)))?;
+        Ok(Text::charged(result::own(&text, self.era), charge))
+    }
+
+    /// Whether the call may change the list of its session.
+    pub(super) fn may_change_list(&self, client: &Client<impl Broker>) -> bool {
+        matches!(self.tool, Tool::Own(OwnTool::Retrieve)) && self.is_dynamic(client)
+    }
+
+    /// Requests of the modern era change no list.
+    fn is_dynamic(&self, client: &Client<impl Broker>) -> bool {
+        self.era == Era::Legacy && client.session_tools.is_some()
+    }
+
+    /// Searches, and announces the change of the session's list before the answer.
+    async fn retrieve(
+        &self,
+        client: &Client<impl Broker>,
+        parts: &CallParts<'_>,
+    ) -> Result<Text, Box<CoreError>> {
+        let dynamic = self.is_dynamic(client);
+        let (body, registration) =
+            retrieve::retrieve((client, parts.account), &self.arguments, dynamic).await?;
+        if let Some(tools) = client
+            .session_tools
+            .as_ref()
+            .filter(|_| !registration.is_empty())
+            && !tools.announce_on_stream()
+        {
+            if let Some(messages) = &parts.announcements
+                && messages
+                    .try_send(write::notification(TOOLS_CHANGED, None))
+                    .is_err()
+            {
+                tracing::debug!("an announcement was dropped: its client does not read");
+            }
+            tools.announced();
+        }
+        let needed = MAX_OWN_COPIES * body.len();
+        let mut charge = Charge::default();
+        charge
+            .cover(parts.account, needed)
+            .map_err(|full| Box::new(memory_error_for_request(full, needed, parts.account)))?;
+        let result = result::own(&String::from_utf8_lossy(&body), self.era);
+        Ok(Text::charged(result, charge))
+    }
+
+    /// Calls the tool; once more if the sources had to be compared with the lock first.
+    async fn call(
+        &self,
+        client: &Client<impl Broker>,
+        asker: &MetaCaller<'_, impl Broker>,
+    ) -> Result<Outcome, CallError> {
+        let outcome = match self.call_once(client, asker).await {
+            // The call was not sent, so it may be repeated.
+            Err(error) if error.code == CallCode::Starting && !error.has_waited => {
+                started(client).await;
+                self.call_once(client, asker).await
+            }
+            outcome => outcome,
+        };
+        match (outcome, &self.tool) {
+            (Err(error), Tool::Flat(_) | Tool::Item(_)) => {
+                Err(server_error::of_call(&error, self.era)
+                    .map_or(CallError::Refused(error), CallError::Server))
+            }
+            (outcome, _) => Ok(outcome?),
+        }
+    }
+
+    async fn call_once(
+        &self,
+        client: &Client<impl Broker>,
+        asker: &MetaCaller<'_, impl Broker>,
+    ) -> Result<Outcome, Box<CoreError>> {
+        let arguments = self.arguments.clone();
+        let note = |path: &str| {
+            if let Some(tools) = &client.session_tools {
+                tools.note_call(path);
+            }
+        };
+        match &self.tool {
+            Tool::Flat(tool) => {
+                note(tool.path);
+                asker.call_tool(tool.path.into(), arguments).await
+            }
+            Tool::Item(item) => item.make(asker).await,
+            Tool::AfterStart(_) | Tool::Refused => asker.call_tool("".into(), arguments).await,
+            // Boxed, so that other calls do not carry its size.
+            Tool::Own(OwnTool::CallTool(_)) => Box::pin(asker.call_named(arguments, note)).await,
+            Tool::Own(_) => asker.call(arguments).await,
+        }
+    }
+
+    /// A server's result in the form of the era.
+    async fn forwarded(
+        &self,
+        client: &Client<impl Broker>,
+        account: &Account,
+        outcome: Outcome,
+    ) -> Result<Text, Box<CoreError>> {
+        let (length, era) = (outcome.result.len(), self.era);
+        let form = match &self.tool {
+            Tool::Item(item) if item.is_cacheable() => ServerResult::Cacheable {
+                is_private: client.broker.services().lists_may_differ(),
+            },
+            Tool::Item(_) => ServerResult::Same,
+            Tool::Flat(tool) if tool.lists_output && outcome.kind == ItemKind::Tool => {
+                ServerResult::Promised
+            }
+            Tool::Flat(_) | Tool::Own(_) | Tool::AfterStart(_) | Tool::Refused => {
+                match outcome.kind {
+                    ItemKind::Tool => ServerResult::Same,
+                    ItemKind::Prompt | ItemKind::Template | ItemKind::Resource => {
+                        ServerResult::AsToolResult
+                    }
+                }
+            }
+        };
+        let mut charge = Charge::default();
+        // The result for the era, in addition to the one of the server.
+        charge
+            .cover(account, form.max_copies() * length)
+            .map_err(|full| Box::new(memory_error_for_result(full)))?;
+        let result = if length > MIN_POOLED_BYTES {
+            let render = move || result::of_server(&outcome, form, era);
+            client.broker.services().shape_long(account, render).await?
+        } else {
+            result::of_server(&outcome, form, era)?
+        };
+        Ok(Text::charged(result, charge))
+    }
+}
+
+/// Waits for the outcome of the start, at most `START_TIMEOUT`.
+async fn started(client: &Client<impl Broker>) {
+    let verdict = timeout(START_TIMEOUT, client.broker.services().first_verdict());
+    let draining = client.broker.services().drain().draining();
+    tokio::select! {
+        // The next answer shows the outcome.
+        _ = verdict => {}
+        () = draining.cancelled() => {}
+    }
+}
+
+fn unknown_own_tool(view: ClientView, name: &str) -> RpcError {
+    let shown = broker_model::text::shown_line(name, 80);
+    let names = own_names(view);
+    let quoted: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
+    let message = match (view.mode, name.starts_with('/'), call_names(view).first()) {
+        (McpMode::Search, true, Some(call)) => {
+            format!("unknown tool `{shown}`: call it by `{call}` with this as `name`")
+        }
+        (_, true, Some(call)) => {
+            format!("unknown tool `{shown}`: call it by `{call}` with this as `path`")
+        }
+        _ => {
+            let (last, others) = quoted.split_last().expect("a view has tools");
+            let others = others.join(", ");
+            format!("unknown tool `{shown}`: there are {others} and {last}")
+        }
+    };
+    let error = RpcError::new(INVALID_PARAMS, message);
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    match similar_names(name, &names) {
+        close if close.is_empty() => error,
+        close => error.data(json!({ "did_you_mean": close })),
+    }
+}
+
+/// The same for a tool that does not exist and one that the caller may not see.
+fn unknown_flat_name(name: &str) -> RpcError {
+    let shown = broker_model::text::shown_line(name, 160);
+    let message = format!("unknown tool `{shown}`: `tools/list` has the names");
+    RpcError::new(INVALID_PARAMS, message)
+}

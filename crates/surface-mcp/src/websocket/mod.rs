@@ -1,0 +1,217 @@
+//! The transport over WebSocket: one text frame for a message in both directions. The connection is the legacy session,
+//! and modern requests are served as well. Its upgrade is in `surface/http`.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use broker_wire::write::{self, Outgoing};
+use futures_util::StreamExt as _;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::{Error, Message};
+
+mod charged_read;
+mod close;
+mod control_frames;
+mod output;
+
+use super::Client;
+use super::connection::Connection;
+use broker_core::{Account, Broker};
+use broker_surface::StreamState;
+use charged_read::{ChargedRead, ReadCharge};
+use close::Close;
+use control_frames::ControlFrames;
+use output::Output;
+
+/// The maximum bytes of a frame and of a message of a client.
+pub(crate) const MAX_MESSAGE_BYTES: usize = 4 << 20;
+/// The maximum number of open requests of a connection.
+const MAX_IN_FLIGHT: usize = 32;
+/// The bytes that are read ahead on a connection.
+const READ_BYTES: usize = 16 << 10;
+/// A connection without messages gets a ping this often, so that proxies keep it open.
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(30);
+/// The maximum number of pings without an answer or any other frame. The next ping closes the connection.
+const MAX_UNANSWERED_PINGS: usize = 2;
+/// Maximum time until a client has read the reason of a close, and to read the rest of what it sends.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+/// The same for connections that are open when the broker ends.
+const LAST_TIMEOUT: Duration = Duration::from_secs(1);
+/// The greeting that clients of simple adapters expect after the result of `initialize`.
+const INITIALIZED: &str = "notifications/initialized";
+
+/// A client whose connection is being upgraded.
+#[derive(Debug)]
+pub struct WebSocketClient<B> {
+    pub(super) client: Arc<Client<B>>,
+    pub(super) account: Account,
+    /// The maximum bytes of a message.
+    pub(super) message_bytes: usize,
+    /// Whether the result of `initialize` is followed by `notifications/initialized`.
+    pub(super) is_greeted: bool,
+    /// Counts the connection for its owner until it is dropped.
+    pub(super) owned: Box<dyn Debug + Send + Sync>,
+    /// The state of the connection in the table of connections.
+    pub(super) state: Option<Arc<StreamState>>,
+}
+
+impl<B: Broker> WebSocketClient<B> {
+    /// Serves the client over its upgraded connection, until one of both closes it. Its open requests are cancelled
+    /// then.
+    pub async fn serve(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send) {
+        let config = WebSocketConfig::default()
+            .read_buffer_size(READ_BYTES)
+            .write_buffer_size(0)
+            .max_frame_size(Some(self.message_bytes))
+            .max_message_size(Some(self.message_bytes));
+        let (stream, reading) = ChargedRead::new(stream, self.account.clone());
+        let socket = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await;
+        let (sink, mut frames) = socket.split();
+        let mut output = Output::new(sink, self.account.clone());
+        let closed = self.exchange(&mut frames, &mut output, &reading).await;
+        tracing::debug!(reason = ?closed, "a WebSocket connection ends");
+        let end = async {
+            if output.close(closed).await.is_err() {
+                return;
+            }
+            if let Ok(mut socket) = output.into_socket(frames) {
+                let mut unread = [0; 4096];
+                let stream = socket.get_mut().get_mut();
+                // The server closes first (RFC 6455, 7.1.1): clients wait for it. A client that still sends would lose
+                // the reason if the connection were reset, so only this direction ends.
+                if stream.shutdown().await.is_err() {
+                    return;
+                }
+                while stream.read(&mut unread).await.is_ok_and(|read| read > 0) {}
+            }
+        };
+        let ending = self.client.broker.services().drain().finished();
+        let last = async {
+            ending.cancelled().await;
+            sleep(LAST_TIMEOUT).await;
+        };
+        // After the time the connection is closed as it is.
+        tokio::select! {
+            _ = timeout(CLOSE_TIMEOUT, end) => {}
+            () = last => {}
+        }
+        drop(self.owned);
+    }
+
+    /// Exchanges messages; returns the reason of the end.
+    async fn exchange<S: AsyncRead + AsyncWrite + Unpin>(
+        &self,
+        frames: &mut output::Frames<S>,
+        output: &mut Output<S>,
+        reading: &ReadCharge,
+    ) -> Close {
+        let broker = &self.client.broker;
+        let (draining, finished) = (
+            broker.services().drain().draining(),
+            broker.services().drain().finished(),
+        );
+        let right_ended = broker.services().right_ended(&self.client.identity);
+        tokio::pin!(right_ended);
+        let (connection, mut messages) = Connection::new(
+            Arc::clone(&self.client),
+            self.account.clone(),
+            MAX_IN_FLIGHT,
+        );
+        let mut connection = connection.taking_empty_initialize();
+        let mut control = ControlFrames::default();
+        let mut keep_alive = interval(KEEP_ALIVE_INTERVAL);
+        keep_alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        keep_alive.reset();
+        let crowded_out = async {
+            match &self.state {
+                Some(state) => state.ended().cancelled().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::pin!(crowded_out);
+        let mut unanswered = 0;
+        let mut is_draining = false;
+        loop {
+            let ready: Vec<Outgoing> = tokio::select! {
+                biased;
+                () = finished.cancelled() => return Close::GoingAway,
+                () = &mut right_ended => return Close::RightEnded,
+                () = &mut crowded_out => return Close::CrowdedOut,
+                () = draining.cancelled(), if !is_draining => {
+                    is_draining = true;
+                    connection.end_subscriptions();
+                    Vec::new()
+                }
+                written = output.write() => match written {
+                    Ok(()) => Vec::new(),
+                    Err(_) => return Close::Lost,
+                },
+                // The notifications of a request are sent before its answer.
+                Some(message) = messages.recv() => vec![message],
+                ready = connection.in_flight.next(), if !connection.in_flight.is_empty() => {
+                    // The request may have sent one since the last look.
+                    let before = std::iter::from_fn(|| messages.try_recv().ok());
+                    before.chain(ready).collect()
+                }
+                frame = frames.next() => {
+                    unanswered = 0;
+                    match frame {
+                    Some(Ok(Message::Text(text))) => {
+                        let line = reading.whole_message(text.into());
+                        let is_open = connection.is_open();
+                        let mut ready = connection.take_text(&line);
+                        if self.is_greeted && !is_open && connection.is_open() {
+                            ready.push(write::notification(INITIALIZED, Some("{}")));
+                        }
+                        ready
+                    }
+                    Some(Ok(Message::Binary(_))) => return Close::Binary,
+                    Some(Ok(Message::Ping(_) | Message::Pong(_))) if control.is_too_many() => {
+                        return Close::TooManyPings;
+                    }
+                    Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {
+                        reading.nothing_kept();
+                        Vec::new()
+                    }
+                    Some(Ok(Message::Close(_))) | None => return Close::Left,
+                    Some(Err(error)) => return close_of(&error, self.message_bytes),
+                }
+                }
+                _ = keep_alive.tick() => {
+                    if unanswered >= MAX_UNANSWERED_PINGS {
+                        return Close::Silent;
+                    }
+                    unanswered += 1;
+                    output.ping();
+                    Vec::new()
+                }
+            };
+            if let Some(state) = &self.state {
+                state.record(!connection.in_flight.is_empty());
+            }
+            for message in ready {
+                if let Err(full) = output.queue(message) {
+                    return full;
+                }
+            }
+            if is_draining && connection.in_flight.is_empty() && output.is_empty() {
+                return Close::GoingAway;
+            }
+        }
+    }
+}
+
+/// Returns the reason why the connection is closed after an error of its client.
+fn close_of(error: &Error, message_bytes: usize) -> Close {
+    match error {
+        Error::Capacity(_) => Close::TooLarge(message_bytes),
+        Error::Utf8(_) => Close::NotUtf8,
+        Error::Protocol(_) => Close::Protocol,
+        Error::Io(error) if error.kind() == std::io::ErrorKind::OutOfMemory => Close::NoMemory,
+        _ => Close::Lost,
+    }
+}
