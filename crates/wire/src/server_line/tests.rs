@@ -2,9 +2,11 @@
 
 use broker_memory::MemoryBudget;
 use proptest::prelude::*;
+use serde_json::value::RawValue;
 
 use super::*;
 use crate::batch::MAX_BATCH_NOISE;
+use crate::{Id, Raw};
 
 fn read_line(line: Bytes) -> ServerLine {
     read_server_line(line, &MemoryBudget::new(usize::MAX).whole_account())
