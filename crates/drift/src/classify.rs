@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::report::{BUILD, Class, Finding, RELOCK, Report, SourceDrift, ToolDrift};
+use super::class::Class;
+use super::report::{BUILD, Finding, RELOCK, Report, SourceDrift, ToolDrift};
 use super::{rename, rules, source, tool};
 use broker_model::codes::{LeftOutCode, SourceCause};
 use broker_model::digest::Digest;

@@ -1,6 +1,6 @@
 //! The classes of differences that fail a check.
 
-use crate::report::Class;
+use crate::class::Class;
 
 /// The classes that fail a check: the mildest one and all worse ones, since a worse class must not be hidden
 /// by a milder one; and optionally new tools.

@@ -9,8 +9,9 @@ use broker_model::snapshot::Snapshot;
 use broker_model::trust::Exposure;
 use serde_json::{Value, json};
 
+use super::class::Class;
 use super::classify::classify;
-use super::report::{Class, Report};
+use super::report::Report;
 
 fn snapshot(tools: &Value, instructions: &str) -> Snapshot {
     let tools = tools.as_array().expect("a list").iter();

@@ -4,8 +4,9 @@ use std::cmp::Ordering;
 
 use serde_json::{Value, json};
 
+use super::class::Class;
 use super::classify::relock;
-use super::report::{Class, Finding, Report, SourceDrift};
+use super::report::{Finding, Report, SourceDrift};
 use super::rules::rule;
 use broker_model::lock::LockedSource;
 use broker_model::lock::Package;

@@ -7,8 +7,8 @@ use broker_model::json::child_pointer;
 use broker_schema::{Change, Direction, Side};
 use serde_json::{Map, Value, json};
 
-use super::rename::{shared, words};
 use super::schema::SchemaFinding;
+use super::words::{shared, words};
 
 /// Maximum number of removed and of added properties that are compared.
 const MAX_PROPERTIES: usize = 50;

@@ -3,7 +3,7 @@
 
 use broker_model::public_names::PublicNames;
 
-use super::report::{Class, FindingSeverity};
+use super::class::{Class, FindingSeverity};
 
 /// One rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 use broker_schema::{Change, Direction, Incomparable, Relation, Side, compare};
 use serde_json::Value;
 
-use super::report::{Class, FindingSeverity};
-use super::{property_rename, rules};
+use super::class::{Class, FindingSeverity};
+use super::rules;
 
 /// One finding on a schema. Pointers are into the schema.
 #[derive(Debug)]
@@ -26,10 +26,7 @@ pub(super) fn findings(side: Side, old: &Value, new: &Value) -> Vec<SchemaFindin
         vec![SchemaFinding::of(side, change, Class::Unknown, None)]
     };
     match compare(side, old, new) {
-        Ok(comparison) => {
-            let found = assign(side, comparison.changes, &comparison.relation, [old, new]);
-            property_rename::join(side, found)
-        }
+        Ok(comparison) => assign(side, comparison.changes, &comparison.relation, [old, new]),
         Err(Incomparable::New(message)) => refused("the live schema", &message),
         Err(Incomparable::Old(message)) => refused("the reviewed schema", &message),
     }

@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::report::{Class, Finding};
+use super::class::Class;
+use super::report::Finding;
 use super::rules::rule;
 use super::wording;
 use broker_model::json::child_pointer;

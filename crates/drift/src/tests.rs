@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
+use super::class::Class;
 use super::classify::{classify, unchecked};
 use super::rename::name_moves;
-use super::report::{Class, Finding, Report};
+use super::report::{Finding, Report};
 use super::rules::rule;
 use broker_config::Config;
 use broker_model::codes::SourceCause;

@@ -7,7 +7,7 @@ use super::rules::rule;
 use broker_schema::{Coverage, Side, covers};
 
 use super::schema::{self, SchemaFinding};
-use super::{Difference, annotations, differences, icons, wording};
+use super::{Difference, annotations, differences, icons, property_rename, wording};
 use broker_model::digest::Digest;
 use broker_model::lock::LockedTool;
 use broker_model::null_members::remove_nulls;
@@ -195,10 +195,9 @@ fn members_of(id: &str, what: &str, pointer: &str, places: Vec<Difference>) -> V
 fn schema(side: Side, pointer: &str, old: Option<&Value>, new: Option<&Value>) -> Vec<Finding> {
     let (id, what) = match (old, new) {
         (Some(old), Some(new)) => {
-            let mut found: Vec<Finding> = schema::findings(side, old, new)
-                .into_iter()
-                .map(|one| finding(pointer, one))
-                .collect();
+            let found = property_rename::join(side, schema::findings(side, old, new));
+            let mut found: Vec<Finding> =
+                found.into_iter().map(|one| finding(pointer, one)).collect();
             found.extend(wording::hidden(pointer, Some(old), Some(new)));
             return found;
         }
