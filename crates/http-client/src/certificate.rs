@@ -9,9 +9,8 @@
 use std::time::Duration;
 
 use rustls::CertificateError;
-use rustls::pki_types::UnixTime;
-
-use crate::Certificate;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, UnixTime};
 
 const BOOLEAN: u8 = 0x01;
 const BIT_STRING: u8 = 0x03;
@@ -34,6 +33,16 @@ const EXTENDED_KEY_USAGE: &[u8] = &[0x55, 0x1d, 37];
 const SERVER_PURPOSES: [&[u8]; 2] = [&[0x2b, 6, 1, 5, 5, 7, 3, 1], &[0x55, 0x1d, 37, 0]];
 /// The bit of the key usage that permits to sign certificates.
 const SIGNS_CERTIFICATES: u8 = 0x04;
+
+/// A certificate that a client trusts.
+pub type Certificate = CertificateDer<'static>;
+
+/// Returns the certificates of a file in PEM form. The error says why they cannot be read.
+pub fn certificates(pem: &[u8]) -> Result<Vec<Certificate>, &'static str> {
+    CertificateDer::pem_slice_iter(pem)
+        .map(|certificate| certificate.map_err(|_| "invalid certificate encoding"))
+        .collect()
+}
 
 /// The certificates of a file, by their use.
 #[derive(Debug, Default)]
@@ -263,7 +272,6 @@ const fn days_since_1970(year: u64, month: u64, day: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::certificates;
 
     /// Returns a certificate of the tests.
     fn named(name: &str) -> Certificate {
