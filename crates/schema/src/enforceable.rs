@@ -29,8 +29,8 @@ use super::exact::with_stand_ins;
 use super::graph::{Graph, LIST, MAP, ONE};
 use super::inspect::has_known_dialect;
 use super::moves::Moves;
+use super::options::options;
 use super::reading::Reading;
-use super::validate::options;
 
 mod broken;
 

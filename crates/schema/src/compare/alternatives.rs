@@ -1,8 +1,8 @@
 //! Reports the changes of alternatives: pairs corresponding branches and reports added and removed ones.
 
-use super::changes::{Direction, Walk};
 use super::node::{Conjunction, Group, Node};
 use super::types::Type;
+use super::walk::{Direction, Walk};
 
 impl Walk {
     pub(super) fn groups(

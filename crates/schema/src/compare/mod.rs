@@ -20,11 +20,10 @@ mod steps;
 mod text;
 mod types;
 mod view;
+mod walk;
 
 use serde_json::Value;
 
-use self::changes::Walk;
-pub use self::changes::{Change, Direction};
 use self::counterexample::Search;
 use self::cover::Proof;
 use self::document::{Dialect, Document};
@@ -32,6 +31,8 @@ use self::node::Conjunction;
 use self::types::Type;
 pub use self::view::Side;
 use self::view::View;
+use self::walk::Walk;
+pub use self::walk::{Change, Direction};
 use crate::{SchemaError, inspect, readable};
 
 /// The changes between two schemas of a tool, and the relation of their values.

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::changes::{Direction, Walk};
 use super::node::Node;
+use super::walk::{Direction, Walk};
 use broker_model::json::child_pointer;
 use broker_model::sensitive_words;
 
