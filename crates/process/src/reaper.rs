@@ -13,8 +13,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
 use tokio_util::task::TaskTracker;
 
-use super::descendants::{Cookie, Descendants, PinnedProcess, ProcessList, descendants_of};
+use super::descendants::{Cookie, Descendants, ProcessList, descendants_of};
 use super::orphans::Claim;
+use super::pinned_process::PinnedProcess;
 use super::unix::Group;
 use crate::{ExitReport, Process, ProcessHandle, StderrTail, StopDeadline, StopGrace};
 

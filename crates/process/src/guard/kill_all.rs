@@ -8,10 +8,10 @@ use std::time::Duration;
 use rustix::process::Pid;
 use tokio::time::Instant;
 
-use super::cookie;
 use crate::cgroup;
 use crate::children::{self, MAX_DESCENDANTS};
-use crate::descendants::PinnedProcess;
+use crate::cookie::broker_cookie;
+use crate::pinned_process::PinnedProcess;
 use crate::proc_table::{self, ProcessEntry};
 
 /// The pause after a round that found no new process: a killed process takes a moment to end.
@@ -100,7 +100,7 @@ fn end_descendants(spared: &[i32], seen: &mut BTreeSet<i32>) -> io::Result<BTree
 /// Kills processes that have the cookie and are not descendants, such as orphans that another process
 /// adopted.
 fn end_holders(root: Pid) -> BTreeSet<i32> {
-    let holders = proc_table::holders(cookie());
+    let holders = proc_table::holders(broker_cookie());
     let holders = holders
         .iter()
         .filter(|holder| Pid::from_raw(holder.pid()) != Some(root));

@@ -11,9 +11,6 @@ mod run;
 mod signals;
 
 use std::io;
-use std::sync::OnceLock;
-
-use crate::random_u64;
 
 pub use deadline::Deadline;
 pub use signals::{ReloadSignals, Signals, fail_large_writes};
@@ -88,10 +85,3 @@ pub fn enter(input: Input) -> io::Result<ProcessRole> {
         Ok(ProcessRole::Broker(signals, hangups))
     }
 }
-
-/// Returns a value unique to this broker, in the environment of every server and its descendants.
-pub(crate) fn cookie() -> &'static str {
-    COOKIE.get_or_init(|| format!("{:016x}{:016x}", random_u64(), random_u64()))
-}
-
-static COOKIE: OnceLock<String> = OnceLock::new();

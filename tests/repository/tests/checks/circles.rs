@@ -13,7 +13,7 @@ mod arrows;
 mod modules;
 
 /// Maximum number of circles in the workspace.
-const MAX_CIRCLES: usize = 13;
+const MAX_CIRCLES: usize = 9;
 /// Maximum number of files of a circle.
 const MAX_FILES: usize = 21;
 
