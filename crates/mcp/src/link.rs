@@ -10,14 +10,16 @@ use broker_process::{Process, ProcessHandle, StopGrace};
 use bytes::Bytes;
 use tokio::sync::watch;
 
-use crate::connection::{Connection, RawResult, RequestError, RequestKind, Subscription};
+use crate::connection::{Connection, RawResult, RequestKind, Subscription};
 use crate::events::CallEvents;
 use crate::failure::SourceFailure;
-use crate::handshake::Negotiated;
 use crate::http::{EventLink, HttpLink, HttpSpec, Pause, ToolParams};
+use crate::negotiated::Negotiated;
+use crate::opening::Opening;
+use crate::request_error::RequestError;
 #[cfg(any(test, feature = "scripted"))]
 use crate::scripted;
-use crate::session::{CallTime, Opening, ServerCall};
+use crate::server_call::{CallTime, ServerCall};
 use crate::spec::{Endpoint, SourceSpec};
 
 /// A connection to one server, with the handle that ends the server.

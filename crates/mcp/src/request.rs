@@ -9,7 +9,7 @@ use broker_wire::{Id, LogLevel, RpcError};
 use bytes::Bytes;
 
 use crate::events::CallEvents;
-use crate::session::{ServerCall, ServerOperation};
+use crate::server_call::{ServerCall, ServerOperation};
 use crate::spec::ItemLists;
 
 /// The methods of the broker's messages. Requests over HTTP repeat them in a header.

@@ -12,7 +12,7 @@ use broker_wire::protocol::{PROMPTS_CHANGED, RESOURCES_CHANGED, TOOLS_CHANGED};
 
 use crate::concurrency::ConcurrencyLimits;
 use crate::failure::SourceFailure;
-use crate::http::{AuthSpec, HttpSpec};
+use crate::http::spec::{AuthSpec, HttpSpec};
 use crate::log_level::AskedLogLevel;
 
 /// The specification of one source. `Debug` shows no value.

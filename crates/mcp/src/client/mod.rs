@@ -20,15 +20,14 @@ use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 
 use crate::concurrency::ConcurrencyLimits;
-use crate::http::{HttpShared, HttpSpec, visible_value};
+use crate::http::{HttpShared, HttpSpec, MCP_PATH, visible_value};
 use crate::log_level::AskedLogLevel;
-use crate::session::{ServerCall, Session, stopped};
+use crate::server_call::ServerCall;
+use crate::session::{Session, stopped};
 use crate::spec::{Endpoint, ItemLists, SourceSpec, Timing};
 
 pub use error::{ClientError, ClientErrorKind};
 
-/// The path of an endpoint that is given without one.
-pub const MCP_PATH: &str = "/mcp";
 /// The header of the session id (revisions up to 2025-11-25).
 pub const SESSION_HEADER: &str = "Mcp-Session-Id";
 

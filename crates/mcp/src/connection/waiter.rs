@@ -11,7 +11,7 @@ use super::table::{RawResult, Reply};
 use super::{Command, Connection, RequestError};
 use crate::overload::AbandonedCall;
 use crate::right::CallRight;
-use crate::session::CallTime;
+use crate::server_call::CallTime;
 
 /// Maximum time for the task to report whether a cancelled request had begun. The task never blocks, so
 /// this passes only if the machine stalls.

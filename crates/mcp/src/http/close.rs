@@ -10,8 +10,8 @@ use tokio::runtime::Handle;
 use tokio::time::{sleep, timeout};
 
 use super::{HttpLink, LinkState};
-use crate::connection::RequestError;
 use crate::failure::SourceFailure;
+use crate::request_error::RequestError;
 
 /// Maximum time for requests that are under way when their link ends to get their answers, unless the broker ends it.
 const LAST_ANSWERS_TIMEOUT: Duration = Duration::from_secs(5);

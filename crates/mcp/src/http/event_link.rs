@@ -20,8 +20,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use url::Url;
 
 use super::auth::{Challenge, is_refusal};
+use super::body::without_newline;
 use super::client::Client;
-use super::exchange::without_newline;
 use super::headers::{self, EVENT_STREAM};
 use super::lost_session::LostSession;
 use super::pause;
@@ -29,7 +29,7 @@ use super::spec::HttpSpec;
 use crate::connection::{Connection, pipes};
 use crate::failure::SourceFailure;
 use crate::masks::Masks;
-use crate::session::Opening;
+use crate::opening::Opening;
 use crate::spec::SourceSpec;
 
 /// Maximum time for the server to name the URL for messages.

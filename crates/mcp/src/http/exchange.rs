@@ -20,18 +20,19 @@ use tokio::time::{Instant, sleep};
 
 use super::LinkState;
 use super::auth::{Challenge, is_refusal};
-use super::body::{self, BodyError};
+use super::body::{self, BodyError, without_newline};
 use super::client::{SendError, TokenRenewal};
 use super::headers::{self, EVENT_STREAM, JSON, LAST_EVENT_ID};
 use super::lost_session::is_error_of_session;
 use super::messages::Taken;
-use crate::connection::{HttpRefusal, RawResult, RequestError, RequestKind, wait_extended};
+use crate::connection::{RawResult, RequestKind, wait_extended};
 use crate::events::RequestEvents;
 use crate::failure::SourceFailure;
 use crate::overload::AbandonedCall;
 use crate::request;
+use crate::request_error::{HttpRefusal, RequestError};
 use crate::right::CallRight;
-use crate::session::CallTime;
+use crate::server_call::CallTime;
 use refusals::may_have_executed;
 
 /// Maximum number of times that the stream of one request is resumed.
@@ -465,13 +466,5 @@ fn stream_error(error: SseError) -> RequestError {
         SseError::NoMessage => RequestError::Broken(
             "the server sent 1 MiB or 10 000 events without a message of the request".into(),
         ),
-    }
-}
-
-/// Returns a line without its newline.
-pub(super) fn without_newline(line: Bytes) -> Bytes {
-    match line.strip_suffix(b"\n") {
-        Some(text) => line.slice(..text.len()),
-        None => line,
     }
 }

@@ -9,7 +9,7 @@ use broker_wire::protocol::MODERN;
 use broker_wire::{Era, JsonMembers, header_value};
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
-use crate::session::{ServerCall, ServerOperation};
+use crate::server_call::{ServerCall, ServerOperation};
 
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 pub(super) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");

@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
 
 use super::LinkState;
-use super::exchange::without_newline;
+use super::body::without_newline;
 use super::headers::{self, EVENT_STREAM, LAST_EVENT_ID};
 use super::messages::Announcement;
 use crate::connection::Subscription;

@@ -19,10 +19,11 @@ use listing::Listing;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::connection::{RequestError, RequestKind};
+use crate::connection::RequestKind;
 use crate::failure::SourceFailure;
 use crate::link::Link;
 use crate::request;
+use crate::request_error::RequestError;
 use crate::spec::SourceSpec;
 
 mod element;

@@ -13,7 +13,7 @@ mod arrows;
 mod modules;
 
 /// Maximum number of circles in the workspace.
-const MAX_CIRCLES: usize = 9;
+const MAX_CIRCLES: usize = 7;
 /// Maximum number of files of a circle.
 const MAX_FILES: usize = 21;
 

@@ -13,13 +13,14 @@ use http::StatusCode;
 use tokio::time::timeout;
 
 use super::Exchange;
-use crate::connection::{HttpRefusal, RequestError, RequestKind};
+use crate::connection::RequestKind;
 use crate::failure::SourceFailure;
 use crate::http::auth::{Challenge, is_refusal};
 use crate::http::client::Client;
 use crate::http::lost_session::LostSession;
 use crate::http::messages::without_mark;
 use crate::http::{body, headers, pause};
+use crate::request_error::{HttpRefusal, RequestError};
 
 /// Maximum bytes of the body of an HTTP error that are read.
 const MAX_ERROR_BYTES: usize = 64 << 10;

@@ -13,6 +13,7 @@ use tokio::time::sleep;
 use super::*;
 use crate::AskedLogLevel;
 use crate::events::{CallEvent, CallEvents, WantedEvents};
+use crate::opening::Opening;
 use crate::scripted::{self, Pipes};
 use crate::test_spec::scripted_source;
 

@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use broker_model::{Snapshot, SourceCause};
 
 use super::*;
-use crate::connection::{RequestError, RequestKind};
+use crate::connection::RequestKind;
 use crate::http::HttpLink;
 use crate::instance::{DriftCheck, Instance, Verdict};
+use crate::request_error::RequestError;
 use crate::session::Session;
 use crate::status::State;
 
