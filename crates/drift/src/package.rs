@@ -200,7 +200,7 @@ fn unseen(old: &Package, what: String) -> Finding {
 }
 
 fn finding(id: &str, message: String) -> Finding {
-    Finding::of(rule(id), message, "")
+    Finding::new(rule(id), message, "")
 }
 
 /// The formula of an integrity: the part before its value.
@@ -238,7 +238,7 @@ mod tests {
             &broker_model::NodePath::parse("/a").unwrap(),
             found,
         ));
-        let breaking = FailOn::of(&[Class::Breaking]);
+        let breaking = FailOn::new(&[Class::Breaking]);
         assert!(!report.fails(breaking) && !report.fails(FailOn::default()));
         assert!(report.fails(breaking.with_packages(true)));
     }

@@ -83,7 +83,7 @@ fn joined(side: Side, old: &Property, new: &Property, parts: Vec<SchemaFinding>)
     let worst = parts.iter().map(|one| one.class).max();
     let class = worst.unwrap_or(super::Class::Breaking);
     let witness = parts.into_iter().find_map(|one| one.witness);
-    SchemaFinding::of(side, change, class, witness)
+    SchemaFinding::new(side, change, class, witness)
 }
 
 /// The pairs of a removed and an added property, the most similar first, each property once.

@@ -36,7 +36,7 @@ pub(super) fn successors<'a>(
     listed: &BTreeMap<&'a str, &ListedTool>,
     read: impl Fn(&ListedTool) -> Map<String, Value>,
 ) -> BTreeMap<&'a str, &'a str> {
-    let of = |name: &str, raw: &Map<String, Value>| Features::of(name, raw);
+    let of = |name: &str, raw: &Map<String, Value>| Features::new(name, raw);
     let old: Vec<_> = left
         .iter()
         .take(MAX_TOOLS)
@@ -83,10 +83,10 @@ pub(super) fn class_but_for_the_name(tool: &LockedTool, mut live: Map<String, Va
             None => live.remove(member),
         };
     }
-    if Digest::of_tool(&live) == tool.digest {
+    if Digest::from_tool(&live) == tool.digest {
         return Class::Same;
     }
-    let changes = changes(tool, &live, "", &mut Room::of_source());
+    let changes = changes(tool, &live, "", &mut Room::new());
     super::report::worst(&changes)
 }
 
@@ -140,10 +140,10 @@ pub fn name_moves(report: &mut Report) {
 }
 
 impl Features {
-    fn of(name: &str, raw: &Map<String, Value>) -> Self {
+    fn new(name: &str, raw: &Map<String, Value>) -> Self {
         let schema = |member: &str| {
             raw.get(member)
-                .map(|schema| Digest::of_member(member, schema))
+                .map(|schema| Digest::from_member(member, schema))
         };
         let properties = raw
             .get("inputSchema")

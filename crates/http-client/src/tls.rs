@@ -54,7 +54,7 @@ impl OriginVerifier {
         let FileCertificates {
             authorities,
             servers,
-        } = FileCertificates::of(more);
+        } = FileCertificates::sort(more);
         let authorities = match authorities.is_empty() {
             true => Verifier::new(provider),
             false => Verifier::new_with_extra_roots(authorities, provider),

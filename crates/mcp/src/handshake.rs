@@ -29,11 +29,10 @@ use tokio::time::sleep;
 
 use crate::connection::{RawResult, RequestKind};
 use crate::era_hint::EraHint;
-use crate::failure::SourceFailure;
+use crate::failure::{HttpRefusal, RequestError, SourceFailure};
 use crate::link::Link;
-use crate::negotiated::Negotiated;
+use crate::opening::Negotiated;
 use crate::request;
-use crate::request_error::{HttpRefusal, RequestError};
 pub(crate) use refusal::ProbeRefusal;
 
 /// Why a handshake failed.

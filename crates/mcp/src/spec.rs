@@ -184,7 +184,7 @@ pub struct Timing {
 
 impl Timing {
     /// Returns the times of a server over HTTP: other clients use it too, so a server that is down is tried less often.
-    pub fn of_http() -> Self {
+    pub fn for_http() -> Self {
         Self {
             backoff_cap: Duration::from_secs(300),
             wake_interval: Duration::from_secs(60),

@@ -72,7 +72,7 @@ pub(super) fn adopt(
         child,
         descendants: descendants.clone(),
         _claim: started.claim,
-        group: Group::of_leader(pid),
+        group: Group::from_leader(pid),
         cookie: started.cookie,
         #[cfg(target_os = "linux")]
         control_group: started.control_group,

@@ -266,7 +266,7 @@ fn multiple_of<'a>(
     let value = original(parent, value, "multipleOf");
     Ok(match decimal_of(value).filter(|step| !step.is_zero()) {
         Some(step) => Box::new(MultipleOf {
-            divisor: Divisor::of(&step),
+            divisor: Divisor::new(&step),
             step,
             expected: format!("a multiple of {}", broker_model::json::to_text(value)),
         }),
@@ -338,7 +338,7 @@ enum Divisor {
 }
 
 impl Divisor {
-    fn of(step: &Decimal) -> Self {
+    fn new(step: &Decimal) -> Self {
         let digits = integer(step);
         match u64::try_from(&digits) {
             Ok(small) => Self::Small(small),

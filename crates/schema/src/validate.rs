@@ -67,7 +67,7 @@ impl ExactForm {
 /// Compiles a schema. An invalid one is refused with the place in the schema.
 pub fn compile(schema: &Value) -> Result<Validator, Box<Diagnostic>> {
     let reading = Reading::checked(schema)?;
-    Validator::of(schema, reading, false).map_err(|(problem, moves)| {
+    Validator::new(schema, reading, false).map_err(|(problem, moves)| {
         let pointer = problem.pointer.as_deref().map(|at| moves.original(at));
         Box::new(Diagnostic {
             pointer,
@@ -80,7 +80,7 @@ pub fn compile(schema: &Value) -> Result<Validator, Box<Diagnostic>> {
 /// The module `enforceable` has the rules.
 pub fn compile_as_is(schema: &Value) -> Result<Validator, Box<Diagnostic>> {
     let reading = enforceable::reading(schema)?;
-    Validator::of(schema, reading, true).map_err(|(problem, _)| problem)
+    Validator::new(schema, reading, true).map_err(|(problem, _)| problem)
 }
 
 fn refused(error: &ValidationError<'_>) -> Diagnostic {
@@ -97,7 +97,7 @@ fn refused(error: &ValidationError<'_>) -> Diagnostic {
 }
 
 impl Validator {
-    fn of(
+    fn new(
         schema: &Value,
         reading: Reading,
         objects_only: bool,
@@ -146,14 +146,14 @@ impl Validator {
     /// Whether the value certainly matches, within the whole budget. For values of this program, not of a caller
     /// or a server.
     pub fn is_valid(&self, value: &Value) -> bool {
-        let budget = Budget::of_values(count_values(value));
+        let budget = Budget::from_values(count_values(value));
         self.evaluate(value, &budget).verdict == Verdict::Valid
     }
 
     /// At most `max` places at which a value fails `schema`, from which this was compiled, within the
     /// whole budget. Where that is spent, the place that was reached counts as one.
     pub fn failures(&self, schema: &Value, value: &Value, max: usize) -> Vec<SchemaError> {
-        let budget = Budget::of_values(count_values(value));
+        let budget = Budget::from_values(count_values(value));
         match self.evaluate(value, &budget).verdict {
             Verdict::Valid => Vec::new(),
             Verdict::Invalid => self.explain(schema, value, max, &budget).places,
@@ -170,7 +170,7 @@ impl Validator {
         budget: &Budget<'_>,
     ) -> Explanation {
         if self.objects_only && !value.is_object() {
-            return Explanation::of_non_object(value);
+            return Explanation::refuse_non_object(value);
         }
         let read = self.reading.as_ref().map_or(schema, |read| &read.schema);
         let is_exact = self.exact.always || has_exact_number(value);
@@ -204,7 +204,7 @@ impl Validator {
 fn forms_of(
     schema: &Value,
 ) -> Result<(jsonschema::Validator<Metered>, ExactForm, Weights), Box<Diagnostic>> {
-    let weights = Weights::of(schema)?;
+    let weights = Weights::new(schema)?;
     let compiled = options()
         .build(&with_stand_ins(schema))
         .map_err(|error| Box::new(refused(&error)))?;

@@ -23,7 +23,7 @@ fn message(line: &Bytes, text: &str) -> Incoming {
     let Ok(mut envelope) = Envelope::read(text) else {
         return unreadable(text, "the answer is not JSON");
     };
-    let raw = |value: &RawValue| Raw::of(line, value);
+    let raw = |value: &RawValue| Raw::new(line, value);
     let given = envelope.id.filter(|id| id.get() != "null");
     let id = given.map(|id| Id::parse(id.get()).unwrap_or_else(|| Id::Other(raw(id))));
     if let Some(method) = envelope.method_name() {

@@ -305,7 +305,7 @@ impl HttpClient {
         tool: &str,
         arguments: &str,
     ) -> Result<Value, ClientError> {
-        let call = ServerCall::of_tool(tool, arguments.as_bytes());
+        let call = ServerCall::new(tool, arguments.as_bytes());
         let raw = session.call(call, self.timeout).await?;
         serde_json::from_slice(&raw.result).map_err(|error| {
             let message = format!("the result is not JSON: {error}");
@@ -324,7 +324,7 @@ fn spec_of(http: HttpSpec, token: Option<&str>) -> SourceSpec {
         line_bytes: limits.line_bytes,
         listing_bytes: limits.listing_bytes,
         lists: ItemLists::default(),
-        exposure: Exposure::of_everything(),
+        exposure: Exposure::expose_all(),
         max_in_flight: MAX_IN_FLIGHT,
         instances: 1,
         queue: MAX_QUEUED_CALLS,
@@ -334,7 +334,7 @@ fn spec_of(http: HttpSpec, token: Option<&str>) -> SourceSpec {
         memory: MemoryBudget::new(limits.memory_bytes),
         concurrency: ConcurrencyLimits::new(),
         log_level: AskedLogLevel::new(),
-        timing: Timing::of_http(),
+        timing: Timing::for_http(),
     }
 }
 

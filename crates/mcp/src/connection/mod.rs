@@ -23,11 +23,10 @@ use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::events::{CallEvents, RequestEvents};
-use crate::failure::SourceFailure;
+use crate::failure::{RequestError, SourceFailure};
 use crate::masks::Masks;
 use crate::opening::Opening;
 use crate::overload::{AbandonedCall, Overload};
-use crate::request_error::RequestError;
 use crate::right::CallRight;
 use crate::server_call::CallTime;
 use crate::spec::{Endpoint, SourceSpec};
@@ -137,7 +136,7 @@ impl Connection {
             exit: exit.clone(),
             stderr_ended,
             tail: opening.tail.clone(),
-            masks: Masks::of(spec),
+            masks: Masks::new(spec),
             source: spec.source.as_str().to_owned(),
             skips_prefix: match spec.endpoint {
                 Endpoint::Process(_) => true,
@@ -182,7 +181,7 @@ impl Connection {
         let (events, progressed) = events.map(RequestEvents::new).unzip();
         let (id, reply) = self.submit(RequestKind::Call, line, events, account)?;
         Waiter::new(self, id, reply)
-            .of_caller(account)
+            .with_caller(account)
             .wait(Some(time), progressed, right)
             .await
     }

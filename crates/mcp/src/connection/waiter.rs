@@ -62,7 +62,7 @@ impl<'a> Waiter<'a> {
     }
 
     /// Marks the request as a call of the caller with this account.
-    pub(super) fn of_caller(mut self, account: Option<&'a Account>) -> Self {
+    pub(super) fn with_caller(mut self, account: Option<&'a Account>) -> Self {
         self.account = account;
         self
     }

@@ -1,4 +1,7 @@
-//! Sends requests to one server: headers of the config, token and redirects.
+//! Sends requests to one server: headers of the config, token and redirects. Explains refused credentials.
+
+use std::num::NonZeroU16;
+use std::time::Duration;
 
 use broker_http_client::{HttpTransport, Response, Target, TransportError};
 use broker_memory::Account;
@@ -8,6 +11,9 @@ use broker_model::text::shown_line;
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue, LOCATION};
 use http::{Method, StatusCode};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::time::timeout;
 use url::Url;
 
 use super::auth::{Challenge, TokenSource, is_refusal};
@@ -24,6 +30,11 @@ use crate::spec::SourceSpec;
 
 /// Maximum number of redirects of one request.
 const MAX_REDIRECTS: usize = 3;
+/// Maximum bytes of the document that names the authorization servers, and the maximum time to get it.
+const MAX_METADATA_BYTES: usize = 64 << 10;
+const METADATA_TIMEOUT: Duration = Duration::from_secs(5);
+/// Maximum characters of the name of an authorization server.
+const MAX_ISSUER_CHARS: usize = 200;
 
 /// Sends requests to one server.
 #[derive(Debug)]
@@ -78,6 +89,12 @@ impl SendError {
     }
 }
 
+#[derive(Deserialize)]
+struct ResourceMetadata<'a> {
+    #[serde(borrow, default)]
+    authorization_servers: Vec<&'a RawValue>,
+}
+
 impl Client {
     /// Makes a client for the server of `http`. Fails if the file with certificates cannot be used.
     pub(super) async fn new(
@@ -98,7 +115,7 @@ impl Client {
             shown_url: shown_line(&redactor.redact(&http.url.to_string()), 300),
             headers: http.headers.clone(),
             token,
-            masks: Masks::of(spec),
+            masks: Masks::new(spec),
             account: spec.memory.whole_account(),
         })
     }
@@ -333,9 +350,46 @@ impl Client {
     pub(super) fn transport_failure(&self, error: TransportError) -> SourceFailure {
         transport_failure(error, &self.shown_url, &self.redactor())
     }
+
+    /// Returns the failure of a link whose credentials the server refused. Asks the server for its issuer.
+    pub(super) async fn refusal(&self, status: StatusCode, challenge: &Challenge) -> SourceFailure {
+        let issuer = timeout(METADATA_TIMEOUT, self.issuer(challenge)).await;
+        self.refusal_by(status, challenge, issuer.ok().flatten())
+    }
+
+    /// Returns the same failure without a request to the server.
+    pub(super) fn refusal_by(
+        &self,
+        status: StatusCode,
+        challenge: &Challenge,
+        issuer: Option<String>,
+    ) -> SourceFailure {
+        let issuer = issuer.map(|issuer| format!("names the authorization server `{issuer}`"));
+        let asks = challenge.shown(&self.redactor());
+        let asks = asks.map(|shown| format!("asks for `{shown}`"));
+        let said: Vec<_> = asks.into_iter().chain(issuer).collect();
+        let status = status.as_u16();
+        let message = format!("the server refused the credentials (HTTP status {status})");
+        SourceFailure {
+            said: (!said.is_empty()).then(|| format!("it {}", said.join(" and ")).into()),
+            http_status: NonZeroU16::new(status),
+            ..SourceFailure::new(SourceCause::NeedsAuth, message)
+        }
+    }
+
+    /// Returns the authorization server that the server names, redacted and printable.
+    async fn issuer(&self, challenge: &Challenge) -> Option<String> {
+        let url = challenge.metadata_url(self.url())?;
+        let document = self.public_document(url, MAX_METADATA_BYTES).await?;
+        let metadata: ResourceMetadata<'_> = serde_json::from_slice(&document).ok()?;
+        let first = metadata.authorization_servers.first()?;
+        let issuer: String = serde_json::from_str(first.get()).ok()?;
+        let shown = shown_line(&self.redactor().redact(&issuer), MAX_ISSUER_CHARS);
+        (!shown.is_empty()).then_some(shown)
+    }
 }
 
 /// Whether another token may be accepted. A token that lacks a scope is like the next one.
 fn is_token_refused(answer: &Response) -> bool {
-    is_refusal(answer.status()) && !Challenge::of(answer.headers()).is_insufficient_scope()
+    is_refusal(answer.status()) && !Challenge::read(answer.headers()).is_insufficient_scope()
 }

@@ -27,10 +27,9 @@ use super::lost_session::is_error_of_session;
 use super::messages::Taken;
 use crate::connection::{RawResult, RequestKind, wait_extended};
 use crate::events::RequestEvents;
-use crate::failure::SourceFailure;
+use crate::failure::{HttpRefusal, RequestError, SourceFailure};
 use crate::overload::AbandonedCall;
 use crate::request;
-use crate::request_error::{HttpRefusal, RequestError};
 use crate::right::CallRight;
 use crate::server_call::CallTime;
 use refusals::may_have_executed;
@@ -301,7 +300,7 @@ impl<'a> Exchange<'a> {
     /// reached now.
     async fn resume(&mut self, last_event: HeaderValue) -> Result<Option<Response>, RequestError> {
         let state = self.state;
-        let mut headers = headers::of_stream();
+        let mut headers = headers::new_stream();
         state.add_session(&mut headers);
         headers.insert(LAST_EVENT_ID, last_event);
         let sent = state.client.send(&Method::GET, &headers, None).await;
@@ -328,7 +327,7 @@ impl<'a> Exchange<'a> {
         if state.postpone(&answer) {
             return Ok(None);
         }
-        let challenge = Challenge::of(answer.headers());
+        let challenge = Challenge::read(answer.headers());
         if headers.contains_key(headers::SESSION_ID)
             && state.client.lost_session(answer).await.is_some()
         {

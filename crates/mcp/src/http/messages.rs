@@ -12,8 +12,8 @@ use super::body::without_newline;
 use super::lost_session::is_error_of_session;
 use crate::connection::RawResult;
 use crate::events::{self, Delivery, RequestEvents};
+use crate::failure::RequestError;
 use crate::request;
-use crate::request_error::RequestError;
 
 /// A modern server's notification that confirms a subscription.
 const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";

@@ -40,12 +40,10 @@ use tokio_util::task::TaskTracker;
 
 use crate::connection::{RawResult, RequestKind, Subscription};
 use crate::events::{CallEvents, RequestEvents};
-use crate::failure::SourceFailure;
-use crate::negotiated::Negotiated;
-use crate::opening::Opening;
+use crate::failure::{RequestError, SourceFailure};
+use crate::opening::{Negotiated, Opening};
 use crate::overload::Overload;
 use crate::request;
-use crate::request_error::RequestError;
 use crate::right::CallRight;
 use crate::server_call::{CallTime, ServerCall};
 use crate::spec::{ItemLists, SourceSpec};
@@ -357,7 +355,7 @@ impl LinkState {
 
     /// Returns the headers of a POST with a message of this method.
     fn headers_of(&self, method: &'static str) -> HeaderMap {
-        let mut headers = headers::of_post();
+        let mut headers = headers::new_post();
         let era = match (method, self.era()) {
             // The two requests that open the eras; until the handshake has ended both may be under way.
             (request::DISCOVER, _) => Some(Era::Modern),

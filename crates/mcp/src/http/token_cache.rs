@@ -107,7 +107,7 @@ pub(super) struct FileStamp {
 }
 
 impl FileStamp {
-    pub(super) fn of(path: &Path) -> Option<Self> {
+    pub(super) fn read(path: &Path) -> Option<Self> {
         let metadata = fs::metadata(path).ok()?;
         Some(Self {
             place: (metadata.dev(), metadata.ino()),

@@ -17,12 +17,11 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use crate::connection::RawResult;
-use crate::failure::{CallFailure, SourceFailure};
+use crate::failure::{CallFailure, RequestError, SourceFailure};
 use crate::http::Pause;
 use crate::link::{Carrier, Link};
 use crate::list::UndeclaredLists;
-use crate::negotiated::Negotiated;
-use crate::request_error::RequestError;
+use crate::opening::Negotiated;
 use crate::server_call::{CallTime, ServerCall};
 use crate::spec::SourceSpec;
 use crate::subscription::Subscriber;

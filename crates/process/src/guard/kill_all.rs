@@ -79,7 +79,7 @@ fn end_descendants(spared: &[i32], seen: &mut BTreeSet<i32>) -> io::Result<BTree
     let mut at = 0;
     while at < found.len() && found.len() < MAX_DESCENDANTS {
         let parent = found[at].pid();
-        let children = children::of(parent)
+        let children = children::list(parent)
             .into_iter()
             .filter_map(ProcessEntry::read);
         for child in children.filter(|child| child.is_child_of(parent)) {

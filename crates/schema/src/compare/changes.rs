@@ -324,7 +324,7 @@ pub(super) fn folded<'a>(schema: &Conjunction<'a>) -> (Conjunction<'a>, bool) {
         return (schema.clone(), false);
     };
     let is_null = |index: &usize| {
-        let branch = Conjunction::of(group.branches[*index].clone()).read();
+        let branch = Conjunction::new(group.branches[*index].clone()).read();
         !branch.never && branch.types.each().eq([Type::Null])
     };
     let (nulls, others): (Vec<usize>, Vec<usize>) = (0..group.branches.len()).partition(is_null);
@@ -345,7 +345,7 @@ fn gather_constants(node: &mut Node<'_>) {
     let values: Option<Vec<Vec<&Value>>> = group
         .branches
         .iter()
-        .map(|branch| Conjunction::of(branch.clone()).read().values)
+        .map(|branch| Conjunction::new(branch.clone()).read().values)
         .collect();
     if let (Some(values), None) = (values, &node.values) {
         node.values = Some(values.concat());

@@ -96,9 +96,9 @@ pub fn covers(from: &Value, to: &Value) -> Coverage {
     }
     let documents = [from, to].map(|schema| Document::new(readable(schema).into_owned()));
     let [writer, reader] =
-        [&documents[0], &documents[1]].map(|one| Conjunction::of(Document::root_location(one)));
+        [&documents[0], &documents[1]].map(|one| Conjunction::new(Document::root_location(one)));
     let search = match Search::new(Side::Input, &writer, &reader) {
-        Ok(search) => search.of_any_type(),
+        Ok(search) => search.with_any_type(),
         Err(why) => return Coverage::Unknown(why.to_owned()),
     };
     if search.is_comparable() && Proof::new(Side::Input, View::Strict).covers(&writer, &reader) {
@@ -128,7 +128,7 @@ pub fn compare(side: Side, old: &Value, new: &Value) -> Result<Comparison, Incom
         // Arguments and structured results are objects, regardless of the root's type.
         Conjunction {
             arguments: side == Side::Input,
-            ..Conjunction::of(location).narrowed(Type::Object)
+            ..Conjunction::new(location).narrowed(Type::Object)
         }
     };
     let (before, after) = (root(&old_document), root(&new_document));

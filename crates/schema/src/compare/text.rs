@@ -219,7 +219,7 @@ pub(super) fn asks_for_more(name: &str, schema: Option<&Value>) -> bool {
         .any(|text| {
             sensitive_words::words(text)
                 .iter()
-                .any(|word| sensitive_words::of_word(word).is_some())
+                .any(|word| sensitive_words::find_kind(word).is_some())
         })
 }
 

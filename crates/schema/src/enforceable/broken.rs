@@ -30,7 +30,7 @@ impl Broken {
             && self.references.is_empty()
     }
 
-    pub(super) fn of(root: &Value, node: &Subschema, graph: &Graph) -> Self {
+    pub(super) fn find(root: &Value, node: &Subschema, graph: &Graph) -> Self {
         let mut broken = Self::default();
         let Some(Value::Object(keywords)) = root.pointer(&node.pointer) else {
             return broken;

@@ -30,7 +30,7 @@ fn batch(line: impl Into<Vec<u8>>) -> Vec<Incoming> {
 fn raw(json: &str) -> Raw {
     let line = Bytes::copy_from_slice(json.as_bytes());
     let value: &RawValue = serde_json::from_slice(&line).unwrap();
-    Raw::of(&line, value)
+    Raw::new(&line, value)
 }
 
 fn result(id: u64, json: &str) -> Incoming {

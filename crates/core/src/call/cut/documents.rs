@@ -33,7 +33,7 @@ struct Resource<'r> {
 
 impl Documents {
     /// Returns the documents of a result; empty if its content cannot be read.
-    pub(super) fn of(result: &[u8]) -> Self {
+    pub(super) fn read(result: &[u8]) -> Self {
         let mut found = BTreeMap::new();
         let Ok(Blocks { content }) = serde_json::from_slice(result) else {
             return Self(found);

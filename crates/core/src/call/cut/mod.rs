@@ -72,7 +72,7 @@ pub(super) fn cut(
         counts_whole,
         left_out,
     };
-    for documents in [Documents::of(&result), Documents::default()] {
+    for documents in [Documents::read(&result), Documents::default()] {
         let fits = |bounds: Bounds| {
             let walk = Walk::measure(&result, &documents, bounds, limit);
             walk.chars + reply.chars_beside(&walk.cuts, walk.unnamed) <= limit

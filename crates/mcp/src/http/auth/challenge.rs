@@ -18,7 +18,7 @@ pub(in crate::http) struct Challenge(Vec<String>);
 
 impl Challenge {
     /// Returns the challenges in the headers of an answer.
-    pub(in crate::http) fn of(headers: &HeaderMap) -> Self {
+    pub(in crate::http) fn read(headers: &HeaderMap) -> Self {
         let values = headers.get_all(WWW_AUTHENTICATE).iter();
         let values = values.take(MAX_CHALLENGES).map(|value| {
             let text = String::from_utf8_lossy(value.as_bytes());
@@ -40,14 +40,14 @@ impl Challenge {
     }
 
     /// Returns the challenges, for a message.
-    pub(super) fn shown(&self, redactor: &Redactor) -> Option<String> {
+    pub(in crate::http) fn shown(&self, redactor: &Redactor) -> Option<String> {
         let text = redactor.redact(&self.0.join(", "));
         let shown = shown_line(&text, MAX_SHOWN_CHALLENGE);
         (!shown.is_empty()).then_some(shown)
     }
 
     /// Returns the URL of the document that names the authorization servers, if it has the origin of `server`.
-    pub(super) fn metadata_url(&self, server: &Url) -> Option<Url> {
+    pub(in crate::http) fn metadata_url(&self, server: &Url) -> Option<Url> {
         let url = match self.param("resource_metadata") {
             Some(named) => Url::parse(&named).ok()?,
             None => server.join(METADATA_PATH).ok()?,

@@ -6,7 +6,6 @@
 mod challenge;
 mod client_credentials;
 mod grant;
-mod refusal;
 mod token_command;
 mod token_file;
 

@@ -43,7 +43,7 @@ impl TokenFile {
         before: FileStamp,
     ) -> Result<Option<(Token, FileStamp)>, SourceFailure> {
         let file = self.clone();
-        let read = move || match FileStamp::of(&file.path) {
+        let read = move || match FileStamp::read(&file.path) {
             Some(stamp) if stamp == before => Ok(None),
             _ => file.read_now().map(Some),
         };
@@ -52,7 +52,7 @@ impl TokenFile {
 
     fn read_now(&self) -> Result<(Token, FileStamp), SourceFailure> {
         // Before it is read: a change meanwhile is found by the next look.
-        let stamp = FileStamp::of(&self.path);
+        let stamp = FileStamp::read(&self.path);
         let text = broker_files::read_text(&self.path, MAX_TOKEN_BYTES);
         let text = text.map_err(|error| self.refused(format_args!("cannot be read: {error}")))?;
         let token = Token::new(&text).map_err(|reason| self.refused(format_args!("{reason}")))?;

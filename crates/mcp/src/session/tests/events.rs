@@ -131,7 +131,7 @@ impl Fixture {
         let args = args.to_string();
         let call = ServerCall {
             events: Some(events),
-            ..ServerCall::of_tool("t", args.as_bytes())
+            ..ServerCall::new("t", args.as_bytes())
         };
         self.session.call(call, time).await
     }

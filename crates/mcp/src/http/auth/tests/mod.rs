@@ -51,7 +51,7 @@ fn source(server: &TestServer, auth: Option<AuthSpec>) -> SourceSpec {
         ca_file: None,
     }));
     spec.redactor = Redactor::new([Secret::new(KEY.1)]);
-    spec.timing = Timing::of_http();
+    spec.timing = Timing::for_http();
     spec
 }
 

@@ -6,9 +6,9 @@ use broker_model::{Snapshot, SourceCause};
 
 use super::*;
 use crate::connection::RequestKind;
+use crate::failure::RequestError;
 use crate::http::HttpLink;
 use crate::instance::{DriftCheck, Instance, Verdict};
-use crate::request_error::RequestError;
 use crate::session::Session;
 use crate::status::State;
 
