@@ -32,7 +32,7 @@ pub(crate) fn scripted_source(program: String) -> SourceSpec {
         concurrency: ConcurrencyLimits::new(),
         listing_bytes: 32 << 20,
         lists: ItemLists::default(),
-        exposure: Exposure::of_everything(),
+        exposure: Exposure::expose_all(),
         instances: 1,
         max_in_flight: 32,
         queue: 256,

@@ -163,11 +163,7 @@ impl ToolCall {
     }
 
     /// Makes the call that gets a prompt or reads a resource.
-    pub(super) fn wrap_item(
-        call: ItemCall,
-        params: &Params<'_>,
-        era: Era,
-    ) -> Result<Self, RpcError> {
+    pub(super) fn wrap(call: ItemCall, params: &Params<'_>, era: Era) -> Result<Self, RpcError> {
         Ok(Self {
             arguments: call.kept_text(params),
             tool: Tool::Item(Box::new(call)),
@@ -268,7 +264,7 @@ impl ToolCall {
             match items::answer(client, parts.account, method, &params, self.era)? {
                 ItemAnswer::List(list) => Ok(list),
                 ItemAnswer::Call(call) => {
-                    let call = Self::wrap_item(call, &params, self.era)?;
+                    let call = Self::wrap(call, &params, self.era)?;
                     call.run(client, parts).await
                 }
             }

@@ -131,7 +131,7 @@ fn tools(
         }
         return Ok(match items::answer(client, account, method, params, era)? {
             ItemAnswer::List(list) => Action::Answer(Ok(list)),
-            ItemAnswer::Call(call) => Action::Call(ToolCall::wrap_item(call, params, era)?),
+            ItemAnswer::Call(call) => Action::Call(ToolCall::wrap(call, params, era)?),
         });
     }
     let list = || {

@@ -13,6 +13,7 @@ use tokio::time::sleep;
 use super::*;
 use crate::AskedLogLevel;
 use crate::events::{CallEvent, CallEvents, WantedEvents};
+use crate::opening::Opening;
 use crate::scripted::{self, Pipes};
 use crate::test_spec::scripted_source;
 
@@ -130,7 +131,7 @@ impl Fixture {
         let args = args.to_string();
         let call = ServerCall {
             events: Some(events),
-            ..ServerCall::of_tool("t", args.as_bytes())
+            ..ServerCall::new("t", args.as_bytes())
         };
         self.session.call(call, time).await
     }
