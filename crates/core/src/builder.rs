@@ -32,16 +32,18 @@ pub struct CoreBuilder<'a> {
     pub(crate) failure: Option<Box<CoreError>>,
     pub(crate) partial: PartialStart,
     /// The parts of a running broker whose catalog this one replaces.
-    pub(crate) kept: Option<Kept>,
+    pub(crate) shared: Option<SharedParts>,
     pub(crate) filters: Filters,
     pub(crate) clock: Arc<dyn Clock>,
 }
 
 /// The parts of a broker that a new catalog takes over.
-#[derive(Debug)]
-pub(crate) struct Kept {
+#[derive(Clone, Debug)]
+pub(crate) struct SharedParts {
     pub(crate) memory: MemoryBudget,
+    /// Limits that all sources share, also those that a reload starts.
     pub(crate) concurrency: ConcurrencyLimits,
+    /// The level of log messages that callers asked for.
     pub(crate) log_level: AskedLogLevel,
     pub(crate) drain: Drain,
     pub(crate) tasks: TaskTracker,
@@ -59,7 +61,7 @@ impl<'a> CoreBuilder<'a> {
             start_defaults: StartDefaults::default(),
             embedder: None,
             failure: None,
-            kept: None,
+            shared: None,
             partial: PartialStart::default(),
             filters: Filters::default(),
             clock: Arc::new(SystemClock),
@@ -140,6 +142,18 @@ impl<'a> CoreBuilder<'a> {
     pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
         self.clock = Arc::new(clock);
         self
+    }
+
+    /// Returns the parts that the catalog takes over, or new ones.
+    pub(crate) fn shared_parts(&mut self, memory_bytes: usize) -> SharedParts {
+        self.shared.take().unwrap_or_else(|| SharedParts {
+            memory: MemoryBudget::new(memory_bytes),
+            concurrency: ConcurrencyLimits::new(),
+            log_level: AskedLogLevel::new(),
+            drain: Drain::default(),
+            tasks: TaskTracker::new(),
+            tool_changes: watch::Sender::new(0),
+        })
     }
 
     /// Reads the config from the catalog, unless it was given.

@@ -20,9 +20,10 @@ use std::sync::{Arc, OnceLock};
 
 use broker_model::access::{Decision, Denied};
 
-use crate::Inner;
 use crate::catalog::{Catalog, EntryKind};
 use crate::identity::{Identity, Subtree};
+use crate::snapshot::InForce;
+use crate::sources::fleet::Fleet;
 use crate::view::View;
 use nodes::NodeSet;
 
@@ -38,27 +39,27 @@ pub(crate) struct Caller {
 
 impl Caller {
     /// Makes the caller under the rules and filters in force.
-    pub(crate) fn new(core: &Inner, identity: &Identity) -> Self {
-        let mut caller = Self::by_rules(core, identity);
-        if core.filters.are_set() {
+    pub(crate) fn new(fleet: &Fleet, now: &InForce, identity: &Identity) -> Self {
+        let mut caller = Self::by_rules(fleet.catalog, now, identity);
+        if fleet.filters.are_set() {
             // Tools that do not exist for the caller in any case leave no trace in its class, nor in its entity tags.
             let is_inside = |at| caller.subtree.is_none_or(|subtree| subtree.contains(at));
             let exists = |tool: u32| {
-                is_inside(core.catalog.item(tool).entry)
+                is_inside(fleet.catalog.item(tool).entry)
                     && caller.policy.decide(&caller.class, tool) != Decision::Absent
             };
-            let excluded = core.excluded(identity, exists);
+            let excluded = fleet.filters.excluded(fleet, &now.view, identity, exists);
             caller.class = caller.class.without(excluded);
         }
         caller
     }
 
     /// Returns the caller under the rules in force, without the filters of the program.
-    pub(crate) fn by_rules(core: &Inner, identity: &Identity) -> Self {
-        let policy = core.policy.load_full();
+    pub(crate) fn by_rules(catalog: &Catalog, now: &InForce, identity: &Identity) -> Self {
+        let policy = now.terms.policy.clone();
         Self {
             class: policy.class_of(identity),
-            subtree: identity.subtree(core.catalog),
+            subtree: identity.subtree(catalog),
             nodes: OnceLock::new(),
             policy,
         }

@@ -16,7 +16,6 @@ use super::Call;
 use super::coerce::CoercedArgs;
 use super::deadline::Deadline;
 use super::resolve::Target;
-use crate::Inner;
 use crate::admission::NarrowedArgs;
 use crate::call::arguments::{
     Args, ParsedCharge, charge_parsed, memory_error_for_request, overloaded, unsent,
@@ -38,22 +37,21 @@ enum PooledArgs {
     Text(Bytes, Range<usize>),
 }
 
-impl Inner {
+impl Call<'_> {
     /// Refuses arguments that must not be sent, within the remaining time of the call. Returns their text, and, if some
     /// arguments were converted, the arguments to send instead of the caller's arguments; boxed, so that other calls do
     /// not carry their size.
     pub(super) async fn validate(
         &self,
-        call: &Call<'_>,
         args: Args,
         deadline: &Deadline,
     ) -> Result<(Bytes, Option<Box<CoercedArgs>>), Box<CoreError>> {
-        let (target, account) = (call.target, &call.context.account);
+        let (target, account) = (self.target, &self.context.account);
         let Target { at, item, path, .. } = *target;
         let check = Check {
-            validators: Arc::clone(&self.validators),
+            validators: Arc::clone(&self.core.validators),
             at: at as usize,
-            catalog: self.catalog,
+            catalog: self.core.catalog,
             item,
             path,
             narrowed: target.narrowed.clone(),
@@ -74,6 +72,7 @@ impl Inner {
             Args::Unread { body, at } => (body.slice(at.clone()), PooledArgs::Text(body, at)),
         };
         let checked = self
+            .core
             .work
             .run(account.owner(), move |stop| check.run(long, stop));
         match timeout(deadline.left(), checked).await {

@@ -241,7 +241,7 @@ impl History {
             "processes are left or lost"
         );
         assert!(
-            self.core.inner().extra_upstreams().is_empty(),
+            self.core.call_path().fleet.extra_upstreams().is_empty(),
             "a source outside the slots is left"
         );
         assert!(self.succeeds(ECHO).await && self.succeeds(TWIN).await);

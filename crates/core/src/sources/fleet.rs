@@ -1,18 +1,26 @@
-//! Starts and stops the sources, and watches each until its first outcome.
+//! The sources of a catalog: what each serves now, and its processes. Starts and stops them, and watches each until its
+//! first outcome.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwap;
+use broker_config::StartDefaults;
 use broker_mcp::{DriftCheck, SourceFailure, SourceSpec, State, Status};
 use broker_model::SourceCause;
 use broker_wire::Era;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::Inner;
-use crate::sources::slot::{Phase, RunningSource, SharedSlotState, SlotDriftCheck};
+use crate::PartialStart;
+use crate::admission::{Filters, Policy};
+use crate::builder::SharedParts;
+use crate::catalog::{Catalog, Source};
+use crate::snapshot::{InForce, Terms};
+use crate::sources::drift_state::DriftState;
+use crate::sources::health::rank;
+use crate::sources::slot::{Phase, RunningSource, SharedSlotState, SlotDriftCheck, SourceSlot};
 use crate::sources::startup_gate::REACH_TIMEOUT;
 use crate::sources::upstream::Upstream;
 
@@ -24,7 +32,83 @@ const HEALTH_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum time for a source to stop without a deadline: enough for all of its graces.
 pub(crate) const STOP_TIMEOUT: Duration = Duration::from_secs(8);
 
-impl Inner {
+/// The sources of a catalog, and what verdicts and reloads change.
+pub(crate) struct Fleet {
+    pub(crate) catalog: &'static Catalog,
+    pub(crate) drift_state: Arc<DriftState>,
+    /// A reload replaces them.
+    pub(crate) terms: ArcSwap<Terms>,
+    /// Filters of the program, in addition to the policy.
+    pub(crate) filters: Filters,
+    pub(crate) shared: SharedParts,
+    pub(crate) start_defaults: StartDefaults,
+    pub(crate) partial: PartialStart,
+    /// The sources to start; taken when they are started.
+    pub(super) specs: Mutex<Vec<SourceSpec>>,
+    /// The slots of the catalog's sources, once they are started.
+    pub(crate) slots: OnceLock<Box<[SourceSlot]>>,
+    /// Sources outside the slots: candidates, and retired ones with calls in flight. They stop with the
+    /// others.
+    pub(super) extra_upstreams: Mutex<Vec<Upstream>>,
+    /// Held while a reload is under way.
+    pub(crate) reloading: tokio::sync::Mutex<()>,
+    pub(super) created: SystemTime,
+}
+
+impl Fleet {
+    /// Returns what is in force now. The terms are read first: a reload changes the view before them.
+    pub(crate) fn in_force(&self) -> InForce {
+        InForce {
+            terms: self.terms.load_full(),
+            view: self.drift_state.view.load_full(),
+        }
+    }
+
+    /// Returns the access rules in force.
+    pub(crate) fn policy(&self) -> Arc<Policy> {
+        self.terms.load().policy.clone()
+    }
+
+    /// Whether callers may see different entries.
+    pub(crate) fn lists_may_differ(&self) -> bool {
+        self.terms.load().policy.has_rules() || self.filters.are_set()
+    }
+
+    /// Returns the longest time that a call may take; `None` if the catalog has no tools.
+    pub(crate) fn longest_timeout(&self) -> Option<Duration> {
+        let terms = self.terms.load();
+        terms.settings.iter().map(|tool| tool.timeout).max()
+    }
+
+    /// Returns for each source of the catalog whether the health view offers it.
+    pub(crate) fn offered_sources(&self) -> Vec<bool> {
+        let sources = self.catalog.sources.iter().enumerate();
+        let offers = |(at, source): (usize, &Source)| {
+            let view = self.filters.health.as_deref();
+            view.is_none_or(|view| view.offers(source.path, self.source_state(at)))
+        };
+        sources.map(offers).collect()
+    }
+
+    /// Returns the state of a source: the state of its best process.
+    pub(crate) fn source_state(&self, at: usize) -> State {
+        let statuses = self
+            .slots
+            .get()
+            .map(|all| all[at].load().upstream.statuses());
+        let states = statuses.into_iter().flatten().map(|one| one.borrow().state);
+        states
+            .min_by_key(|state| rank(*state))
+            .unwrap_or(State::Starting)
+    }
+
+    /// Returns the reason why a source is not ready, or why it last ended: the failure of one of its processes.
+    pub(crate) fn source_failure(&self, at: usize) -> Option<SourceFailure> {
+        let running = self.slots.get()?[at].load_full();
+        let statuses = running.upstream.statuses();
+        statuses.iter().find_map(|one| one.borrow().failure.clone())
+    }
+
     /// Limits the grace of sources that are not yet started to `grace`, before and after SIGTERM.
     pub(crate) fn shorten_stop(&self, grace: Duration) {
         let mut specs = self.specs.lock().unwrap_or_else(PoisonError::into_inner);
@@ -65,7 +149,7 @@ impl Inner {
                 state: state.clone(),
             })
         };
-        let upstream = Upstream::start(&spec, era, drift_check, &self.tasks, beside);
+        let upstream = Upstream::start(&spec, era, drift_check, &self.shared.tasks, beside);
         RunningSource::new(upstream, Some(spec), state)
     }
 
@@ -81,11 +165,13 @@ impl Inner {
         }
         if self.filters.health.is_some() {
             let known = self.offered_sources();
-            self.tasks.spawn(self.clone().watch_offered_sources(known));
+            self.shared
+                .tasks
+                .spawn(self.clone().watch_offered_sources(known));
         }
         if self.drift_state.gate.has_time_limit() {
-            let (drift_state, draining) = (self.drift_state.clone(), self.drain.draining());
-            self.tasks.spawn(async move {
+            let (drift_state, draining) = (self.drift_state.clone(), self.shared.drain.draining());
+            self.shared.tasks.spawn(async move {
                 let waited = tokio::time::sleep(REACH_TIMEOUT);
                 if draining.run_until_cancelled(waited).await.is_some() {
                     drift_state.stop_waiting();
@@ -96,7 +182,7 @@ impl Inner {
 
     /// Counts a change of the tool list whenever the health view offers other sources than the known ones.
     async fn watch_offered_sources(self: Arc<Self>, mut known: Vec<bool>) {
-        let draining = self.drain.draining();
+        let draining = self.shared.drain.draining();
         let pause = || tokio::time::sleep(HEALTH_INTERVAL);
         while draining.run_until_cancelled(pause()).await.is_some() {
             let offered = catch_unwind(AssertUnwindSafe(|| self.offered_sources()));
@@ -117,9 +203,10 @@ impl Inner {
             return;
         };
         for status in running.upstream.statuses() {
-            let (inner, upstream) = (self.clone(), running.upstream.clone());
-            self.tasks
-                .spawn(async move { inner.first_outcome(source, upstream, status).await });
+            let (fleet, upstream) = (self.clone(), running.upstream.clone());
+            self.shared
+                .tasks
+                .spawn(async move { fleet.first_outcome(source, upstream, status).await });
         }
     }
 
@@ -157,18 +244,18 @@ impl Inner {
 
     /// Stops all sources within about `time`; pending calls fail at once.
     pub(crate) async fn stop_sources(&self, time: Duration) {
-        self.drain.begin_closing();
+        self.shared.drain.begin_closing();
         self.stop_upstreams(time).await;
         if self.slots.get().is_none() {
             return;
         }
-        self.tasks.close();
-        if tokio::time::timeout(TASKS_TIMEOUT, self.tasks.wait())
+        self.shared.tasks.close();
+        if tokio::time::timeout(TASKS_TIMEOUT, self.shared.tasks.wait())
             .await
             .is_err()
         {
             tracing::error!(
-                tasks = self.tasks.len(),
+                tasks = self.shared.tasks.len(),
                 "tasks of stopped sources are still running"
             );
         }

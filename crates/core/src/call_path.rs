@@ -1,0 +1,126 @@
+//! What a call or a listing needs: the catalog with what is computed from it, the pools, and the sources behind it.
+//! It does not change while it is served; the fleet has what changes.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use broker_memory::Account;
+use broker_model::redact::Redactor;
+use tokio::time::timeout;
+use tokio_util::task::TaskTracker;
+
+use crate::admission::Caller;
+use crate::call::arguments::{overloaded, unsent};
+use crate::call::validator::LazyValidator;
+use crate::call::waiting::WaitingCalls;
+use crate::call::work::WorkPool;
+use crate::catalog::Catalog;
+use crate::clock::Clock;
+use crate::errors::error::CoreError;
+use crate::errors::failure;
+use crate::identity::Identity;
+use crate::listing::query_vector::{QueryVector, QueryVectors};
+use crate::listing::scope::Scope;
+use crate::listing::search::ToolSearch;
+use crate::snapshot::Snapshot;
+use crate::sources::fleet::Fleet;
+use crate::view::View;
+
+/// The time that a long body of a listing request may wait for the pool.
+const LISTING_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A catalog that is served, with everything that calls and listings of it need.
+pub(crate) struct CallPath {
+    pub(crate) catalog: &'static Catalog,
+    pub(crate) heights: Box<[u8]>,
+    pub(crate) search: ToolSearch,
+    /// Models that make the vectors of queries; `None` if words answer alone.
+    pub(crate) query_vectors: Option<QueryVectors>,
+    /// The nodes whose compiled summary is the names of their tools.
+    pub(crate) named: BTreeSet<u32>,
+    pub(crate) clock: Arc<dyn Clock>,
+    /// By the catalog's tools.
+    pub(crate) validators: Arc<[LazyValidator]>,
+    /// The pool for long jobs before a call is sent,
+    pub(crate) work: WorkPool,
+    /// and the pool for long results.
+    pub(crate) verifying: WorkPool,
+    pub(crate) shaping: WorkPool,
+    /// The calls that wait for their sources to start.
+    pub(crate) waiting: WaitingCalls,
+    /// The calls of this catalog. The catalog may be replaced while they run.
+    pub(crate) active: TaskTracker,
+    /// The error of every call of a broker that could not be started.
+    pub(crate) failure: Option<Box<CoreError>>,
+    /// The sources of the catalog.
+    pub(crate) fleet: Arc<Fleet>,
+}
+
+impl CallPath {
+    /// Returns the entries that exist for a caller.
+    pub(crate) fn scope<'a>(&'a self, view: &'a View, caller: &'a Caller) -> Scope<'a> {
+        Scope {
+            catalog: self.catalog,
+            heights: &self.heights,
+            named: &self.named,
+            view,
+            caller,
+            drift_state: &self.fleet.drift_state,
+        }
+    }
+
+    /// Returns the error of every call after a refused start. Names only sources with an entry that exists for the
+    /// caller.
+    pub(crate) fn start_refusal(self: &Arc<Self>, identity: &Identity) -> Option<Box<CoreError>> {
+        if let Some(failure) = &self.failure {
+            return Some(failure.clone());
+        }
+        let refusal = self.fleet.drift_state.gate.refusal()?;
+        Some(refusal.error(&Snapshot::take(self.clone(), identity)))
+    }
+
+    /// Runs a long job before the tool is known, within the longest time that a call may take.
+    pub(crate) async fn read_long<T: Send + 'static>(
+        &self,
+        account: &Account,
+        read: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Box<CoreError>> {
+        let time = self.fleet.longest_timeout().unwrap_or(LISTING_TIMEOUT);
+        match timeout(time, self.work.run(account.owner(), move |_| read())).await {
+            Ok(Ok(outcome)) => Ok(outcome),
+            Ok(Err(busy)) => Err(Box::new(overloaded(busy))),
+            Err(_) => Err(failure::from_call(unsent(time), "", "")),
+        }
+    }
+
+    /// Returns the vector of a query by the models of the catalog; empty without models. It is kept for the next search
+    /// of callers with the same rights.
+    ///
+    /// A query has at most 400 characters. If a model gives no vector within `search.timeout`, the search uses words,
+    /// and its answer says so.
+    pub(crate) async fn query_vector(
+        self: &Arc<Self>,
+        identity: &Identity,
+        query: &str,
+    ) -> QueryVector {
+        match &self.query_vectors {
+            Some(vectors) if broker_search::is_query(query) => {
+                let snapshot = Snapshot::take(self.clone(), identity);
+                let class = snapshot.caller.class().clone();
+                drop(snapshot);
+                vectors.get(class, query, || self.redactor()).await
+            }
+            _ => QueryVector::default(),
+        }
+    }
+
+    /// Returns a redactor that knows the secrets of every source, and the key of an endpoint for embeddings.
+    pub(crate) fn redactor(&self) -> Redactor {
+        let sources = self.fleet.drift_state.redactor();
+        match &self.query_vectors {
+            Some(vectors) => sources.merge(&vectors.redactor()),
+            None => sources,
+        }
+    }
+}
