@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use broker_config::{Config, Embedder, StartDefaults};
-use broker_mcp::{AskedLogLevel, ConcurrencyLimits, Environment};
+use broker_mcp::{AskedLogLevel, ConcurrencyLimits, Environment, LinkFactory};
 use broker_memory::MemoryBudget;
 use broker_model::Diagnostic;
 use tokio::sync::watch;
@@ -33,6 +33,7 @@ pub struct CoreBuilder<'a> {
     pub(crate) partial: PartialStart,
     /// The parts of a running broker whose catalog this one replaces.
     pub(crate) shared: Option<SharedParts>,
+    pub(crate) links: LinkFactory,
     pub(crate) filters: Filters,
     pub(crate) clock: Arc<dyn Clock>,
 }
@@ -45,6 +46,7 @@ pub(crate) struct SharedParts {
     pub(crate) concurrency: ConcurrencyLimits,
     /// The level of log messages that callers asked for.
     pub(crate) log_level: AskedLogLevel,
+    pub(crate) links: LinkFactory,
     pub(crate) drain: Drain,
     pub(crate) tasks: TaskTracker,
     pub(crate) tool_changes: watch::Sender<u64>,
@@ -63,6 +65,7 @@ impl<'a> CoreBuilder<'a> {
             failure: None,
             shared: None,
             partial: PartialStart::default(),
+            links: LinkFactory::default(),
             filters: Filters::default(),
             clock: Arc::new(SystemClock),
         }
@@ -103,6 +106,14 @@ impl<'a> CoreBuilder<'a> {
     #[must_use]
     pub const fn embedder(mut self, embedder: Option<(Embedder, &'static str)>) -> Self {
         self.embedder = embedder;
+        self
+    }
+
+    /// Sets what makes the links to sources that tasks serve instead of processes. A catalog that replaces this one keeps
+    /// it. Default: every source is a process.
+    #[must_use]
+    pub fn link_factory(mut self, links: LinkFactory) -> Self {
+        self.links = links;
         self
     }
 
@@ -150,6 +161,7 @@ impl<'a> CoreBuilder<'a> {
             memory: MemoryBudget::new(memory_bytes),
             concurrency: ConcurrencyLimits::new(),
             log_level: AskedLogLevel::new(),
+            links: self.links.clone(),
             drain: Drain::default(),
             tasks: TaskTracker::new(),
             tool_changes: watch::Sender::new(0),

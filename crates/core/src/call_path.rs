@@ -41,7 +41,7 @@ pub(crate) struct CallPath {
     pub(crate) named: BTreeSet<u32>,
     pub(crate) clock: Arc<dyn Clock>,
     /// By the catalog's tools.
-    pub(crate) validators: Arc<[LazyValidator]>,
+    pub(crate) validators: Box<[LazyValidator]>,
     /// The pool for long jobs before a call is sent,
     pub(crate) work: WorkPool,
     /// and the pool for long results.
@@ -106,9 +106,8 @@ impl CallPath {
     ) -> QueryVector {
         match &self.query_vectors {
             Some(vectors) if broker_search::is_query(query) => {
-                let snapshot = Snapshot::take(self.clone(), identity);
-                let class = snapshot.caller.class().clone();
-                drop(snapshot);
+                let caller = Snapshot::take(self.clone(), identity).caller;
+                let class = caller.class().clone();
                 vectors.get(class, query, || self.redactor()).await
             }
             _ => QueryVector::default(),

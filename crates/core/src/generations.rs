@@ -6,14 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use broker_memory::MemoryBudget;
 use broker_model::Diagnostic;
 use broker_model::redact::Redactor;
 use tokio::task::JoinSet;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
+use crate::builder::SharedParts;
 use crate::call_path::CallPath;
-use crate::drain::Drain;
 use crate::sources::fleet::STOP_TIMEOUT;
 use crate::{Core, CoreBuilder, StartOutcome};
 
@@ -23,8 +22,7 @@ const MAX_REPLACED: usize = 8;
 /// The catalog in force, and those before it that still have calls.
 pub(crate) struct Generations {
     current: ArcSwap<CallPath>,
-    memory: MemoryBudget,
-    drain: Drain,
+    pub(crate) shared: SharedParts,
     replaced: Mutex<Vec<Arc<CallPath>>>,
     /// The grace of [`Core::shorten_stop`].
     stop_grace: OnceLock<Duration>,
@@ -56,23 +54,13 @@ pub enum ReplaceError {
 
 impl Generations {
     pub(crate) fn new(call_path: CallPath) -> Self {
-        let shared = &call_path.fleet.shared;
         Self {
-            memory: shared.memory.clone(),
-            drain: shared.drain.clone(),
+            shared: call_path.fleet.shared.clone(),
             current: ArcSwap::from_pointee(call_path),
             replaced: Mutex::default(),
             stop_grace: OnceLock::new(),
             replacing: tokio::sync::Mutex::new(()),
         }
-    }
-
-    pub(crate) const fn memory(&self) -> &MemoryBudget {
-        &self.memory
-    }
-
-    pub(crate) const fn drain(&self) -> &Drain {
-        &self.drain
     }
 
     pub(crate) fn current(&self) -> Arc<CallPath> {
@@ -115,12 +103,11 @@ impl Generations {
     fn retire(self: &Arc<Self>, old: Arc<CallPath>) {
         self.replaced().push(old.clone());
         let generations = self.clone();
-        let tasks = old.fleet.shared.tasks.clone();
-        tasks.spawn(async move {
+        self.shared.tasks.spawn(async move {
             old.active.close();
             tokio::select! {
                 () = old.active.wait() => {}
-                () = old.fleet.shared.drain.drained() => {}
+                () = generations.shared.drain.drained() => {}
             }
             old.fleet.stop_upstreams(STOP_TIMEOUT).await;
             generations
@@ -147,7 +134,7 @@ impl Core {
         let old = generations.current();
         let reloading = old.fleet.reloading.lock().await;
         let builder = CoreBuilder {
-            shared: Some(old.fleet.shared.clone()),
+            shared: Some(generations.shared.clone()),
             filters: old.fleet.filters.clone(),
             ..builder
         };
@@ -162,7 +149,7 @@ impl Core {
         }
         mask(&new.fleet.drift_state.redactor());
         new.fleet.start_sources();
-        let draining = generations.drain.draining();
+        let draining = generations.shared.drain.draining();
         let outcome = tokio::select! {
             outcome = new.fleet.drift_state.gate.outcome() => Ok(outcome),
             () = draining.cancelled() => Err(ReplaceError::NotRunning),
@@ -179,7 +166,7 @@ impl Core {
             catalog_digest: new.catalog.catalog_digest,
             before: old.catalog.catalog_digest,
         };
-        generations.memory.set_limit(memory_bytes);
+        generations.shared.memory.set_limit(memory_bytes);
         generations.current.store(new.clone());
         new.fleet.drift_state.count_tool_change();
         drop(reloading);

@@ -34,7 +34,6 @@
 //! ```
 
 use std::fmt;
-use std::sync::Arc;
 
 use broker_model::Diagnostic;
 
@@ -68,7 +67,8 @@ pub use admission::{Admission, HealthView};
 pub use broker::{Broker, DynBroker, Restrict, areas};
 pub use broker_drift::Class as DriftClass;
 pub use broker_mcp::{
-    CallEvent, CallEvents, LogMessage, Progress, State as SourceState, WantedEvents,
+    CallEvent, CallEvents, LinkFactory, LogMessage, Pipes, Progress, ServerTask,
+    State as SourceState, WantedEvents,
 };
 pub use broker_memory::{
     Account, Charge, ChargeError, MemoryBudget, Owner, SMALL_BYTES, Size, UNCHARGED_BYTES, reserve,
@@ -119,9 +119,7 @@ pub use types::{
 
 pub use generations::{ReplaceError, Replacement};
 
-use call_path::CallPath;
-use listing::items;
-use listing::tools;
+use listing::{items, tools};
 use sources::fleet::STOP_TIMEOUT;
 use sources::setup;
 
@@ -140,11 +138,6 @@ impl Core {
     /// Returns a builder of a core that serves this catalog.
     pub fn builder<'a>(catalog: &'static Catalog) -> CoreBuilder<'a> {
         CoreBuilder::new(catalog)
-    }
-
-    /// Returns the catalog that is served now, with everything that belongs to it.
-    fn call_path(&self) -> Arc<CallPath> {
-        self.0.call_path()
     }
 }
 

@@ -48,12 +48,12 @@ impl Services {
 
     /// Returns the memory budget for callers' requests and results.
     pub fn memory(&self) -> &MemoryBudget {
-        self.0.memory()
+        &self.0.shared.memory
     }
 
     /// Returns the phases of the shutdown. From draining on, new calls fail with `shutting_down`.
     pub fn drain(&self) -> &Drain {
-        self.0.drain()
+        &self.0.shared.drain
     }
 
     /// Charges the memory of a long body other than a call, once parsed.
@@ -118,7 +118,7 @@ impl Services {
     /// the lowest level that any caller asked for; it is never raised. A modern server gets the level of
     /// each call with the call.
     pub fn ask_for_logs(&self, level: LogLevel) {
-        self.call_path().fleet.shared.log_level.ask(level);
+        self.0.shared.log_level.ask(level);
     }
 
     /// Records a change of the filters. The program calls it when the filters of

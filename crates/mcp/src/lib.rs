@@ -18,6 +18,7 @@ mod handshake;
 mod http;
 mod instance;
 mod link;
+mod link_factory;
 mod list;
 mod log_level;
 mod masks;
@@ -26,9 +27,6 @@ mod request;
 mod resolve;
 mod right;
 mod rpc_error;
-#[cfg(any(test, feature = "scripted"))]
-#[doc(hidden)]
-pub mod scripted;
 mod session;
 mod spec;
 mod startup;
@@ -54,6 +52,7 @@ pub use failure::{CallFailure, SourceFailure};
 pub use http::{AuthSpec, ClientCredentials, HttpShared, HttpSpec};
 pub use instance::{DriftCheck, Instance, SessionHandle, SourceSettings, Verdict};
 pub use link::Carrier;
+pub use link_factory::{LinkFactory, Pipes, ServerTask};
 pub use log_level::AskedLogLevel;
 pub use overload::Overload;
 pub use resolve::{resolve, resolve_command, unavailable};

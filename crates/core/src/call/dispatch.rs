@@ -28,12 +28,7 @@ impl Call<'_> {
         operation: &CheckedOperation,
         deadline: &Deadline,
     ) -> Result<RawResult, Box<CoreError>> {
-        let Call {
-            identity,
-            context,
-            target,
-            core,
-        } = *self;
+        let (context, target) = (self.context, self.target);
         // The line that is made from the arguments.
         let (mut line_charge, needed) = (Charge::default(), operation.text().len());
         line_charge
@@ -48,10 +43,10 @@ impl Call<'_> {
             false => meta.and_then(without_baggage),
         };
         let admitted = AdmittedCall::new(self, operation.text(), operation.uri());
-        let changes = core.fleet.drift_state.tool_changes();
+        let changes = self.core.fleet.drift_state.tool_changes();
         let may_send = || admitted.is_admitted(&admitted.in_force());
         let right = CallRight {
-            revoked: identity.revocation().map(|it| &it.revoked),
+            revoked: self.identity.revocation().map(|it| &it.revoked),
             changes: &changes,
             may_send: &may_send,
         };
@@ -109,12 +104,7 @@ impl Call<'_> {
         server_call: ServerCall<'_>,
         time: CallTime,
     ) -> Result<Result<RawResult, CallFailure>, Box<CoreError>> {
-        let Call {
-            context,
-            target,
-            core,
-            ..
-        } = *self;
+        let (core, target) = (self.core, self.target);
         let mut left = time;
         loop {
             // Held until the call ends: a reload waits for it before it stops the source.
@@ -123,7 +113,8 @@ impl Call<'_> {
                 Some(session) => Ok(session),
                 None => {
                     let source = target.item.source as usize;
-                    let Some(_place) = core.waiting.enter(source, context.account.owner()) else {
+                    let Some(_place) = core.waiting.enter(source, self.context.account.owner())
+                    else {
                         return Err(Box::new(too_many(target)));
                     };
                     let began = Instant::now();

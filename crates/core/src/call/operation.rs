@@ -255,7 +255,8 @@ impl Call<'_> {
 
     /// Refuses a URI of a template that the filter of the source or another entry excludes.
     fn check_template_uri(&self, begun: &Snapshot, uri: &str) -> Result<(), Box<CoreError>> {
-        match self.exposes_uri(uri) {
+        let source = self.target.item.source as usize;
+        match self.core.fleet.drift_state.admits_uri(source, uri) {
             true => self.check_rights(begun, uri),
             false => Err(self.bad_uri(
                 "the filter of the source does not admit the URI for these values".to_owned(),
@@ -265,11 +266,9 @@ impl Call<'_> {
 
     /// Refuses a URI of an entry that the caller may not use, in the same way as an unknown URI.
     fn check_rights(&self, begun: &Snapshot, uri: &str) -> Result<(), Box<CoreError>> {
-        let (item, called) = ((self.target.item.source, uri), Some(self.target.at));
-        match begun
-            .caller
-            .may_read(&begun.view, self.core.catalog, item, called)
-        {
+        let (catalog, view) = (self.core.catalog, &begun.view);
+        let (read, called) = ((self.target.item.source, uri), Some(self.target.at));
+        match begun.caller.may_read(view, catalog, read, called) {
             true => Ok(()),
             false => Err(no_resource(uri)),
         }
@@ -287,20 +286,15 @@ impl Call<'_> {
     /// Whether the source of a live entry lists a URI now, or has a template that covers it. `unlisted` is the answer
     /// before its first list.
     fn is_readable_now(&self, uri: &str, unlisted: bool) -> bool {
-        let source = self.target.item.source;
-        if uri.len() > MAX_URI_BYTES || has_dot_segment(uri) || !self.exposes_uri(uri) {
+        let (source, drift_state) = (self.target.item.source, &self.core.fleet.drift_state);
+        let is_admitted = || drift_state.admits_uri(source as usize, uri);
+        if uri.len() > MAX_URI_BYTES || has_dot_segment(uri) || !is_admitted() {
             return false;
         }
         let mut items = self.core.catalog.items.iter();
-        let list = self.core.fleet.drift_state.live.of(source as usize);
+        let list = drift_state.live.of(source as usize);
         list.map_or(unlisted, |list| list.has(uri))
             || items.any(|item| item.source == source && covers(item, uri))
-    }
-
-    /// Whether the filter of a source admits a URI.
-    fn exposes_uri(&self, uri: &str) -> bool {
-        let source = self.target.item.source as usize;
-        self.core.fleet.drift_state.admits_uri(source, uri)
     }
 }
 

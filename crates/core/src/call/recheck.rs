@@ -77,13 +77,8 @@ impl<'a> AdmittedCall<'a> {
 
     /// Refuses the call like one that arrives now.
     fn decide(&self, now: &InForce) -> Result<(), Box<CoreError>> {
-        let Call {
-            core,
-            identity,
-            target,
-            ..
-        } = *self.call;
-        let view = &now.view;
+        let (core, target) = (self.call.core, self.call.target);
+        let (view, identity) = (&now.view, self.call.identity);
         // Filters of the program are not asked again: they may depend on the health of the source, and the call waits
         // for this source.
         let caller = Caller::by_rules(core.catalog, now, identity);

@@ -90,13 +90,16 @@ impl Fleet {
         sources.map(offers).collect()
     }
 
+    /// Returns the status of each process of a source.
+    pub(super) fn statuses(&self, at: usize) -> Vec<Status> {
+        let running = self.slots.get().map(|all| all[at].load_full());
+        let statuses = running.map_or_else(Vec::new, |running| running.upstream.statuses());
+        statuses.iter().map(|one| one.borrow().clone()).collect()
+    }
+
     /// Returns the state of a source: the state of its best process.
-    pub(crate) fn source_state(&self, at: usize) -> State {
-        let statuses = self
-            .slots
-            .get()
-            .map(|all| all[at].load().upstream.statuses());
-        let states = statuses.into_iter().flatten().map(|one| one.borrow().state);
+    fn source_state(&self, at: usize) -> State {
+        let states = self.statuses(at).into_iter().map(|status| status.state);
         states
             .min_by_key(|state| rank(*state))
             .unwrap_or(State::Starting)
@@ -104,9 +107,8 @@ impl Fleet {
 
     /// Returns the reason why a source is not ready, or why it last ended: the failure of one of its processes.
     pub(crate) fn source_failure(&self, at: usize) -> Option<SourceFailure> {
-        let running = self.slots.get()?[at].load_full();
-        let statuses = running.upstream.statuses();
-        statuses.iter().find_map(|one| one.borrow().failure.clone())
+        let mut statuses = self.statuses(at).into_iter();
+        statuses.find_map(|status| status.failure)
     }
 
     /// Limits the grace of sources that are not yet started to `grace`, before and after SIGTERM.

@@ -226,9 +226,7 @@ impl SourceHealth {
                 withdrawn_tools.push(WithdrawnTool::new(path, withdrawal));
             }
         }
-        let running = fleet.slots.get().map(|all| all[at].load_full());
-        let statuses = running.map_or_else(Vec::new, |running| running.upstream.statuses());
-        let statuses: Vec<Status> = statuses.iter().map(|one| one.borrow().clone()).collect();
+        let statuses = fleet.statuses(at);
         // The state of a source is the state of its best process.
         let best = statuses.iter().min_by_key(|status| rank(status.state));
         let (mut state, mut since, mut cause) = match best {

@@ -173,6 +173,7 @@ pub(crate) fn prepare(
             Ok(mut spec) => {
                 spec.memory = shared.memory.clone();
                 spec.log_level = shared.log_level.clone();
+                spec.links = shared.links.clone();
                 let check_settings = CheckSettings {
                     path: given.path.clone(),
                     exposure: given.exposure.clone(),

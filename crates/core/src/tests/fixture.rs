@@ -289,7 +289,7 @@ fn setup_of(config: &Config, mode: StartMode) -> Result<Core, Vec<broker_model::
     built(config, |builder| builder.mode(mode))
 }
 
-fn built(
+pub(super) fn built(
     config: &Config,
     with: impl FnOnce(CoreBuilder<'_>) -> CoreBuilder<'_>,
 ) -> Result<Core, Vec<broker_model::Diagnostic>> {
@@ -355,7 +355,7 @@ fn served(core: Core) -> Fixture {
         let state = SharedSlotState::new(Phase::Active, 1);
         RunningSource::new(Upstream::Fake(fake.clone()), None, state)
     });
-    core.call_path().fleet.adopt(slots.collect());
+    core.0.call_path().fleet.adopt(slots.collect());
     Fixture { core, sources }
 }
 
@@ -371,7 +371,7 @@ impl Fixture {
     }
 
     pub(super) fn lists(&self, source: usize, snapshot: &Snapshot) -> broker_mcp::Verdict {
-        let fleet = &self.core.call_path().fleet;
+        let fleet = &self.core.0.call_path().fleet;
         let running = fleet.slots.get().expect("it was adopted")[source].load_full();
         let drift_check = SlotDriftCheck {
             drift_state: fleet.drift_state.clone(),
@@ -392,7 +392,7 @@ impl Fixture {
             .core
             .prepare(&config, &environment, Path::new("."))
             .unwrap();
-        let fleet = &self.core.call_path().fleet;
+        let fleet = &self.core.0.call_path().fleet;
         fleet.drift_state.hide(prepared.hidden);
         fleet.terms.store(prepared.terms);
         fleet.drift_state.count_tool_change();

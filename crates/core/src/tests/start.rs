@@ -24,6 +24,7 @@ fn failure() -> SourceFailure {
 async fn settled(broker: &Fixture, source: usize) {
     while !broker
         .core
+        .0
         .call_path()
         .fleet
         .drift_state

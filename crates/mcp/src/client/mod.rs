@@ -21,6 +21,7 @@ use tokio::sync::Mutex;
 
 use crate::concurrency::ConcurrencyLimits;
 use crate::http::{HttpShared, HttpSpec, visible_value};
+use crate::link_factory::LinkFactory;
 use crate::log_level::AskedLogLevel;
 use crate::session::{ServerCall, Session, stopped};
 use crate::spec::{Endpoint, ItemLists, SourceSpec, Timing};
@@ -335,6 +336,7 @@ fn spec_of(http: HttpSpec, token: Option<&str>) -> SourceSpec {
         memory: MemoryBudget::new(limits.memory_bytes),
         concurrency: ConcurrencyLimits::new(),
         log_level: AskedLogLevel::new(),
+        links: LinkFactory::default(),
         timing: Timing::of_http(),
     }
 }
