@@ -1,61 +1,26 @@
 //! What a call or a listing needs: the catalog with what is computed from it, the pools, and the sources behind it.
 //! It does not change while it is served; the fleet has what changes.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use broker_memory::Account;
 use broker_model::redact::Redactor;
 use tokio::time::timeout;
-use tokio_util::task::TaskTracker;
 
+use crate::CallPath;
 use crate::admission::Caller;
 use crate::call::arguments::{overloaded, unsent};
-use crate::call::validator::LazyValidator;
-use crate::call::waiting::WaitingCalls;
-use crate::call::work::WorkPool;
-use crate::catalog::Catalog;
-use crate::clock::Clock;
 use crate::errors::error::CoreError;
 use crate::errors::failure;
 use crate::identity::Identity;
-use crate::listing::query_vector::{QueryVector, QueryVectors};
+use crate::listing::query_vector::QueryVector;
 use crate::listing::scope::Scope;
-use crate::listing::search::ToolSearch;
 use crate::snapshot::Snapshot;
-use crate::sources::fleet::Fleet;
 use crate::view::View;
 
 /// The time that a long body of a listing request may wait for the pool.
 const LISTING_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// A catalog that is served, with everything that calls and listings of it need.
-pub(crate) struct CallPath {
-    pub(crate) catalog: &'static Catalog,
-    pub(crate) heights: Box<[u8]>,
-    pub(crate) search: ToolSearch,
-    /// Models that make the vectors of queries; `None` if words answer alone.
-    pub(crate) query_vectors: Option<QueryVectors>,
-    /// The nodes whose compiled summary is the names of their tools.
-    pub(crate) named: BTreeSet<u32>,
-    pub(crate) clock: Arc<dyn Clock>,
-    /// By the catalog's tools.
-    pub(crate) validators: Box<[LazyValidator]>,
-    /// The pool for long jobs before a call is sent,
-    pub(crate) work: WorkPool,
-    /// and the pool for long results.
-    pub(crate) verifying: WorkPool,
-    pub(crate) shaping: WorkPool,
-    /// The calls that wait for their sources to start.
-    pub(crate) waiting: WaitingCalls,
-    /// The calls of this catalog. The catalog may be replaced while they run.
-    pub(crate) active: TaskTracker,
-    /// The error of every call of a broker that could not be started.
-    pub(crate) failure: Option<Box<CoreError>>,
-    /// The sources of the catalog.
-    pub(crate) fleet: Arc<Fleet>,
-}
 
 impl CallPath {
     /// Returns the entries that exist for a caller.
@@ -77,7 +42,8 @@ impl CallPath {
             return Some(failure.clone());
         }
         let refusal = self.fleet.drift_state.gate.refusal()?;
-        Some(refusal.error(&Snapshot::take(self.clone(), identity)))
+        let snapshot = Snapshot::take(self.clone(), identity);
+        Some(refusal.error(self.catalog, |entry| snapshot.scope().admits(entry)))
     }
 
     /// Runs a long job before the tool is known, within the longest time that a call may take.

@@ -11,8 +11,8 @@ use broker_model::redact::Redactor;
 use tokio::task::JoinSet;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
+use crate::CallPath;
 use crate::builder::SharedParts;
-use crate::call_path::CallPath;
 use crate::sources::fleet::STOP_TIMEOUT;
 use crate::{Core, CoreBuilder, StartOutcome};
 

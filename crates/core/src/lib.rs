@@ -33,9 +33,16 @@
 //! # }
 //! ```
 
+use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::SystemTime;
 
+use arc_swap::ArcSwap;
+use broker_config::StartDefaults;
+use broker_mcp::SourceSpec;
 use broker_model::Diagnostic;
+use tokio_util::task::TaskTracker;
 
 use crate::catalog::Catalog;
 
@@ -119,9 +126,20 @@ pub use types::{
 
 pub use generations::{ReplaceError, Replacement};
 
+use admission::Filters;
+use builder::SharedParts;
+use call::validator::LazyValidator;
+use call::waiting::WaitingCalls;
+use call::work::WorkPool;
+use listing::query_vector::QueryVectors;
+use listing::search::ToolSearch;
 use listing::{items, tools};
+use snapshot::Terms;
+use sources::drift_state::DriftState;
 use sources::fleet::STOP_TIMEOUT;
 use sources::setup;
+use sources::slot::SourceSlot;
+use sources::upstream::Upstream;
 
 pub use broker_search::{DEFAULT_HITS, MAX_HITS, MAX_QUERY_CHARS};
 
@@ -133,6 +151,56 @@ pub const MAX_DEPTH: u8 = 16;
 /// The innermost broker: lists, describes and calls the items of a catalog. Cheap to clone, safe to share.
 #[derive(Clone)]
 pub struct Core(Services);
+
+/// A catalog that is served, with everything that calls and listings of it need.
+struct CallPath {
+    catalog: &'static Catalog,
+    heights: Box<[u8]>,
+    search: ToolSearch,
+    /// Models that make the vectors of queries; `None` if words answer alone.
+    query_vectors: Option<QueryVectors>,
+    /// The nodes whose compiled summary is the names of their tools.
+    named: BTreeSet<u32>,
+    clock: Arc<dyn Clock>,
+    /// By the catalog's tools.
+    validators: Box<[LazyValidator]>,
+    /// The pool for long jobs before a call is sent,
+    work: WorkPool,
+    /// and the pool for long results.
+    verifying: WorkPool,
+    shaping: WorkPool,
+    /// The calls that wait for their sources to start.
+    waiting: WaitingCalls,
+    /// The calls of this catalog. The catalog may be replaced while they run.
+    active: TaskTracker,
+    /// The error of every call of a broker that could not be started.
+    failure: Option<Box<CoreError>>,
+    /// The sources of the catalog.
+    fleet: Arc<Fleet>,
+}
+
+/// The sources of a catalog, and what verdicts and reloads change.
+struct Fleet {
+    catalog: &'static Catalog,
+    drift_state: Arc<DriftState>,
+    /// A reload replaces them.
+    terms: ArcSwap<Terms>,
+    /// Filters of the program, in addition to the policy.
+    filters: Filters,
+    shared: SharedParts,
+    start_defaults: StartDefaults,
+    partial: PartialStart,
+    /// The sources to start; taken when they are started.
+    specs: Mutex<Vec<SourceSpec>>,
+    /// The slots of the catalog's sources, once they are started.
+    slots: OnceLock<Box<[SourceSlot]>>,
+    /// Sources outside the slots: candidates, and retired ones with calls in flight. They stop with the
+    /// others.
+    extra_upstreams: Mutex<Vec<Upstream>>,
+    /// Held while a reload is under way.
+    reloading: tokio::sync::Mutex<()>,
+    created: SystemTime,
+}
 
 impl Core {
     /// Returns a builder of a core that serves this catalog.

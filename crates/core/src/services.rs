@@ -9,8 +9,8 @@ use broker_model::redact::Redactor;
 use broker_wire::LogLevel;
 use tokio::sync::watch;
 
+use crate::CallPath;
 use crate::call::arguments::{self, ParsedCharge, overloaded};
-use crate::call_path::CallPath;
 use crate::drain::Drain;
 use crate::errors::error::CoreError;
 use crate::generations::Generations;

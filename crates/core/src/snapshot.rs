@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::CallPath;
 use crate::admission::{Caller, Policy};
-use crate::call_path::CallPath;
 use crate::identity::Identity;
 use crate::listing::scope::Scope;
 use crate::sources::tool_settings::ToolSettings;
@@ -39,7 +39,7 @@ impl Snapshot {
     pub(crate) fn take(core: Arc<CallPath>, identity: &Identity) -> Self {
         let now = core.fleet.in_force();
         Self {
-            caller: Caller::new(&core.fleet, &now, identity),
+            caller: Caller::new(&core.fleet, &now.terms.policy, &now.view, identity),
             terms: now.terms,
             view: now.view,
             core,

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use broker_mcp::State;
 
+use crate::Fleet;
+use crate::catalog::Source;
 use crate::identity::Identity;
 use crate::item::ToolItem;
-use crate::sources::fleet::Fleet;
-use crate::view::View;
 
 /// Decides whether a tool exists for a caller, in addition to the access rules. The core asks it at every request for
 /// every tool that the access rules allow, so it must answer at once, and must not call the core. If its answers
@@ -54,29 +54,13 @@ impl Filters {
         self.admission.is_some() || self.health.is_some()
     }
 
-    /// Returns the tools that the filters exclude for a caller, among the tools that the access rules allow; `None` if
-    /// they exclude no tool.
-    pub(super) fn excluded(
-        &self,
-        fleet: &Fleet,
-        view: &View,
-        identity: &Identity,
-        exists: impl Fn(u32) -> bool,
-    ) -> Option<Excluded> {
-        let (catalog, offered) = (fleet.catalog, fleet.offered_sources());
-        let mut bits = vec![0u64; catalog.items.len().div_ceil(64)];
-        let admission = self.admission.as_deref();
-        for (tool, at) in catalog.items.iter().zip(0u32..) {
-            if view.is_hidden(at) || !exists(at) {
-                continue;
-            }
-            let admits = |admission: &dyn Admission| {
-                let item = ToolItem::new(catalog, at, view.withdrawn(at).is_some());
-                admission.admits(identity, &item)
-            };
-            let stays = offered[tool.source as usize] && admission.is_none_or(admits);
-            bits[at as usize / 64] |= u64::from(!stays) << (at % 64);
-        }
-        bits.iter().any(|word| *word != 0).then(|| bits.into())
+    /// Returns for each source of the catalog whether the health view offers it.
+    pub(crate) fn offered_sources(&self, fleet: &Fleet) -> Vec<bool> {
+        let sources = fleet.catalog.sources.iter().enumerate();
+        let offers = |(at, source): (usize, &Source)| {
+            let view = self.health.as_deref();
+            view.is_none_or(|view| view.offers(source.path, fleet.source_state(at)))
+        };
+        sources.map(offers).collect()
     }
 }

@@ -36,7 +36,7 @@ use operation::UncheckedOperation;
 use resolve::Target;
 use revoked::while_allowed;
 
-use crate::call_path::CallPath;
+use crate::CallPath;
 use crate::errors::error::CoreError;
 use crate::identity::Identity;
 use crate::snapshot::Snapshot;

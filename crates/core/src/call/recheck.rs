@@ -78,13 +78,14 @@ impl<'a> AdmittedCall<'a> {
     /// Refuses the call like one that arrives now.
     fn decide(&self, now: &InForce) -> Result<(), Box<CoreError>> {
         let (core, target) = (self.call.core, self.call.target);
-        let (view, identity) = (&now.view, self.call.identity);
+        let (view, policy) = (&now.view, &now.terms.policy);
+        let identity = self.call.identity;
         // Filters of the program are not asked again: they may depend on the health of the source, and the call waits
         // for this source.
-        let caller = Caller::by_rules(core.catalog, now, identity);
+        let caller = Caller::by_rules(core.catalog, policy, identity);
         if caller.decide(view, core.catalog, target.item.entry) == Decision::Absent {
             // The filters also apply to the suggestions in the error.
-            let caller = Caller::new(&core.fleet, now, identity);
+            let caller = Caller::new(&core.fleet, policy, view, identity);
             let found = paths::resolve(core.scope(view, &caller), target.path);
             return found
                 .map(drop)

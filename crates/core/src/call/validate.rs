@@ -16,12 +16,12 @@ use super::Call;
 use super::coerce::CoercedArgs;
 use super::deadline::Deadline;
 use super::resolve::Target;
+use crate::CallPath;
 use crate::call::arguments::{
     Args, ParsedCharge, charge_parsed, memory_error_for_request, overloaded, unsent,
 };
 use crate::call::validator::{self, Refusal};
 use crate::call::work::StopFlag;
-use crate::call_path::CallPath;
 use crate::errors::error::CoreError;
 use crate::errors::failure;
 use crate::errors::json_error::json_invalid;

@@ -2,25 +2,21 @@
 //! first outcome.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use broker_config::StartDefaults;
 use broker_mcp::{DriftCheck, SourceFailure, SourceSpec, State, Status};
 use broker_model::SourceCause;
 use broker_wire::Era;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::PartialStart;
-use crate::admission::{Filters, Policy};
-use crate::builder::SharedParts;
-use crate::catalog::{Catalog, Source};
-use crate::snapshot::{InForce, Terms};
-use crate::sources::drift_state::DriftState;
+use crate::Fleet;
+use crate::admission::Policy;
+use crate::snapshot::InForce;
 use crate::sources::health::rank;
-use crate::sources::slot::{Phase, RunningSource, SharedSlotState, SlotDriftCheck, SourceSlot};
+use crate::sources::slot::{Phase, RunningSource, SharedSlotState, SlotDriftCheck};
 use crate::sources::startup_gate::REACH_TIMEOUT;
 use crate::sources::upstream::Upstream;
 
@@ -31,29 +27,6 @@ const TASKS_TIMEOUT: Duration = Duration::from_secs(20);
 const HEALTH_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum time for a source to stop without a deadline: enough for all of its graces.
 pub(crate) const STOP_TIMEOUT: Duration = Duration::from_secs(8);
-
-/// The sources of a catalog, and what verdicts and reloads change.
-pub(crate) struct Fleet {
-    pub(crate) catalog: &'static Catalog,
-    pub(crate) drift_state: Arc<DriftState>,
-    /// A reload replaces them.
-    pub(crate) terms: ArcSwap<Terms>,
-    /// Filters of the program, in addition to the policy.
-    pub(crate) filters: Filters,
-    pub(crate) shared: SharedParts,
-    pub(crate) start_defaults: StartDefaults,
-    pub(crate) partial: PartialStart,
-    /// The sources to start; taken when they are started.
-    pub(super) specs: Mutex<Vec<SourceSpec>>,
-    /// The slots of the catalog's sources, once they are started.
-    pub(crate) slots: OnceLock<Box<[SourceSlot]>>,
-    /// Sources outside the slots: candidates, and retired ones with calls in flight. They stop with the
-    /// others.
-    pub(super) extra_upstreams: Mutex<Vec<Upstream>>,
-    /// Held while a reload is under way.
-    pub(crate) reloading: tokio::sync::Mutex<()>,
-    pub(super) created: SystemTime,
-}
 
 impl Fleet {
     /// Returns what is in force now. The terms are read first: a reload changes the view before them.
@@ -80,16 +53,6 @@ impl Fleet {
         terms.settings.iter().map(|tool| tool.timeout).max()
     }
 
-    /// Returns for each source of the catalog whether the health view offers it.
-    pub(crate) fn offered_sources(&self) -> Vec<bool> {
-        let sources = self.catalog.sources.iter().enumerate();
-        let offers = |(at, source): (usize, &Source)| {
-            let view = self.filters.health.as_deref();
-            view.is_none_or(|view| view.offers(source.path, self.source_state(at)))
-        };
-        sources.map(offers).collect()
-    }
-
     /// Returns the status of each process of a source.
     pub(super) fn statuses(&self, at: usize) -> Vec<Status> {
         let running = self.slots.get().map(|all| all[at].load_full());
@@ -98,7 +61,7 @@ impl Fleet {
     }
 
     /// Returns the state of a source: the state of its best process.
-    fn source_state(&self, at: usize) -> State {
+    pub(crate) fn source_state(&self, at: usize) -> State {
         let states = self.statuses(at).into_iter().map(|status| status.state);
         states
             .min_by_key(|state| rank(*state))
@@ -166,7 +129,7 @@ impl Fleet {
             self.watch_first_outcome(source);
         }
         if self.filters.health.is_some() {
-            let known = self.offered_sources();
+            let known = self.filters.offered_sources(&self);
             self.shared
                 .tasks
                 .spawn(self.clone().watch_offered_sources(known));
@@ -187,7 +150,7 @@ impl Fleet {
         let draining = self.shared.drain.draining();
         let pause = || tokio::time::sleep(HEALTH_INTERVAL);
         while draining.run_until_cancelled(pause()).await.is_some() {
-            let offered = catch_unwind(AssertUnwindSafe(|| self.offered_sources()));
+            let offered = catch_unwind(AssertUnwindSafe(|| self.filters.offered_sources(&self)));
             let Ok(now) = offered else {
                 tracing::error!("the health view panicked; callers may not learn of other lists");
                 continue;

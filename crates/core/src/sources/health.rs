@@ -5,8 +5,8 @@ use std::sync::Arc;
 use broker_mcp::{State, Status};
 use serde::Serialize;
 
+use crate::Fleet;
 use crate::catalog::Source;
-use crate::sources::fleet::Fleet;
 use crate::sources::listing_notes::ListingNotes;
 use crate::sources::time::rfc3339;
 use crate::view::{View, Withdrawal};

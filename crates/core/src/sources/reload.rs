@@ -6,9 +6,10 @@ use broker_model::SourceCause;
 use std::fmt;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
+use crate::Fleet;
 use crate::listing::tools;
 use crate::sources::drift_state::CheckSettings;
-use crate::sources::fleet::{Fleet, STOP_TIMEOUT};
+use crate::sources::fleet::STOP_TIMEOUT;
 use crate::sources::setup::PreparedConfig;
 use crate::sources::slot::{Phase, RunningSource, SlotState};
 use crate::sources::upstream::Upstream;

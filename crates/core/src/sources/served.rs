@@ -1,6 +1,6 @@
 //! Counts what is served once the start has an outcome.
 
-use crate::sources::fleet::Fleet;
+use crate::Fleet;
 
 /// The number of sources and tools that are served, of those that the config exposes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

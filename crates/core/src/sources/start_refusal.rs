@@ -5,8 +5,8 @@ use broker_drift::{Class, Finding, Report};
 use broker_model::{CallCode, SourceCause};
 use serde_json::{Map, Value, json};
 
+use crate::catalog::Catalog;
 use crate::errors::error::CoreError;
-use crate::snapshot::Snapshot;
 
 /// The maximum number of sources in the details of the error.
 const MAX_NAMED: usize = 20;
@@ -74,13 +74,10 @@ fn missing_variables(report: &Report) -> Option<String> {
 
 impl StartRefusal {
     /// Returns the error of every call. Names only sources with an entry that exists for the caller.
-    pub(crate) fn error(&self, snapshot: &Snapshot) -> Box<CoreError> {
-        let (catalog, scope) = (snapshot.core.catalog, snapshot.scope());
+    pub(crate) fn error(&self, catalog: &Catalog, admits: impl Fn(u32) -> bool) -> Box<CoreError> {
         let is_visible = |one: &&RefusingSource| {
             let tools = catalog.sources[one.source].items.iter();
-            tools
-                .copied()
-                .any(|at| scope.admits(catalog.item(at).entry))
+            tools.copied().any(|at| admits(catalog.item(at).entry))
         };
         let named: Vec<&RefusingSource> = self.sources.iter().filter(is_visible).collect();
         let path = |one: &RefusingSource| catalog.sources[one.source].path;

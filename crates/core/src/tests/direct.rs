@@ -192,7 +192,7 @@ async fn settings_change_the_list_only_through_output_schemas() {
     };
     let rendered = || json!({"render_mode": "text"});
     let before = core(json!({}), json!({}));
-    let differs = |other: &crate::call_path::CallPath, is_served: bool| {
+    let differs = |other: &crate::CallPath, is_served: bool| {
         let (one, two) = (before.fleet.in_force(), other.fleet.in_force());
         let (one, two) = (&one.terms.settings, &two.terms.settings);
         is_listed_otherwise(before.catalog, |_| is_served, one, two)
