@@ -114,10 +114,26 @@ fn described(mut schema: Value, key: &Key) -> Value {
         "" | "required" => key.text.to_owned(),
         default => format!("{} Default: {default}.", key.text),
     };
+    let text = without_links(&text);
     if !text.is_empty() {
         schema["description"] = json!(text);
     }
     schema
+}
+
+/// Returns a text of a page without the targets of its links.
+fn without_links(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, target)) = rest.split_once("](") {
+        let (label, after) = (before.rsplit_once('['), target.split_once(')'));
+        let (Some((head, label)), Some((_, after))) = (label, after) else {
+            break;
+        };
+        out.extend([head, label]);
+        rest = after;
+    }
+    out + rest
 }
 
 /// An entry of `mcpServers`: a source that may have keys of other clients, and that may be disabled, with

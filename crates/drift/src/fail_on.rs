@@ -56,3 +56,24 @@ impl FailOn {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_without_a_difference_do_not_narrow_what_fails() {
+        for named in [
+            &[Class::Unchecked][..],
+            &[Class::Same],
+            &[Class::Added],
+            &[],
+        ] {
+            let fail_on = FailOn::of(named);
+            assert!(fail_on.counts(Class::Equivalent), "{named:?}");
+            assert_eq!(fail_on.counts(Class::Added), named == [Class::Added]);
+        }
+        let fail_on = FailOn::of(&[Class::Unchecked, Class::Breaking]);
+        assert!(fail_on.counts(Class::Breaking) && !fail_on.counts(Class::Compatible));
+    }
+}

@@ -11,6 +11,7 @@ mod commands;
 mod compiled;
 mod http;
 mod identities;
+mod key_page;
 mod key_table;
 mod lock;
 mod lock_access;

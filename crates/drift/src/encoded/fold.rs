@@ -96,4 +96,10 @@ mod tests {
         assert_eq!(Script::of('é'), Some(Script::Latin));
         assert_eq!(Script::of('µ'), None);
     }
+
+    #[test]
+    fn sign_of_a_script_is_no_letter_of_it() {
+        assert_eq!(Script::of('α'), Some(Script::Greek));
+        assert_eq!(Script::of('\u{37e}'), None, "a question mark");
+    }
 }

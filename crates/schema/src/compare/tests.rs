@@ -175,3 +175,50 @@ fn reference_to_another_place_is_not_the_same_text() {
         assert_eq!(same, Coverage::Covered, "{pointer}");
     }
 }
+
+#[test]
+fn exclusive_bound_excludes_its_number_alone() {
+    let above = |bound: i32| json!({"type": "integer", "exclusiveMinimum": bound});
+    assert_eq!(covers(&json!({"enum": [5]}), &above(4)), Coverage::Covered);
+    let refuted = covers(&json!({"enum": [5]}), &above(5));
+    assert!(
+        matches!(refuted, Coverage::Counterexample { .. }),
+        "{refuted:?}"
+    );
+}
+
+/// An object without declared members may have any member, unless it is the arguments of a call as a whole.
+#[test]
+fn object_without_declarations_does_not_cover_a_closed_one() {
+    let with_o = |o: Value| json!({"type": "object", "properties": {"o": o}});
+    let open = json!({"type": "object", "properties": {}});
+    let closed = json!({"type": "object", "additionalProperties": false});
+    let compared = compare(Side::Input, &with_o(open.clone()), &with_o(closed.clone())).unwrap();
+    let Relation::NotCovered(value, _) = compared.relation else {
+        panic!("{:?}", compared.relation);
+    };
+    assert!(!value["o"].as_object().unwrap().is_empty(), "{value}");
+    let compared = compare(Side::Input, &open, &closed).unwrap();
+    assert!(
+        matches!(compared.relation, Relation::Covered(_)),
+        "{:?}",
+        compared.relation
+    );
+}
+
+#[test]
+fn change_has_a_second_pointer_only_if_its_keyword_moved() {
+    let old = json!({"properties": {"a": {"type": "string"}}});
+    let new = json!({"properties": {"a": {"type": "integer"}}});
+    let moved =
+        json!({"properties": {"a": {"$ref": "#/$defs/a"}}, "$defs": {"a": {"type": "integer"}}});
+    for (new, pointer) in [(new, None), (moved, Some("/$defs/a/type"))] {
+        let compared = compare(Side::Input, &old, &new).unwrap();
+        let changes = compared.changes.iter();
+        let of_type = changes.filter(|change| change.pointer == "/properties/a/type");
+        let pointers: Vec<_> = of_type
+            .map(|change| change.new_pointer.as_deref())
+            .collect();
+        assert_eq!(pointers, [pointer], "{:?}", compared.changes);
+    }
+}

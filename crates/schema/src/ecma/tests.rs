@@ -21,6 +21,8 @@ fn pattern_with_one_meaning_keeps_its_text() {
         r"\bword\b",
         r"^(?!x)(?=y)(?<=z)é$",
         r"[\p{L}\d]",
+        "[-a]",
+        "[a-]",
     ] {
         let read = read(pattern).unwrap();
         assert_eq!((read.text.as_str(), read.is_legacy), (pattern, false));
@@ -52,6 +54,7 @@ fn pattern_of_ecma_262_matches_as_in_javascript() {
         (r"^\0$", "\0", true),
         (r"^\x41\u0042\u{43}$", "ABC", true),
         (r"^\ud83d\ude00$", "😀", true),
+        (r"^\u{10ffff}$", "\u{10ffff}", true),
         (r"^\1(a)$", "\u{1}a", false),
         (r"^(a)\1$", "aa", true),
         (r"^(a)\10$", "a\u{8}", true),
@@ -99,6 +102,7 @@ fn pattern_outside_ecma_262_is_not_read() {
         "(?<=a)*",
         "x{2}{3}",
         r"(?<n>a)\k<m>",
+        r"(?<n>a)\kn>",
         r"[\ud800-\udbff]",
         "(?-:a)",
     ] {

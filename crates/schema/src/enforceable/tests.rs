@@ -67,6 +67,16 @@ fn members_are_not_closed_while_declared_names_are_unknown() {
         &[json!({"a": 1})],
         &[json!({"b": 1})],
     );
+    for lost in [
+        json!({"$ref": "#/none"}),
+        json!({"patternProperties": {"(": {}}}),
+    ] {
+        enforces(
+            json!({"allOf": [lost], "unevaluatedProperties": false}),
+            &[json!({"a": 1, "(": 1})],
+            &[json!([])][..0],
+        );
+    }
 }
 
 #[test]
@@ -187,6 +197,15 @@ fn invalid_part_of_every_dialect_is_found_alone() {
                 "additionalProperties": {"type": 7, "minimum": 3}}),
             &[json!({"l": ["xy", 1], "m": 3})],
             &[json!({"l": ["x"]}), json!({"m": 2})],
+        );
+    }
+    // A list of items is a tuple up to 2019-09, and nothing in 2020-12.
+    for (year, refused) in [("2019-09", &[json!({"l": ["x"]})][..]), ("2020-12", &[])] {
+        let dialect = format!("https://json-schema.org/draft/{year}/schema");
+        enforces(
+            json!({"$schema": dialect, "properties": {"l": {"items": [{"type": "integer"}]}}, "required": "a"}),
+            &[json!({"l": [1]})],
+            refused,
         );
     }
     enforces(

@@ -302,3 +302,15 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn half_of_a_pair_of_escapes_is_one_character() {
+    for (content, bytes) in [
+        (&br"\ud83d\ude00x"[..], 12),
+        (br"\ud83d\u0041", 6),
+        (br"\u0041\ude00", 6),
+        (br"\n\ude00", 2),
+    ] {
+        assert_eq!(super::walk::character(content), bytes, "{content:?}");
+    }
+}
