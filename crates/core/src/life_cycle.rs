@@ -20,8 +20,7 @@ impl Core {
 
     /// Starts all sources concurrently. Must be called once, within a runtime.
     pub fn start(&self) {
-        let fleet = &self.0.call_path().fleet;
-        fleet.start_sources();
+        self.0.call_path().fleet.start_sources();
     }
 
     /// Prepares a config for [`Core::reload`] and reports all problems. The current config stays in force.
@@ -32,16 +31,14 @@ impl Core {
         base: &Path,
     ) -> Result<PreparedConfig, Vec<Diagnostic>> {
         let fleet = &self.0.call_path().fleet;
-        let (partial, defaults) = (&fleet.partial, fleet.start_defaults);
-        let (catalog, shared) = (fleet.catalog, &fleet.shared);
         setup::prepare(
-            catalog,
+            fleet.catalog,
             config,
             environment,
             base,
-            partial,
-            defaults,
-            shared,
+            &fleet.partial,
+            fleet.start_defaults,
+            &fleet.shared,
         )
     }
 
@@ -50,22 +47,19 @@ impl Core {
     /// call is dropped. Call it after [`first_verdict`](crate::Services::first_verdict); concurrent reloads run one after
     /// the other.
     pub async fn reload(&self, prepared: PreparedConfig) -> Result<ReloadSummary, ReloadError> {
-        let fleet = &self.0.call_path().fleet;
-        fleet.reload(prepared).await
+        self.0.call_path().fleet.reload(prepared).await
     }
 
     /// Returns the number of sources and tools that are served, once
     /// [`first_verdict`](crate::Services::first_verdict) has an outcome.
     pub fn served(&self) -> ServedCounts {
-        let fleet = &self.0.call_path().fleet;
-        ServedCounts::new(fleet)
+        ServedCounts::new(&self.0.call_path().fleet)
     }
 
     /// Stops all sources after a refused start, in which no call was sent. Calls fail with
     /// `start_refused` until [`Broker::close`](crate::Broker::close).
     pub async fn stop_after_refusal(&self) {
-        let fleet = &self.0.call_path().fleet;
-        fleet.stop_upstreams(STOP_TIMEOUT).await;
+        self.0.call_path().fleet.stop_upstreams(STOP_TIMEOUT).await;
     }
 
     /// Fails the remaining calls with `shutting_down` and stops all sources concurrently, within about `time`: servers
