@@ -382,7 +382,7 @@ fn decoded(content: &[u8]) -> String {
 
 /// Returns the bytes of one character of a string's content: an escape, a pair of surrogate escapes, or one UTF-8
 /// sequence.
-fn character(content: &[u8]) -> usize {
+pub(super) fn character(content: &[u8]) -> usize {
     let is_surrogate = |at: usize, range: std::ops::RangeInclusive<u8>| {
         content.get(at..at + 4).is_some_and(|escape| {
             escape.starts_with(b"\\u")
