@@ -48,7 +48,7 @@ fn report(old: &Value, new: &Value) -> Report {
         .config;
     let source = config.sources().next().expect("one source");
     let locked = source.to_locked(&snapshot(old));
-    classify(&locked, &snapshot(new), &Exposure::of_everything())
+    classify(&locked, &snapshot(new), &Exposure::expose_all())
 }
 
 /// The pairs that were given, and those that were found and judged here.

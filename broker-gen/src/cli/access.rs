@@ -145,7 +145,7 @@ fn human(plan: &Plan<'_>, matrix: Option<&(&Access, Matrix)>, audits: &HintAudit
         let hints = tool.annotations();
         let audited = audited(plan, (path, tool), audits);
         let hints = Hint::ALL.map(|hint| {
-            let value = broker_model::access::Hints::of(hints.as_ref()).get(hint);
+            let value = broker_model::access::Hints::read(hints.as_ref()).get(hint);
             let origin = HintOrigin::of(tool, hint).name();
             let audit = match &audited {
                 Some((hints, true)) if hints.contains(&hint) => ", audited",
@@ -201,7 +201,7 @@ fn document(plan: &Plan<'_>, matrix: Option<&(&Access, Matrix)>, audits: &HintAu
     let tools = tools(plan).enumerate().map(|(at, (path, tool))| {
         let annotations = tool.annotations();
         let audited = audited(plan, (path, tool), audits);
-        let hints = broker_model::access::Hints::of(annotations.as_ref());
+        let hints = broker_model::access::Hints::read(annotations.as_ref());
         let hints: serde_json::Map<String, Value> = Hint::ALL
             .into_iter()
             .map(|hint| {

@@ -224,7 +224,7 @@ async fn checked(args: &ConfigArgs, strict: bool) -> Result<CheckOutcome, Vec<Di
     }
     broker_drift::name_moves(&mut report);
     dates::name_volatile(&mut report);
-    let mut names = PublicNames::of_lock(&lock);
+    let mut names = PublicNames::from_lock(&lock);
     names.extend(input.config.public_names());
     report.mask(&redactor, names.clone());
     report.name_config(&args.file.config.to_string_lossy());
@@ -277,7 +277,7 @@ fn era(config: &Config, lock: &Lock, path: &NodePath) -> EraHint {
     let is_current = config
         .source(path)
         .is_some_and(|source| source.digest() == locked.config_digest);
-    match Era::of_revision(&locked.protocol_version) {
+    match Era::from_revision(&locked.protocol_version) {
         Some(era) if is_current => EraHint::known(era),
         Some(era) => EraHint::likely(era),
         None => EraHint::default(),

@@ -147,7 +147,7 @@ async fn examine(
     config: String,
     tail: StderrTail,
 ) -> StartedSource {
-    let era = revision(&lock, &source).and_then(Era::of_revision);
+    let era = revision(&lock, &source).and_then(Era::from_revision);
     let exam = ServerExam::run(&spec, era, &tail).await;
     let redactor = spec.redactor.clone();
     let compared = spec.concurrency.parse_aside(move || {
@@ -157,7 +157,7 @@ async fn examine(
             let locked = (*lock)
                 .as_ref()
                 .and_then(|lock| lock.source(source.path.as_str()));
-            let names = locked.map(PublicNames::of_source).unwrap_or_default();
+            let names = locked.map(PublicNames::from_source).unwrap_or_default();
             tools.report.mask(&redactor, names);
             tools.report.name_config(&config);
         }

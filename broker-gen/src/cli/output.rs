@@ -138,7 +138,7 @@ pub(super) fn diagnostics(list: &[Diagnostic]) -> Exit {
         }
         say(text!("  help: {}", first.remedy()));
     }
-    Exit::of_diagnostics(list)
+    Exit::from_diagnostics(list)
 }
 
 /// Reports an internal failure.

@@ -142,7 +142,7 @@ impl ReportArgs {
         let packages = self.fail_on.contains(&FailKind::Package);
         let least = match classes.is_empty() {
             true => FailOn::default(),
-            false => FailOn::of(&classes),
+            false => FailOn::new(&classes),
         };
         least.with_packages(packages)
     }

@@ -56,7 +56,7 @@ enum Format {
 
 pub(super) fn run(args: &VerifyArgs) -> Exit {
     let outcome = verify(args);
-    let exit = Exit::of_diagnostics(&outcome.problems);
+    let exit = Exit::from_diagnostics(&outcome.problems);
     // An empty check must not succeed.
     let nothing = if outcome.problems.is_empty() && outcome.sources == 0 {
         Exit::Unchecked

@@ -25,7 +25,7 @@ impl Config {
         if let Some(access) = self.access_document() {
             all["access"] = access;
         }
-        Digest::of(DOMAIN, &all)
+        Digest::new(DOMAIN, &all)
     }
 
     /// The section `access` as written, with its rules sorted, since their order has no meaning.
@@ -40,14 +40,14 @@ impl Config {
     /// The digest of [`Config::access_document`].
     pub fn access_digest(&self) -> Option<Digest> {
         let access = self.access_document()?;
-        Some(Digest::of("mcp-broker:access:1", &access))
+        Some(Digest::new("mcp-broker:access:1", &access))
     }
 }
 
 impl Source {
     /// The digest of the fields of this source that the lock depends on.
     pub fn digest(&self) -> Digest {
-        Digest::of(DOMAIN, &covered(self))
+        Digest::new(DOMAIN, &covered(self))
     }
 }
 

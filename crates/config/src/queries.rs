@@ -189,7 +189,7 @@ impl Source {
     }
 
     fn named<'n>(&self, key: &'n str, raw: &'n Map<String, Value>) -> Named<'n> {
-        let (name, alias, derived) = match ItemKind::of_key(key) {
+        let (name, alias, derived) = match ItemKind::parse_key(key) {
             (ItemKind::Tool, name) => (name, self.aliases.get(name), Wanted::Unique),
             (ItemKind::Prompt | ItemKind::Template | ItemKind::Resource, _) => {
                 let name = raw.get("name").and_then(Value::as_str).unwrap_or_default();

@@ -160,7 +160,7 @@ fn blank(path: &NodePath, cursor: &Cursor<'_>, types: bool) -> Source {
         path: path.clone(),
         // Endpoint and exposure are replaced before the source is returned.
         endpoint: Endpoint::Process(ProcessEndpoint::blank()),
-        exposure: Exposure::of_everything(),
+        exposure: Exposure::expose_all(),
         trust: None,
         aliases: Default::default(),
         item_aliases: Default::default(),

@@ -54,7 +54,7 @@ impl Source {
             } else {
                 source.hidden.push(HiddenTool {
                     name,
-                    digest: Digest::of_tool(&raw),
+                    digest: Digest::from_tool(&raw),
                 });
             }
         }
@@ -181,14 +181,14 @@ fn without_unsafe_names(source: &Source, exposed: Vec<Entry>) -> (Vec<Entry>, Ve
             safe.push((key, raw));
             continue;
         };
-        let (kind, id) = ItemKind::of_key(&key);
+        let (kind, id) = ItemKind::parse_key(&key);
         left_out.push(LeftOut {
             kind,
             name: Some(id.chars().take(MAX_NAME_CHARS).collect()),
             code: LeftOutCode::NameUnsafe,
             place: "/name".to_owned(),
             reason,
-            digest: Digest::of_tool(&raw),
+            digest: Digest::from_tool(&raw),
         });
     }
     (safe, left_out)

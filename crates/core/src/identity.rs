@@ -87,7 +87,7 @@ pub enum Subject {
 
 impl Subtree {
     /// Returns the entry with this index, and everything below it.
-    pub(crate) fn of(catalog: &Catalog, root: u32) -> Self {
+    pub(crate) fn new(catalog: &Catalog, root: u32) -> Self {
         let own_path = catalog.entry(root).path;
         let path = own_path.trim_end_matches('/').as_bytes();
         // In the order of bytes the paths below an entry follow each other, though not always the entry
@@ -124,7 +124,7 @@ impl Subtree {
             ..self
         };
         let found = catalog.find(self.path);
-        found.map_or(nothing, |at| Self::of(catalog, at))
+        found.map_or(nothing, |at| Self::new(catalog, at))
     }
 
     /// Whether an entry is in it.

@@ -111,7 +111,7 @@ impl Services {
         if catalog.entry(at).path == "/" {
             return Ok(identity.clone());
         }
-        Ok(identity.restricted_to(Subtree::of(catalog, at)))
+        Ok(identity.restricted_to(Subtree::new(catalog, at)))
     }
 
     /// Asks all sources for log messages of this level or a higher one. Legacy servers with the capability get

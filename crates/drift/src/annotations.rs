@@ -27,7 +27,7 @@ pub(super) fn changes(old: Option<&Value>, new: Option<&Value>) -> Vec<Finding> 
         pointer: child_pointer("/annotations", name),
         old: before.get(name).cloned(),
         new: after.get(name).cloned(),
-        ..Finding::of(rule(id), message, "")
+        ..Finding::new(rule(id), message, "")
     };
     let claims = |side: &Map<String, Value>, name: &str, default: bool| {
         side.get(name).and_then(Value::as_bool).unwrap_or(default)
@@ -89,7 +89,7 @@ pub(super) fn changes(old: Option<&Value>, new: Option<&Value>) -> Vec<Finding> 
             pointer: "/annotations".to_owned(),
             old: old.cloned(),
             new: new.cloned(),
-            ..Finding::of(rule(id), message.to_owned(), "")
+            ..Finding::new(rule(id), message.to_owned(), "")
         });
     }
     found

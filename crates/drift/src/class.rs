@@ -1,6 +1,55 @@
-//! The drift classes: their names, and the reaction of a start and of a running broker to each.
+//! The drift classes: their names, and the reaction of a start and of a running broker to each. The severities of
+//! findings.
 
-use crate::report::Class;
+use serde::Serialize;
+
+/// The class of a difference, from harmless to worst; `added` and `unchecked` are outside this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(extend("enum" = Self::ALL.map(Self::as_str)))
+)]
+pub enum Class {
+    /// A new upstream tool that the config would expose; never exposed.
+    Added,
+    /// No reviewed content changed.
+    Same,
+    /// Bytes changed, and the meaning is proven the same.
+    Equivalent,
+    /// A text for models changed; the reviewed text is served.
+    Text,
+    /// The schema changed, and every call and result of the lock is proven still valid.
+    Compatible,
+    /// Neither proven nor disproven.
+    Unknown,
+    /// Calls or results of the lock are no longer valid.
+    Breaking,
+    /// Less safe than reviewed.
+    Security,
+    /// No longer listed by a source that answered.
+    Gone,
+    /// The source could not be started or listed; it has not drifted.
+    Unchecked,
+}
+
+/// The severity of a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(
+    feature = "schema",
+    derive(schemars::JsonSchema),
+    schemars(description = "")
+)]
+pub enum FindingSeverity {
+    /// Information.
+    Note,
+    /// Should be reviewed.
+    Warning,
+    /// Needs a decision.
+    Error,
+}
 
 impl Class {
     /// All, in the order of the summary.
@@ -183,6 +232,17 @@ impl Class {
             | Self::Security
             | Self::Gone
             | Self::Added => true,
+        }
+    }
+}
+
+impl FindingSeverity {
+    /// `note`, `warning` or `error`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Note => "note",
+            Self::Warning => "warning",
+            Self::Error => "error",
         }
     }
 }

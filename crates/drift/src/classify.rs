@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::report::{BUILD, Class, Finding, RELOCK, Report, SourceDrift, ToolDrift};
+use super::class::Class;
+use super::report::{BUILD, Finding, RELOCK, Report, SourceDrift, ToolDrift};
 use super::{rename, rules, source, tool};
 use broker_model::codes::{LeftOutCode, SourceCause};
 use broker_model::digest::Digest;
@@ -31,7 +32,7 @@ pub fn classify(locked: &LockedSource, live: &Snapshot, exposure: &Exposure) -> 
         raw
     };
     let mut left: Vec<&LockedTool> = Vec::new();
-    let mut room = tool::Room::of_source();
+    let mut room = tool::Room::new();
     for tool in &locked.exposed {
         let live_tool = listed.remove(tool.upstream_name.as_str());
         let problem = match live_tool {
@@ -43,7 +44,7 @@ pub fn classify(locked: &LockedSource, live: &Snapshot, exposure: &Exposure) -> 
             continue;
         }
         match live_tool.map(read) {
-            Some(raw) if Digest::of_tool(&raw) == tool.digest => report.same += 1,
+            Some(raw) if Digest::from_tool(&raw) == tool.digest => report.same += 1,
             Some(raw) => report.tools.push(ToolDrift::new(
                 &locked.path,
                 &tool.upstream_name,
@@ -99,7 +100,7 @@ pub fn unchecked(source: &NodePath, cause: SourceCause, message: &str, notes: &[
     let lines: Vec<_> = lines.map(one_line).collect();
     let found = Finding {
         new: Some(json!({"cause": cause.as_str()})),
-        ..Finding::of(
+        ..Finding::new(
             rules::rule("source-unavailable"),
             lines.join("\n"),
             cause.remedy(),
@@ -116,7 +117,7 @@ pub fn left_out_changed(source: &NodePath, messages: &[String]) -> Report {
     let rule = rules::rule("left-out-changed");
     let found = messages
         .iter()
-        .map(|message| Finding::of(rule, one_line(message), &relock(source)));
+        .map(|message| Finding::new(rule, one_line(message), &relock(source)));
     let findings: Vec<_> = found.collect();
     Report {
         sources: match findings.is_empty() {
@@ -155,7 +156,7 @@ fn leaf(source: &NodePath, name: &str) -> String {
 
 /// The finding on a reviewed tool whose definition is left out of the listing, if it is.
 fn unusable_part(live: &Snapshot, key: &str) -> Option<Finding> {
-    let (kind, id) = ItemKind::of_key(key);
+    let (kind, id) = ItemKind::parse_key(key);
     let shown = shown_line(id, left_out::MAX_NAME_CHARS);
     let parts = || live.left_out.iter().filter(|part| part.kind == kind);
     let own = parts().find(|part| part.name.as_deref() == Some(shown.as_str()));
@@ -167,14 +168,14 @@ fn unusable_part(live: &Snapshot, key: &str) -> Option<Finding> {
         "the server may list it in a part of the list that was not read: {}",
         cut.reason
     );
-    Some(Finding::of(rules::rule("list-cut"), message, ""))
+    Some(Finding::new(rules::rule("list-cut"), message, ""))
 }
 
 /// The finding on a reviewed tool whose live definition cannot be used.
 fn unusable(part: Option<&LeftOut>) -> Finding {
     let Some(part) = part else {
         let message = "the server's definition cannot be read".to_owned();
-        return Finding::of(rules::rule("tool-unusable"), message, "");
+        return Finding::new(rules::rule("tool-unusable"), message, "");
     };
     let rule = match part.code == LeftOutCode::DefinedTwice {
         true => "tool-defined-twice",
@@ -183,7 +184,7 @@ fn unusable(part: Option<&LeftOut>) -> Finding {
     Finding {
         pointer: part.place.clone(),
         new: Some(json!({"digest": part.digest.as_str()})),
-        ..Finding::of(rules::rule(rule), part.reason.clone(), "")
+        ..Finding::new(rules::rule(rule), part.reason.clone(), "")
     }
 }
 
@@ -202,7 +203,7 @@ fn gone(locked: &LockedSource, tool: &LockedTool) -> ToolDrift {
     let name = &tool.upstream_name;
     let found = Finding {
         old: Some(json!({"digest": tool.digest.as_str()})),
-        ..Finding::of(
+        ..Finding::new(
             rules::rule("tool-gone"),
             format!("the server no longer lists {}", named(name)),
             &relock_tools(&locked.path, &[name]),
@@ -221,7 +222,7 @@ fn renamed(
     live: Map<String, Value>,
 ) -> ToolDrift {
     let name = &tool.upstream_name;
-    let digest = Digest::of_tool(&live);
+    let digest = Digest::from_tool(&live);
     let class = rename::class_but_for_the_name(tool, live);
     let how = match class == Class::Same {
         true => "with the same definition".to_owned(),
@@ -234,7 +235,7 @@ fn renamed(
         pointer: "/name".to_owned(),
         old: Some(json!({"name": name, "digest": tool.digest.as_str()})),
         new: Some(json!({"name": successor, "digest": digest.as_str()})),
-        ..Finding::of(
+        ..Finding::new(
             rules::rule("tool-renamed"),
             format!(
                 "the server no longer lists {}; it seems to be {} now, {how}",
@@ -250,7 +251,7 @@ fn renamed(
 
 /// The name of a tool or of another item, for a sentence.
 fn named(key: &str) -> String {
-    let (kind, id) = ItemKind::of_key(key);
+    let (kind, id) = ItemKind::parse_key(key);
     match kind {
         ItemKind::Tool => format!("`{id}`"),
         ItemKind::Prompt | ItemKind::Template | ItemKind::Resource => {
@@ -260,7 +261,7 @@ fn named(key: &str) -> String {
 }
 
 fn added(locked: &LockedSource, name: &str, raw: &Map<String, Value>) -> ToolDrift {
-    let (kind, id) = ItemKind::of_key(name);
+    let (kind, id) = ItemKind::parse_key(name);
     let filter = match kind {
         ItemKind::Tool => "tool_filter",
         ItemKind::Prompt => "prompt_filter",
@@ -269,8 +270,8 @@ fn added(locked: &LockedSource, name: &str, raw: &Map<String, Value>) -> ToolDri
     let alias = item::derived_leaf(name, raw);
     let kind = kind.as_str();
     let found = Finding {
-        new: Some(json!({"digest": Digest::of_tool(raw).as_str()})),
-        ..Finding::of(
+        new: Some(json!({"digest": Digest::from_tool(raw).as_str()})),
+        ..Finding::new(
             rules::rule("tool-added"),
             format!(
                 "the server has a new {kind} `{id}`, which the filter admits; it is not exposed"

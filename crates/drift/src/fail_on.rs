@@ -1,6 +1,6 @@
 //! The classes of differences that fail a check.
 
-use crate::report::Class;
+use crate::class::Class;
 
 /// The classes that fail a check: the mildest one and all worse ones, since a worse class must not be hidden
 /// by a milder one; and optionally new tools.
@@ -24,7 +24,7 @@ impl Default for FailOn {
 impl FailOn {
     /// From named classes; `same` and `unchecked` have no effect. Without a class of drift, as with `added` alone, all of
     /// them fail: new tools are the mildest change.
-    pub fn of(classes: &[Class]) -> Self {
+    pub fn new(classes: &[Class]) -> Self {
         let named = classes.iter().copied();
         let named = named.filter(|class| class.refuses() && class.is_drift());
         Self {
@@ -69,11 +69,11 @@ mod tests {
             &[Class::Added],
             &[],
         ] {
-            let fail_on = FailOn::of(named);
+            let fail_on = FailOn::new(named);
             assert!(fail_on.counts(Class::Equivalent), "{named:?}");
             assert_eq!(fail_on.counts(Class::Added), named == [Class::Added]);
         }
-        let fail_on = FailOn::of(&[Class::Unchecked, Class::Breaking]);
+        let fail_on = FailOn::new(&[Class::Unchecked, Class::Breaking]);
         assert!(fail_on.counts(Class::Breaking) && !fail_on.counts(Class::Compatible));
     }
 }

@@ -21,7 +21,7 @@ pub(super) fn change(old: Option<&Value>, new: Option<&Value>) -> Finding {
         pointer: "/icons".to_owned(),
         old: old.cloned(),
         new: new.cloned(),
-        ..Finding::of(rule(id), message, "")
+        ..Finding::new(rule(id), message, "")
     }
 }
 

@@ -24,20 +24,19 @@ mod titles;
 mod tool;
 mod wire;
 mod wording;
+mod words;
 
 pub use access::{
     AccessCause, AccessChange, AccessChangeKind, AccessTool, AccessTools, MovedHint,
     access_changes, access_lines,
 };
+pub use class::{Class, FindingSeverity};
 pub use classify::{classify, left_out_changed, unchecked};
 pub use difference::{Difference, differences};
 pub use fail_on::FailOn;
 pub use package::SeenPackage;
 pub use rename::name_moves;
-pub use report::{
-    BUILD, Class, Finding, FindingSeverity, RELOCK, REPORT_VERSION, Report, SERVE, SourceDrift,
-    ToolDrift,
-};
+pub use report::{BUILD, Finding, RELOCK, REPORT_VERSION, Report, SERVE, SourceDrift, ToolDrift};
 pub use rules::{Rule, add_rule_ids, rules};
 #[cfg(feature = "schema")]
 pub use wire::json_schema;

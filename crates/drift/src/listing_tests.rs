@@ -9,8 +9,9 @@ use broker_model::snapshot::Snapshot;
 use broker_model::trust::Exposure;
 use serde_json::{Value, json};
 
+use super::class::Class;
 use super::classify::classify;
-use super::report::{Class, Report};
+use super::report::Report;
 
 fn snapshot(tools: &Value, instructions: &str) -> Snapshot {
     let tools = tools.as_array().expect("a list").iter();
@@ -40,7 +41,7 @@ fn locked(old: &Snapshot, volatile: &[&str]) -> LockedSource {
 
 fn check(old: &Value, new: &Snapshot) -> Report {
     let locked = locked(&snapshot(old, ""), &[]);
-    classify(&locked, new, &Exposure::of_everything())
+    classify(&locked, new, &Exposure::expose_all())
 }
 
 fn part(code: LeftOutCode, name: Option<&str>) -> LeftOut {
@@ -66,7 +67,7 @@ fn every_change_of_an_unvalidated_tool_is_unknown() {
     let mut locked = locked(&snapshot(&old, ""), &[]);
     locked.exposed[0].unvalidated = true;
     let class = |new: &Value| {
-        let report = classify(&locked, &snapshot(new, ""), &Exposure::of_everything());
+        let report = classify(&locked, &snapshot(new, ""), &Exposure::expose_all());
         report.tools.first().map_or(Class::Same, |tool| tool.class)
     };
     assert_eq!(class(&old), Class::Same);
@@ -140,7 +141,7 @@ fn volatile_instructions_are_not_compared() {
     );
     let compared = |volatile: &[&str]| {
         let locked = locked(&old, volatile);
-        let report = classify(&locked, &new, &Exposure::of_everything());
+        let report = classify(&locked, &new, &Exposure::expose_all());
         (report.sources.len(), locked.instructions)
     };
     assert_eq!(compared(&[]), (1, Some("at 10:00".to_owned())));

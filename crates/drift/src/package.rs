@@ -4,8 +4,9 @@ use std::cmp::Ordering;
 
 use serde_json::{Value, json};
 
+use super::class::Class;
 use super::classify::relock;
-use super::report::{Class, Finding, Report, SourceDrift};
+use super::report::{Finding, Report, SourceDrift};
 use super::rules::rule;
 use broker_model::lock::LockedSource;
 use broker_model::lock::Package;
@@ -199,7 +200,7 @@ fn unseen(old: &Package, what: String) -> Finding {
 }
 
 fn finding(id: &str, message: String) -> Finding {
-    Finding::of(rule(id), message, "")
+    Finding::new(rule(id), message, "")
 }
 
 /// The formula of an integrity: the part before its value.
@@ -237,7 +238,7 @@ mod tests {
             &broker_model::NodePath::parse("/a").unwrap(),
             found,
         ));
-        let breaking = FailOn::of(&[Class::Breaking]);
+        let breaking = FailOn::new(&[Class::Breaking]);
         assert!(!report.fails(breaking) && !report.fails(FailOn::default()));
         assert!(report.fails(breaking.with_packages(true)));
     }

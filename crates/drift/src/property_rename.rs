@@ -7,8 +7,8 @@ use broker_model::json::child_pointer;
 use broker_schema::{Change, Direction, Side};
 use serde_json::{Map, Value, json};
 
-use super::rename::{shared, words};
 use super::schema::SchemaFinding;
+use super::words::{shared, words};
 
 /// Maximum number of removed and of added properties that are compared.
 const MAX_PROPERTIES: usize = 50;
@@ -83,7 +83,7 @@ fn joined(side: Side, old: &Property, new: &Property, parts: Vec<SchemaFinding>)
     let worst = parts.iter().map(|one| one.class).max();
     let class = worst.unwrap_or(super::Class::Breaking);
     let witness = parts.into_iter().find_map(|one| one.witness);
-    SchemaFinding::of(side, change, class, witness)
+    SchemaFinding::new(side, change, class, witness)
 }
 
 /// The pairs of a removed and an added property, the most similar first, each property once.

@@ -2,13 +2,14 @@
 //! renames never keep all bytes. The tools count as gone in any case.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use serde_json::{Map, Value, json};
 
-use super::report::{Class, Report};
+use super::class::Class;
+use super::report::Report;
 use super::rules::rule;
 use super::tool::{Room, changes};
+use super::words::{hash, shared, words};
 use broker_model::digest::Digest;
 use broker_model::lock::LockedTool;
 use broker_model::snapshot::ListedTool;
@@ -35,7 +36,7 @@ pub(super) fn successors<'a>(
     listed: &BTreeMap<&'a str, &ListedTool>,
     read: impl Fn(&ListedTool) -> Map<String, Value>,
 ) -> BTreeMap<&'a str, &'a str> {
-    let of = |name: &str, raw: &Map<String, Value>| Features::of(name, raw);
+    let of = |name: &str, raw: &Map<String, Value>| Features::new(name, raw);
     let old: Vec<_> = left
         .iter()
         .take(MAX_TOOLS)
@@ -82,10 +83,10 @@ pub(super) fn class_but_for_the_name(tool: &LockedTool, mut live: Map<String, Va
             None => live.remove(member),
         };
     }
-    if Digest::of_tool(&live) == tool.digest {
+    if Digest::from_tool(&live) == tool.digest {
         return Class::Same;
     }
-    let changes = changes(tool, &live, "", &mut Room::of_source());
+    let changes = changes(tool, &live, "", &mut Room::new());
     super::report::worst(&changes)
 }
 
@@ -139,10 +140,10 @@ pub fn name_moves(report: &mut Report) {
 }
 
 impl Features {
-    fn of(name: &str, raw: &Map<String, Value>) -> Self {
+    fn new(name: &str, raw: &Map<String, Value>) -> Self {
         let schema = |member: &str| {
             raw.get(member)
-                .map(|schema| Digest::of_member(member, schema))
+                .map(|schema| Digest::from_member(member, schema))
         };
         let properties = raw
             .get("inputSchema")
@@ -186,41 +187,4 @@ impl Features {
             || (name >= 50 && text >= 50);
         alike.then_some(name * 2 + members + text + u32::from(same_schemas) * 100)
     }
-}
-
-/// The percentage of features that both have; two empty sets share none.
-pub(super) fn shared(one: &BTreeSet<u64>, other: &BTreeSet<u64>) -> u32 {
-    let all = one.union(other).count();
-    let both = one.intersection(other).count() * 100;
-    both.checked_div(all)
-        .and_then(|share| u32::try_from(share).ok())
-        .unwrap_or(0)
-}
-
-/// The hashes of a text's words, for comparison only.
-pub(super) fn words(text: &str) -> BTreeSet<u64> {
-    let mut words = BTreeSet::new();
-    let (mut word, mut lower) = (String::new(), false);
-    let mut end = |word: &mut String| {
-        if !word.is_empty() {
-            words.insert(hash(word));
-            word.clear();
-        }
-    };
-    for c in text.chars().chain([' ']) {
-        if !c.is_alphanumeric() || (c.is_uppercase() && lower) {
-            end(&mut word);
-        }
-        if c.is_alphanumeric() {
-            word.extend(c.to_lowercase());
-        }
-        lower = c.is_lowercase();
-    }
-    words
-}
-
-fn hash(text: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    text.hash(&mut hasher);
-    hasher.finish()
 }

@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::access::AccessChange;
+use super::class::{Class, FindingSeverity};
 use super::fail_on::FailOn;
 use super::rules::add_rule_ids;
 use broker_model::exit::Exit;
@@ -27,54 +28,6 @@ const STRICT: [&str; 2] = ["input-strictly-narrowed", "output-strictly-widened"]
 
 /// The version of the JSON form.
 pub const REPORT_VERSION: u64 = 1;
-
-/// The class of a difference, from harmless to worst; `added` and `unchecked` are outside this order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[cfg_attr(
-    feature = "schema",
-    derive(schemars::JsonSchema),
-    schemars(extend("enum" = Self::ALL.map(Self::as_str)))
-)]
-pub enum Class {
-    /// A new upstream tool that the config would expose; never exposed.
-    Added,
-    /// No reviewed content changed.
-    Same,
-    /// Bytes changed, and the meaning is proven the same.
-    Equivalent,
-    /// A text for models changed; the reviewed text is served.
-    Text,
-    /// The schema changed, and every call and result of the lock is proven still valid.
-    Compatible,
-    /// Neither proven nor disproven.
-    Unknown,
-    /// Calls or results of the lock are no longer valid.
-    Breaking,
-    /// Less safe than reviewed.
-    Security,
-    /// No longer listed by a source that answered.
-    Gone,
-    /// The source could not be started or listed; it has not drifted.
-    Unchecked,
-}
-
-/// The severity of a finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-#[cfg_attr(
-    feature = "schema",
-    derive(schemars::JsonSchema),
-    schemars(description = "")
-)]
-pub enum FindingSeverity {
-    /// Information.
-    Note,
-    /// Should be reviewed.
-    Warning,
-    /// Needs a decision.
-    Error,
-}
 
 /// One difference.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -180,17 +133,6 @@ impl Finding {
                 old != new && old.split_whitespace().eq(new.split_whitespace())
             }
             _ => false,
-        }
-    }
-}
-
-impl FindingSeverity {
-    /// `note`, `warning` or `error`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Note => "note",
-            Self::Warning => "warning",
-            Self::Error => "error",
         }
     }
 }

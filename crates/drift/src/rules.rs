@@ -3,7 +3,7 @@
 
 use broker_model::public_names::PublicNames;
 
-use super::report::{Class, FindingSeverity};
+use super::class::{Class, FindingSeverity};
 
 /// One rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub(super) fn rule(id: &str) -> &'static Rule {
 }
 
 /// The rule of one side of a tool, `input` or `output`.
-pub(super) fn of(side: &str, rest: &str) -> &'static Rule {
+pub(super) fn find(side: &str, rest: &str) -> &'static Rule {
     let of_side = |rule: &&Rule| {
         let own = rule
             .id
@@ -378,7 +378,7 @@ mod tests {
             "property-renamed",
         ] {
             for side in ["input", "output"] {
-                assert_eq!(of(side, id).id, format!("{side}-{id}"));
+                assert_eq!(find(side, id).id, format!("{side}-{id}"));
             }
         }
     }

@@ -3,8 +3,8 @@
 use broker_schema::{Change, Direction, Incomparable, Relation, Side, compare};
 use serde_json::Value;
 
-use super::report::{Class, FindingSeverity};
-use super::{property_rename, rules};
+use super::class::{Class, FindingSeverity};
+use super::rules;
 
 /// One finding on a schema. Pointers are into the schema.
 #[derive(Debug)]
@@ -23,13 +23,10 @@ pub(super) struct SchemaFinding {
 pub(super) fn findings(side: Side, old: &Value, new: &Value) -> Vec<SchemaFinding> {
     let refused = |whose: &str, message: &str| {
         let change = whole("unproven", old, new, format!("{whose}: {message}"));
-        vec![SchemaFinding::of(side, change, Class::Unknown, None)]
+        vec![SchemaFinding::new(side, change, Class::Unknown, None)]
     };
     match compare(side, old, new) {
-        Ok(comparison) => {
-            let found = assign(side, comparison.changes, &comparison.relation, [old, new]);
-            property_rename::join(side, found)
-        }
+        Ok(comparison) => assign(side, comparison.changes, &comparison.relation, [old, new]),
         Err(Incomparable::New(message)) => refused("the live schema", &message),
         Err(Incomparable::Old(message)) => refused("the reviewed schema", &message),
     }
@@ -65,12 +62,12 @@ fn assign(
     for (at, change) in changes.into_iter().enumerate() {
         if change.direction == Direction::RuleDefined {
             let proven = matches!(relation, Relation::Equal | Relation::Covered(_));
-            let usual = rules::of(side.as_str(), &change.rule).class;
+            let usual = rules::find(side.as_str(), &change.rule).class;
             let class = match proven {
                 true => usual.if_proven(),
                 false => usual,
             };
-            out.push(SchemaFinding::of(side, change, class, None));
+            out.push(SchemaFinding::new(side, change, class, None));
             continue;
         }
         let bad = bad(&change);
@@ -87,7 +84,7 @@ fn assign(
             | Relation::Unknown(_) => Class::Compatible,
         };
         let shown = witness.take_if(|_| shown_by == Some(at));
-        out.push(SchemaFinding::of(side, change, class, shown));
+        out.push(SchemaFinding::new(side, change, class, shown));
     }
     let of_class = |out: &[SchemaFinding], class| out.iter().any(|one| one.class == class);
     match relation {
@@ -95,10 +92,10 @@ fn assign(
             if let Some(mut change) = respelled {
                 change.rule = "rearranged".to_owned();
                 change.message = "has another form and accepts the same values".to_owned();
-                out.push(SchemaFinding::of(side, change, Class::Equivalent, None));
+                out.push(SchemaFinding::new(side, change, Class::Equivalent, None));
             } else if out.is_empty() && same_dialect(old, new) {
                 let change = whole("rearranged", "has another form and accepts the same values");
-                out.push(SchemaFinding::of(side, change, Class::Equivalent, None));
+                out.push(SchemaFinding::new(side, change, Class::Equivalent, None));
             }
         }
         Relation::Covered(strict) => {
@@ -112,7 +109,7 @@ fn assign(
                     rule,
                     "the schemas differ on this value, which real calls do not send",
                 );
-                out.push(SchemaFinding::of(
+                out.push(SchemaFinding::new(
                     side,
                     change,
                     Class::Compatible,
@@ -123,13 +120,13 @@ fn assign(
                     "widened",
                     "the schema changed, and every reviewed value is proven valid",
                 );
-                out.push(SchemaFinding::of(side, change, Class::Compatible, None));
+                out.push(SchemaFinding::new(side, change, Class::Compatible, None));
             }
         }
         Relation::LosesMembers(example) => {
             if !of_class(&out, Class::Breaking) {
                 let change = whole("member-lost", "a declared member is no longer declared");
-                out.push(SchemaFinding::of(side, change, Class::Breaking, None));
+                out.push(SchemaFinding::new(side, change, Class::Breaking, None));
             }
             if let Some(example) = example {
                 show_lost_member(&mut out, example);
@@ -145,7 +142,7 @@ fn assign(
                 (Some(value), Some(emptied)) => emptied.witness = Some(value),
                 (Some(value), None) => {
                     let change = whole("unsafe", "the schemas differ on this value");
-                    out.push(SchemaFinding::of(
+                    out.push(SchemaFinding::new(
                         side,
                         change,
                         Class::Breaking,
@@ -156,7 +153,7 @@ fn assign(
         }
         Relation::Unknown(why) => {
             if !of_class(&out, Class::Unknown) {
-                out.push(SchemaFinding::of(
+                out.push(SchemaFinding::new(
                     side,
                     whole("unproven", why),
                     Class::Unknown,
@@ -176,7 +173,7 @@ fn assign(
                 "the dialect changed; each side was read in its own dialect",
             )
         };
-        out.push(SchemaFinding::of(side, change, Class::Equivalent, None));
+        out.push(SchemaFinding::new(side, change, Class::Equivalent, None));
     }
     out
 }
@@ -214,8 +211,8 @@ fn whole(rule: &str, old: &Value, new: &Value, message: String) -> Change {
 }
 
 impl SchemaFinding {
-    pub(super) fn of(side: Side, change: Change, class: Class, witness: Option<Value>) -> Self {
-        let rule = rules::of(side.as_str(), &change.rule);
+    pub(super) fn new(side: Side, change: Change, class: Class, witness: Option<Value>) -> Self {
+        let rule = rules::find(side.as_str(), &change.rule);
         let severity = if class == rule.class {
             rule.severity
         } else if class > Class::Compatible {

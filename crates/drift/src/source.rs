@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::report::{Class, Finding};
+use super::class::Class;
+use super::report::Finding;
 use super::rules::rule;
 use super::wording;
 use broker_model::json::child_pointer;
@@ -22,7 +23,7 @@ pub(super) fn changes(locked: &LockedSource, live: &Snapshot, remedy: &str) -> V
                 pointer: pointer.to_owned(),
                 old: old.cloned(),
                 new: new.cloned(),
-                ..Finding::of(rule(id), format!("the server's {what} changed"), "")
+                ..Finding::new(rule(id), format!("the server's {what} changed"), "")
             });
         };
     let (old, new) = (&locked.server_info, &live.server_info);

@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
+use super::class::Class;
 use super::classify::{classify, unchecked};
 use super::rename::name_moves;
-use super::report::{Class, Finding, Report};
+use super::report::{Finding, Report};
 use super::rules::rule;
 use broker_config::Config;
 use broker_model::codes::SourceCause;
@@ -178,7 +179,7 @@ fn source_drift_counts_only_name_and_instructions() {
         capabilities: json!({"tools": {}}),
         ..old.clone()
     };
-    let report = classify(&locked, &live, &Exposure::of_everything());
+    let report = classify(&locked, &live, &Exposure::expose_all());
     assert!(!report.has_drift());
     assert_eq!(report.sources[0].findings.len(), 3);
     for live in [
@@ -191,7 +192,7 @@ fn source_drift_counts_only_name_and_instructions() {
             ..old
         },
     ] {
-        let report = classify(&locked, &live, &Exposure::of_everything());
+        let report = classify(&locked, &live, &Exposure::expose_all());
         assert!(
             report.has_drift() && report.sources[0].class == Class::Text && report.tools.is_empty()
         );
@@ -266,7 +267,7 @@ fn finding_on_a_text_is_added_to_the_change_of_that_text_only() {
     for tool in ["a", "b", "c", "d"] {
         let found = Finding {
             pointer: "/description".to_owned(),
-            ..Finding::of(rule("hidden-characters"), "it is hidden".to_owned(), "")
+            ..Finding::new(rule("hidden-characters"), "it is hidden".to_owned(), "")
         };
         report.add_to_change(&source, Some(tool), found);
     }

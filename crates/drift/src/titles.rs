@@ -2,7 +2,8 @@
 
 use broker_model::text::shown_line;
 
-use super::report::{Class, Finding, Report, SourceDrift, ToolDrift};
+use super::class::Class;
+use super::report::{Finding, Report, SourceDrift, ToolDrift};
 
 /// Maximum characters of a shown witness.
 const WITNESS: usize = 400;

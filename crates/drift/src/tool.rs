@@ -7,7 +7,7 @@ use super::rules::rule;
 use broker_schema::{Coverage, Side, covers};
 
 use super::schema::{self, SchemaFinding};
-use super::{Difference, annotations, differences, icons, wording};
+use super::{Difference, annotations, differences, icons, property_rename, wording};
 use broker_model::digest::Digest;
 use broker_model::lock::LockedTool;
 use broker_model::null_members::remove_nulls;
@@ -23,7 +23,7 @@ const MAX_SOURCE_BYTES: u64 = 8 << 20;
 pub(super) struct Room(u64);
 
 impl Room {
-    pub(super) fn of_source() -> Self {
+    pub(super) fn new() -> Self {
         Self(MAX_SOURCE_BYTES)
     }
 
@@ -51,9 +51,9 @@ pub(super) fn changes(
     room: &mut Room,
 ) -> Vec<Finding> {
     let (locked, live) = (without_nulls(&tool.raw), without_nulls(live));
-    if Digest::of_tool(&locked) == Digest::of_tool(&live) {
+    if Digest::from_tool(&locked) == Digest::from_tool(&live) {
         let message = "an optional member is null on one side and absent on the other".to_owned();
-        let found = Finding::of(rule("null-for-absent"), message, remedy);
+        let found = Finding::new(rule("null-for-absent"), message, remedy);
         return unvalidated(tool, remedy)
             .into_iter()
             .chain([found])
@@ -108,7 +108,7 @@ pub(super) fn changes(
     }
     if found.is_empty() {
         let message = "the tool changed, and no rule covers the change".to_owned();
-        found.push(Finding::of(rule("unknown-change"), message, remedy));
+        found.push(Finding::new(rule("unknown-change"), message, remedy));
     }
     // The worst come first, so that they are not cut.
     found.sort_by_key(|one| std::cmp::Reverse(one.class));
@@ -134,7 +134,7 @@ fn unvalidated(tool: &LockedTool, remedy: &str) -> Option<Finding> {
     let message = || "a tool that is served unvalidated changed".to_owned();
     let rule = rule("unvalidated-changed");
     tool.unvalidated
-        .then(|| Finding::of(rule, message(), remedy))
+        .then(|| Finding::new(rule, message(), remedy))
 }
 
 fn without_nulls(raw: &Map<String, Value>) -> Map<String, Value> {
@@ -183,7 +183,7 @@ fn members_of(id: &str, what: &str, pointer: &str, places: Vec<Difference>) -> V
         pointer: format!("{pointer}{}", place.pointer),
         old: place.old,
         new: place.new,
-        ..Finding::of(rule(id), format!("{what} changed"), "")
+        ..Finding::new(rule(id), format!("{what} changed"), "")
     };
     let hidden = places.iter().find_map(|place| {
         let pointer = format!("{pointer}{}", place.pointer);
@@ -195,10 +195,9 @@ fn members_of(id: &str, what: &str, pointer: &str, places: Vec<Difference>) -> V
 fn schema(side: Side, pointer: &str, old: Option<&Value>, new: Option<&Value>) -> Vec<Finding> {
     let (id, what) = match (old, new) {
         (Some(old), Some(new)) => {
-            let mut found: Vec<Finding> = schema::findings(side, old, new)
-                .into_iter()
-                .map(|one| finding(pointer, one))
-                .collect();
+            let found = property_rename::join(side, schema::findings(side, old, new));
+            let mut found: Vec<Finding> =
+                found.into_iter().map(|one| finding(pointer, one)).collect();
             found.extend(wording::hidden(pointer, Some(old), Some(new)));
             return found;
         }
@@ -218,8 +217,8 @@ fn schema(side: Side, pointer: &str, old: Option<&Value>, new: Option<&Value>) -
         old: old.cloned(),
         new: new.cloned(),
         witness,
-        ..Finding::of(
-            super::rules::of(side.as_str(), id),
+        ..Finding::new(
+            super::rules::find(side.as_str(), id),
             format!("the {} schema {what}", side.as_str()),
             "",
         )
@@ -246,7 +245,7 @@ fn finding(pointer: &str, one: SchemaFinding) -> Finding {
 
 impl Finding {
     /// A finding with the class and severity of its rule.
-    pub fn of(rule: &super::rules::Rule, message: String, remedy: &str) -> Self {
+    pub fn new(rule: &super::rules::Rule, message: String, remedy: &str) -> Self {
         Self {
             rule: rule.id,
             class: rule.class,

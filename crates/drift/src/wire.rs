@@ -11,7 +11,8 @@ use broker_model::NodePath;
 use broker_model::digest::Digest;
 
 use super::access::AccessChange;
-use super::report::{Class, Finding, REPORT_VERSION, Report, SourceDrift, ToolDrift};
+use super::class::Class;
+use super::report::{Finding, REPORT_VERSION, Report, SourceDrift, ToolDrift};
 
 /// The differences between some sources and the lock. Members may be added within one version.
 #[derive(Debug, Serialize)]

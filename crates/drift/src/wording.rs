@@ -29,7 +29,7 @@ pub(super) fn change(
         pointer: pointer.to_owned(),
         old: old.cloned(),
         new: new.cloned(),
-        ..Finding::of(rule(id), message, "")
+        ..Finding::new(rule(id), message, "")
     };
     hidden(pointer, old, new)
         .into_iter()
@@ -59,7 +59,7 @@ pub(super) fn hidden(pointer: &str, old: Option<&Value>, new: Option<&Value>) ->
         pointer: pointer.to_owned(),
         old: old.cloned(),
         new: new.cloned(),
-        ..Finding::of(rule(id), message.to_owned(), "")
+        ..Finding::new(rule(id), message.to_owned(), "")
     })
 }
 

@@ -157,8 +157,8 @@ pub fn claim_of<'p>(
     entry: &'p ToolEntry<'_>,
 ) -> Option<Claim<'p>> {
     let set = entry.said?.annotations.as_ref()?;
-    let server = Hints::of(entry.tool.raw.get("annotations"));
-    let hints = Hints::of(entry.annotations().as_ref()).safer_than(server);
+    let server = Hints::read(entry.tool.raw.get("annotations"));
+    let hints = Hints::read(entry.annotations().as_ref()).safer_than(server);
     (!hints.is_empty()).then(|| Claim {
         path,
         source: plan.sources[entry.source].0,

@@ -38,7 +38,7 @@ fn hint_changes(source: &Source, locked: &LockedSource) -> Vec<String> {
         let own = source.overrides.get(&tool.upstream_name);
         let now = own.map(|own| own.compiled_hints(&tool.digest));
         let now = now.unwrap_or_default();
-        SettingChange::of_search_hints(&tool.upstream_name, &tool.search_hints, &now)
+        SettingChange::from_search_hints(&tool.upstream_name, &tool.search_hints, &now)
     });
     changes.map(|change| change.message).collect()
 }

@@ -259,7 +259,7 @@ pub fn tables(config: &Config, lock: &Lock, plan: &Plan<'_>) -> Tables {
     if let Some(access) = config.access_digest() {
         digested["access"] = access.as_str().into();
     }
-    let catalog_digest = Digest::of("mcp-broker:catalog:1", &digested);
+    let catalog_digest = Digest::new("mcp-broker:catalog:1", &digested);
     let access = access::apply(config, plan, &mut items);
     let named = items.iter().zip(0..);
     let named = named.filter(|(item, _)| !item.flat_name.is_empty());
@@ -359,7 +359,7 @@ impl Writer<'_, '_> {
         let args_schema = inside(&desc.args_schema);
         let output_schema = desc.output_schema.as_ref().map(inside);
         let listed = self.listed(tool, args_schema, output_schema);
-        let (kind, id) = ItemKind::of_key(&tool.tool.upstream_name);
+        let (kind, id) = ItemKind::parse_key(&tool.tool.upstream_name);
         let item = Item {
             entry: self.entry_ids[path],
             source: tool.source as u32,
@@ -375,7 +375,7 @@ impl Writer<'_, '_> {
             output_schema,
             list_head,
             listed,
-            header_params: header_params::of_tool(&tool.tool.raw).unwrap_or_default(),
+            header_params: header_params::read_params(&tool.tool.raw).unwrap_or_default(),
             idempotent: is_idempotent(tool),
             for_pages_only: tool.is_for_pages_only(),
             unvalidated: tool.tool.unvalidated,
@@ -460,6 +460,6 @@ fn is_idempotent(tool: &ToolEntry<'_>) -> bool {
         return true;
     }
     let annotations = tool.annotations();
-    let hints = Hints::of(annotations.as_ref());
+    let hints = Hints::read(annotations.as_ref());
     hints.get(Hint::ReadOnly) || hints.get(Hint::Idempotent)
 }

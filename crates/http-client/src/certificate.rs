@@ -9,9 +9,8 @@
 use std::time::Duration;
 
 use rustls::CertificateError;
-use rustls::pki_types::UnixTime;
-
-use crate::Certificate;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, UnixTime};
 
 const BOOLEAN: u8 = 0x01;
 const BIT_STRING: u8 = 0x03;
@@ -35,6 +34,16 @@ const SERVER_PURPOSES: [&[u8]; 2] = [&[0x2b, 6, 1, 5, 5, 7, 3, 1], &[0x55, 0x1d,
 /// The bit of the key usage that permits to sign certificates.
 const SIGNS_CERTIFICATES: u8 = 0x04;
 
+/// A certificate that a client trusts.
+pub type Certificate = CertificateDer<'static>;
+
+/// Returns the certificates of a file in PEM form. The error says why they cannot be read.
+pub fn certificates(pem: &[u8]) -> Result<Vec<Certificate>, &'static str> {
+    CertificateDer::pem_slice_iter(pem)
+        .map(|certificate| certificate.map_err(|_| "invalid certificate encoding"))
+        .collect()
+}
+
 /// The certificates of a file, by their use.
 #[derive(Debug, Default)]
 pub(crate) struct FileCertificates {
@@ -47,7 +56,7 @@ pub(crate) struct FileCertificates {
 impl FileCertificates {
     /// Sorts the certificates of a file. One that cannot be read counts as an authority. The TLS library then refuses
     /// it with its reason.
-    pub(crate) fn of(certificates: Vec<Certificate>) -> Self {
+    pub(crate) fn sort(certificates: Vec<Certificate>) -> Self {
         let mut sorted = Self::default();
         for certificate in certificates {
             let Some(facts) = Facts::read(&certificate) else {
@@ -263,7 +272,6 @@ const fn days_since_1970(year: u64, month: u64, day: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::certificates;
 
     /// Returns a certificate of the tests.
     fn named(name: &str) -> Certificate {
@@ -285,7 +293,7 @@ mod tests {
             ("self-signed-expired", false, true),
             ("signing-server", true, true),
         ] {
-            let sorted = FileCertificates::of(vec![named(name)]);
+            let sorted = FileCertificates::sort(vec![named(name)]);
             assert_eq!(!sorted.authorities.is_empty(), is_authority, "{name}");
             assert_eq!(!sorted.servers.is_empty(), is_server, "{name}");
         }
@@ -294,7 +302,7 @@ mod tests {
     #[test]
     fn validity_of_a_certificate_is_read_to_the_second() {
         let at = |seconds| UnixTime::since_unix_epoch(Duration::from_secs(seconds));
-        let sorted = FileCertificates::of(vec![named("self-signed-expired")]);
+        let sorted = FileCertificates::sort(vec![named("self-signed-expired")]);
         let [expired] = &sorted.servers[..] else {
             panic!("one certificate of a server")
         };
@@ -304,7 +312,7 @@ mod tests {
         assert!(expired.check_time(at(1_577_836_800)).is_ok());
         assert!(expired.check_time(at(1_577_836_801)).is_err());
         // After 2050 the year has four digits.
-        let sorted = FileCertificates::of(vec![named("self-signed")]);
+        let sorted = FileCertificates::sort(vec![named("self-signed")]);
         assert_eq!(sorted.servers[0].not_after, 4_733_510_400);
         assert_eq!(days_since_1970(1970, 1, 1), 0);
         assert_eq!(days_since_1970(2000, 2, 29), 11_016);
@@ -316,7 +324,7 @@ mod tests {
         for length in 0..whole.len() {
             let cut = Certificate::from(whole[..length].to_vec());
             assert!(
-                FileCertificates::of(vec![cut]).servers.is_empty(),
+                FileCertificates::sort(vec![cut]).servers.is_empty(),
                 "{length}"
             );
             for byte in [0, 0x30, 0x80, 0xff] {

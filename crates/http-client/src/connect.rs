@@ -8,7 +8,6 @@ use std::time::Duration;
 use http::header::USER_AGENT;
 use http::uri::Scheme;
 use http::{HeaderMap, HeaderValue, Uri};
-use hyper::rt::{Read, Write};
 use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::proxy::Tunnel;
@@ -18,7 +17,7 @@ use tokio::time::timeout;
 use tower_service::Service;
 use url::{Position, Url};
 
-use crate::connection::Connection;
+use crate::connection::{Connection, Stream};
 use crate::{AGENT, BoxError, CONNECT_TIMEOUT, TransportError};
 
 /// After this time without traffic the kernel asks whether the peer is still there, this often at most.
@@ -28,11 +27,6 @@ const KEEPALIVE_PROBES: u32 = 3;
 const UNACKNOWLEDGED_TIMEOUT: Duration = Duration::from_secs(30);
 
 type Direct = HttpsConnector<HttpConnector>;
-
-/// A stream of bytes, with TLS or without.
-pub(crate) trait Stream: Read + Write + Send + Sync + Unpin {}
-
-impl<T: Read + Write + Send + Sync + Unpin> Stream for T {}
 
 /// Makes connections to one origin.
 pub(crate) struct Connector {

@@ -11,15 +11,20 @@ use hyper::body::Incoming;
 use hyper::client::conn::TrySendError;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper::ext::on_informational;
+use hyper::rt::{Read, Write};
 use hyper_util::rt::TokioIo;
 use tokio::task::coop::unconstrained;
 
-use crate::connect::Stream;
 use crate::head_limit::{HeadAllowance, HeadLimited};
 use crate::{MAX_HEADERS, TransportError};
 
 type Request = http::Request<Full<Bytes>>;
 type Driver = http1::Connection<TokioIo<HeadLimited<TokioIo<Box<dyn Stream>>>>, Full<Bytes>>;
+
+/// A stream of bytes, with TLS or without.
+pub(crate) trait Stream: Read + Write + Send + Sync + Unpin {}
+
+impl<T: Read + Write + Send + Sync + Unpin> Stream for T {}
 
 /// A connection that carries one request at a time. It moves only while it is driven.
 pub(crate) struct Connection {

@@ -48,9 +48,9 @@ use url::{Position, Url};
 use connect::Connector;
 use pool::Pool;
 
+pub use certificate::{Certificate, certificates};
 pub use error::{BoxError, TransportError, root_message};
 pub use response::Response;
-pub use tls::{Certificate, certificates};
 
 /// Maximum time to connect, with the handshake of TLS.
 pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

@@ -7,7 +7,6 @@ use rustls::client::verify_server_name;
 use rustls::crypto::{
     CryptoProvider, WebPkiSupportedAlgorithms, ring, verify_tls12_signature, verify_tls13_signature,
 };
-use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{
@@ -15,17 +14,7 @@ use rustls::{
 };
 use rustls_platform_verifier::Verifier;
 
-use crate::certificate::{FileCertificates, ServerCertificate};
-
-/// A certificate that a client trusts.
-pub type Certificate = CertificateDer<'static>;
-
-/// Returns the certificates of a file in PEM form. The error says why they cannot be read.
-pub fn certificates(pem: &[u8]) -> Result<Vec<Certificate>, &'static str> {
-    CertificateDer::pem_slice_iter(pem)
-        .map(|certificate| certificate.map_err(|_| "invalid certificate encoding"))
-        .collect()
-}
+use crate::certificate::{Certificate, FileCertificates, ServerCertificate};
 
 /// Configures TLS with the certificates of the system, and with the certificates of `more`. Without `more`, for an
 /// origin without TLS, no certificate is trusted, and the system's certificates are not read.
@@ -65,7 +54,7 @@ impl OriginVerifier {
         let FileCertificates {
             authorities,
             servers,
-        } = FileCertificates::of(more);
+        } = FileCertificates::sort(more);
         let authorities = match authorities.is_empty() {
             true => Verifier::new(provider),
             false => Verifier::new_with_extra_roots(authorities, provider),

@@ -28,10 +28,10 @@ pub struct RandomError(getrandom::Error);
 pub fn generate() -> Result<Secret, RandomError> {
     let mut bytes = [0; RANDOM_BYTES];
     getrandom::fill(&mut bytes).map_err(RandomError)?;
-    Ok(of_bytes(bytes))
+    Ok(encode(bytes))
 }
 
-fn of_bytes(bytes: [u8; RANDOM_BYTES]) -> Secret {
+fn encode(bytes: [u8; RANDOM_BYTES]) -> Secret {
     let mut text = format!("{KEY_PREFIX}{}", base32(&bytes));
     let checksum = checksum(&text);
     text.push_str(&checksum);
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn key_format_never_changes() {
-        let key = of_bytes([0xa5; RANDOM_BYTES]);
+        let key = encode([0xa5; RANDOM_BYTES]);
         assert_eq!(key.expose(), "mbk_uws2ljnfuws2ljnfuws2ljnfuu3xahje");
         let hash = Sha256::digest(key.expose());
         let hash = data_encoding::HEXLOWER.encode(&hash);
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn key_with_any_wrong_character_is_not_well_formed() {
-        let key = of_bytes([0xa5; RANDOM_BYTES]);
+        let key = encode([0xa5; RANDOM_BYTES]);
         let key = key.expose();
         for at in 0..key.len() {
             for other in ["a", "b", "7", "0", "A", "_"] {

@@ -1,12 +1,14 @@
-//! Why a source is not ready, and why a call failed. All texts are safe to show: the code that creates
-//! them redacts secrets and escapes characters.
+//! Why a source is not ready, why a call failed, and why a request to a server has no result. Texts of sources and calls
+//! are safe to show: the code that creates them redacts secrets and escapes characters.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::num::NonZeroU16;
 use std::time::Duration;
 
 use broker_model::SourceCause;
 use broker_process::{ExitReport, SpawnError};
+use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use crate::overload::Overload;
@@ -182,3 +184,43 @@ impl fmt::Display for CallFailure {
 }
 
 impl std::error::Error for CallFailure {}
+
+/// Why a request has no result.
+#[derive(Debug)]
+pub(crate) enum RequestError {
+    /// No more calls of the caller are taken.
+    Overloaded(Overload),
+    /// The timeout has passed.
+    Timeout {
+        begun: bool,
+        /// The time in all, if progress extended the timeout.
+        extended: Option<Duration>,
+    },
+    /// The connection has ended.
+    Gone { failure: SourceFailure, begun: bool },
+    /// The server answered with this raw error.
+    Error(Bytes),
+    /// The answer cannot be used.
+    Broken(Cow<'static, str>),
+    /// The answer is over the limit.
+    TooLarge,
+    /// The memory budget has no room for the answer.
+    OutOfMemory,
+    /// The server answered with an HTTP error, or asked for a pause.
+    Http(Box<HttpRefusal>),
+}
+
+/// A request that a server over HTTP refused.
+#[derive(Debug)]
+pub(crate) struct HttpRefusal {
+    /// The HTTP status.
+    pub(crate) status: u16,
+    /// The status and the reason, for logs and messages.
+    pub(crate) failure: SourceFailure,
+    /// The pause that the server asked for.
+    pub(crate) retry_after: Option<Duration>,
+    /// Whether the server may have executed the request.
+    pub(crate) begun: bool,
+    /// The JSON-RPC error in the answer to an opening request.
+    pub(crate) rpc_error: Option<Bytes>,
+}

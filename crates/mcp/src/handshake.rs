@@ -27,22 +27,13 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 use tokio::time::sleep;
 
-use crate::connection::{HttpRefusal, RawResult, RequestError, RequestKind};
+use crate::connection::{RawResult, RequestKind};
 use crate::era_hint::EraHint;
-use crate::failure::SourceFailure;
+use crate::failure::{HttpRefusal, RequestError, SourceFailure};
 use crate::link::Link;
+use crate::opening::Negotiated;
 use crate::request;
 pub(crate) use refusal::ProbeRefusal;
-
-/// The result of a handshake.
-#[derive(Clone, Debug)]
-pub(crate) struct Negotiated {
-    pub(crate) era: Era,
-    pub(crate) server_info: Value,
-    pub(crate) protocol_version: String,
-    pub(crate) capabilities: Value,
-    pub(crate) instructions: Option<String>,
-}
 
 /// Why a handshake failed.
 #[derive(Debug)]

@@ -10,13 +10,13 @@ use broker_process::{Process, ProcessHandle, StopGrace};
 use bytes::Bytes;
 use tokio::sync::watch;
 
-use crate::connection::{Connection, RawResult, RequestError, RequestKind, Subscription};
+use crate::connection::{Connection, RawResult, RequestKind, Subscription};
 use crate::events::CallEvents;
-use crate::failure::SourceFailure;
-use crate::handshake::Negotiated;
+use crate::failure::{RequestError, SourceFailure};
 use crate::http::{EventLink, HttpLink, HttpSpec, Pause, ToolParams};
 use crate::link_factory::TaskHandle;
-use crate::session::{CallTime, Opening, ServerCall};
+use crate::opening::{Negotiated, Opening};
+use crate::server_call::{CallTime, ServerCall};
 use crate::spec::{Endpoint, SourceSpec};
 
 /// A connection to one server, with the handle that ends the server.
@@ -165,25 +165,19 @@ impl Link {
 
     /// Whether the server refused the token of an opening request, and there is another one since.
     pub(crate) fn has_new_token(&self) -> bool {
-        match self {
-            Self::Http(http) => http.has_new_token(),
-            _ => false,
-        }
+        self.http().is_some_and(HttpLink::has_new_token)
     }
 
     /// Ends the handshake. Requests over HTTP repeat its result.
     pub(crate) fn negotiated(&self, negotiated: &Negotiated) {
-        if let Self::Http(http) = self {
+        if let Some(http) = self.http() {
             http.negotiated(negotiated);
         }
     }
 
     /// Returns the parameters that calls repeat as headers, for a modern server over HTTP.
     pub(crate) fn tool_params(&self) -> Option<Arc<ToolParams>> {
-        match self {
-            Self::Http(http) => http.tool_params(),
-            _ => None,
-        }
+        self.http()?.tool_params()
     }
 
     /// Returns the number of its calls, including waiting ones.
@@ -205,24 +199,21 @@ impl Link {
     /// Marks the announcements until now as covered by the listing that is requested next. A process's announcements
     /// are counted from its start.
     pub(crate) fn listing_begins(&self) {
-        if let Transport::Http(http) = self.transport() {
+        if let Some(http) = self.http() {
             http.listing_begins();
         }
     }
 
     /// Has the tools listed again, for a server over streamable HTTP.
     pub(crate) fn tools_changed(&self) {
-        if let Self::Http(http) = self {
+        if let Some(http) = self.http() {
             http.tools_changed();
         }
     }
 
     /// Returns the pause that a server over streamable HTTP asks for.
     pub(crate) fn pause(&self) -> Option<&Pause> {
-        match self {
-            Self::Http(http) => Some(http.pause()),
-            _ => None,
-        }
+        self.http().map(HttpLink::pause)
     }
 
     /// Returns the reason why the connection ended, once it has.
@@ -260,10 +251,7 @@ impl Link {
 
     /// Returns the session id of a legacy server over HTTP that has sessions.
     pub(crate) fn session_id(&self) -> Option<String> {
-        match self {
-            Self::Http(http) => http.session_id(),
-            _ => None,
-        }
+        self.http()?.session_id()
     }
 
     /// Ends the connection and then the server; pending requests fail with `reason`.
@@ -283,6 +271,14 @@ impl Link {
                 connection.close(reason).await;
                 task.stop().await;
             }
+        }
+    }
+
+    /// Returns the link over streamable HTTP, if it is one.
+    const fn http(&self) -> Option<&HttpLink> {
+        match self {
+            Self::Http(http) => Some(http),
+            _ => None,
         }
     }
 

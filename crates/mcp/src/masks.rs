@@ -14,7 +14,7 @@ pub(crate) struct Masks {
 
 impl Masks {
     /// Returns the secrets of the source of `spec`.
-    pub(crate) fn of(spec: &SourceSpec) -> Self {
+    pub(crate) fn new(spec: &SourceSpec) -> Self {
         let tokens = match &spec.endpoint {
             Endpoint::Http(http) => http.auth.as_ref().map(|_| http.shared.tokens.clone()),
             Endpoint::Process(_) | Endpoint::Unavailable(_) => None,

@@ -9,7 +9,7 @@ use broker_wire::{Id, LogLevel, RpcError};
 use bytes::Bytes;
 
 use crate::events::CallEvents;
-use crate::session::{ServerCall, ServerOperation};
+use crate::server_call::{ServerCall, ServerOperation};
 use crate::spec::ItemLists;
 
 /// The methods of the broker's messages. Requests over HTTP repeat them in a header.
@@ -237,11 +237,7 @@ mod tests {
     #[test]
     fn call_request_is_one_line_and_keeps_its_arguments() {
         let args = b"{\r\n \"a\\n\": \"x\\ny\",\n\"n\": 1.0}";
-        let line = call(
-            1_234_567_890,
-            &ServerCall::of_tool("say \"hi\"\n", args),
-            "",
-        );
+        let line = call(1_234_567_890, &ServerCall::new("say \"hi\"\n", args), "");
         assert_eq!(
             read(&line),
             json!({"jsonrpc": "2.0", "id": 1_234_567_890, "method": "tools/call",
@@ -277,7 +273,7 @@ mod tests {
                 let call_of = ServerCall {
                     meta,
                     events,
-                    ..ServerCall::of_tool("t", b"{}")
+                    ..ServerCall::new("t", b"{}")
                 };
                 let message = read(&call(7, &call_of, era));
                 let members = &mut expected["_meta"];
@@ -297,7 +293,7 @@ mod tests {
                 assert_eq!(message["params"]["name"], "t");
             }
         }
-        let plain = read(&call(7, &ServerCall::of_tool("t", b"{}"), ""));
+        let plain = read(&call(7, &ServerCall::new("t", b"{}"), ""));
         assert!(plain["params"].get("_meta").is_none());
     }
 
@@ -305,7 +301,7 @@ mod tests {
     fn modern_request_describes_itself() {
         let meta = modern_meta();
         let lines = [
-            call(0, &ServerCall::of_tool("t", b"{}"), &meta),
+            call(0, &ServerCall::new("t", b"{}"), &meta),
             discover(1),
             list(2, LIST, None, &meta),
             list(3, LIST, Some(""), &meta),

@@ -12,7 +12,7 @@ use broker_wire::protocol::{PROMPTS_CHANGED, RESOURCES_CHANGED, TOOLS_CHANGED};
 
 use crate::concurrency::ConcurrencyLimits;
 use crate::failure::SourceFailure;
-use crate::http::{AuthSpec, HttpSpec};
+use crate::http::spec::{AuthSpec, HttpSpec};
 use crate::link_factory::LinkFactory;
 use crate::log_level::AskedLogLevel;
 
@@ -187,7 +187,7 @@ pub struct Timing {
 
 impl Timing {
     /// Returns the times of a server over HTTP: other clients use it too, so a server that is down is tried less often.
-    pub fn of_http() -> Self {
+    pub fn for_http() -> Self {
         Self {
             backoff_cap: Duration::from_secs(300),
             wake_interval: Duration::from_secs(60),

@@ -50,7 +50,7 @@ pub(crate) fn process_source() -> SourceSpec {
         concurrency: ConcurrencyLimits::new(),
         listing_bytes: 32 << 20,
         lists: ItemLists::default(),
-        exposure: Exposure::of_everything(),
+        exposure: Exposure::expose_all(),
         instances: 1,
         max_in_flight: 32,
         queue: 256,

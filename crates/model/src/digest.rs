@@ -32,24 +32,24 @@ pub struct Digest(String);
 
 impl Digest {
     /// The digest of `value` in a domain, for example `mcp-broker:tool:1`.
-    pub fn of(domain: &str, value: &Value) -> Self {
-        Self::of_canonical(domain, canonical_with_range(value))
+    pub fn new(domain: &str, value: &Value) -> Self {
+        Self::from_canonical(domain, canonical_with_range(value))
     }
 
     /// The digest of a text that is not read as JSON, in a domain.
-    pub fn of_text(domain: &str, text: &str) -> Self {
-        Self::of_bytes(HASH_MODEL, domain, text.as_bytes())
+    pub fn from_text(domain: &str, text: &str) -> Self {
+        Self::from_bytes(HASH_MODEL, domain, text.as_bytes())
     }
 
-    fn of_canonical(domain: &str, (bytes, is_second_range): (Vec<u8>, bool)) -> Self {
+    fn from_canonical(domain: &str, (bytes, is_second_range): (Vec<u8>, bool)) -> Self {
         let model = match is_second_range {
             true => SECOND_HASH_MODEL,
             false => HASH_MODEL,
         };
-        Self::of_bytes(model, domain, &bytes)
+        Self::from_bytes(model, domain, &bytes)
     }
 
-    fn of_bytes(model: &str, domain: &str, canonical: &[u8]) -> Self {
+    fn from_bytes(model: &str, domain: &str, canonical: &[u8]) -> Self {
         let mut hash = Sha256::new();
         hash.update(domain.as_bytes());
         hash.update([0]);
@@ -58,13 +58,13 @@ impl Digest {
     }
 
     /// The digest of a whole raw tool.
-    pub fn of_tool(tool: &Map<String, Value>) -> Self {
-        Self::of_canonical("mcp-broker:tool:1", canonical_object_with_range(tool))
+    pub fn from_tool(tool: &Map<String, Value>) -> Self {
+        Self::from_canonical("mcp-broker:tool:1", canonical_object_with_range(tool))
     }
 
     /// The digest of one member, `mcp-broker:<member>:1`.
-    pub fn of_member(member: &str, value: &Value) -> Self {
-        Self::of(&format!("mcp-broker:{member}:1"), value)
+    pub fn from_member(member: &str, value: &Value) -> Self {
+        Self::new(&format!("mcp-broker:{member}:1"), value)
     }
 
     /// A digest in its written form; `None` if the form is invalid.
@@ -133,7 +133,7 @@ mod tests {
         // printf 'mcp-broker:tool:1\0{"inputSchema":{"type":"object"},"name":"t"}' | sha256sum
         let tool = json!({"name": "t", "inputSchema": {"type": "object"}});
         assert_eq!(
-            Digest::of_tool(tool.as_object().unwrap()).as_str(),
+            Digest::from_tool(tool.as_object().unwrap()).as_str(),
             "sha256/1:1a5f5aafb736e5ce3d1590cdb2c3bfda05d89fb2f9b349f96e5e7072426f4498"
         );
     }
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn digest_of_an_exact_number_has_the_second_prefix() {
         // printf 'mcp-broker:m:1\0[1e+400]' | sha256sum
-        let digest = |text: &str| Digest::of_member("m", &crate::json::parse(text).unwrap());
+        let digest = |text: &str| Digest::from_member("m", &crate::json::parse(text).unwrap());
         let exact = digest("[1e400]");
         assert_eq!(
             exact.as_str(),
@@ -158,12 +158,12 @@ mod tests {
     #[test]
     fn digest_differs_by_domain() {
         assert_ne!(
-            Digest::of_member("title", &json!("x")),
-            Digest::of_member("name", &json!("x"))
+            Digest::from_member("title", &json!("x")),
+            Digest::from_member("name", &json!("x"))
         );
         assert_eq!(
-            Digest::of_member("m", &json!(1.0)),
-            Digest::of_member("m", &json!(1))
+            Digest::from_member("m", &json!(1.0)),
+            Digest::from_member("m", &json!(1))
         );
     }
 }

@@ -111,15 +111,15 @@ impl Exit {
     }
 
     /// The exit of these diagnostics; warnings do not count.
-    pub fn of_diagnostics<'a>(diagnostics: impl IntoIterator<Item = &'a Diagnostic>) -> Self {
+    pub fn from_diagnostics<'a>(diagnostics: impl IntoIterator<Item = &'a Diagnostic>) -> Self {
         diagnostics
             .into_iter()
             .filter(|d| d.is_error())
-            .fold(Self::Ok, |exit, d| exit.or(Self::of_code(d.code)))
+            .fold(Self::Ok, |exit, d| exit.or(Self::from_code(d.code)))
     }
 
     /// The exit of an error with this code. Each code is decided here.
-    const fn of_code(code: DiagnosticCode) -> Self {
+    const fn from_code(code: DiagnosticCode) -> Self {
         use DiagnosticCode as Code;
         match code {
             Code::LockMissing
@@ -278,7 +278,7 @@ mod tests {
                 .iter()
                 .map(|code| Diagnostic::error(*code, "x"))
                 .collect();
-            Exit::of_diagnostics(&list).code()
+            Exit::from_diagnostics(&list).code()
         };
         assert_eq!(exit(&[]), 0);
         assert_eq!(
@@ -298,7 +298,7 @@ mod tests {
             assert_eq!(exit(&[DiagnosticCode::LockMissing, usage]), 2);
         }
         assert_eq!(
-            Exit::of_diagnostics(&[Diagnostic::warning(DiagnosticCode::FilterEmpty, "x")]),
+            Exit::from_diagnostics(&[Diagnostic::warning(DiagnosticCode::FilterEmpty, "x")]),
             Exit::Ok
         );
     }

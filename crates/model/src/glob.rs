@@ -83,7 +83,7 @@ enum Form {
 }
 
 impl Form {
-    fn of(self, literal: &str) -> String {
+    fn apply(self, literal: &str) -> String {
         match self {
             Self::Written => literal.to_owned(),
             Self::Nfkc => nfkc(literal).into_owned(),
@@ -271,7 +271,7 @@ impl Parser<'_> {
     }
 
     fn flush(&self, literal: &mut String, parts: &mut Vec<Part>) {
-        let text = self.form.of(literal);
+        let text = self.form.apply(literal);
         parts.extend(text.chars().map(|c| Part::One(Matcher::Literal(c))));
         literal.clear();
     }
@@ -347,7 +347,7 @@ impl Parser<'_> {
         };
         let mut sequences = Vec::new();
         for c in written {
-            let form = self.form.of(c.encode_utf8(&mut [0; 4]));
+            let form = self.form.apply(c.encode_utf8(&mut [0; 4]));
             let mut chars = form.chars();
             match (chars.next(), chars.next()) {
                 (Some(one), None) => ranges.push((one, one)),

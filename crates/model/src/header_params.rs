@@ -29,7 +29,7 @@ pub enum HeaderParamKind {
 
 /// The arguments of a tool that a client repeats as headers. `None` if its schema breaks a rule, so that a client
 /// over HTTP must not use the tool (revision 2026-07-28, Streamable HTTP).
-pub fn of_tool(raw: &Map<String, Value>) -> Option<Vec<HeaderParam>> {
+pub fn read_params(raw: &Map<String, Value>) -> Option<Vec<HeaderParam>> {
     let mut found = Vec::new();
     let Some(Value::Object(schema)) = raw.get("inputSchema") else {
         return Some(found);
@@ -119,7 +119,7 @@ mod tests {
 
     fn params(schema: Value) -> Option<Vec<HeaderParam>> {
         let tool = json!({"name": "t", "inputSchema": schema});
-        of_tool(tool.as_object().unwrap())
+        read_params(tool.as_object().unwrap())
     }
 
     fn annotated(kind: &str, name: &str) -> Value {

@@ -21,7 +21,7 @@ pub fn live_resources() -> (String, &'static str) {
 
 /// Whether a key belongs to the entry for the resources that a source lists while it runs.
 pub fn is_live(key: &str) -> bool {
-    ItemKind::of_key(key) == (ItemKind::Resource, LIVE)
+    ItemKind::parse_key(key) == (ItemKind::Resource, LIVE)
 }
 
 /// A kind of thing that a server lists.
@@ -72,7 +72,7 @@ impl ItemKind {
     }
 
     /// The kind and the identifier of a key.
-    pub fn of_key(key: &str) -> (Self, &str) {
+    pub fn parse_key(key: &str) -> (Self, &str) {
         let prefixed = Self::PREFIXED.iter().find_map(|kind| {
             let id = key.strip_prefix(kind.as_str())?.strip_prefix(':')?;
             Some((*kind, id))
@@ -83,7 +83,7 @@ impl ItemKind {
 
 /// Whether the name of a tool looks like the key of another kind.
 pub fn is_ambiguous(tool: &str) -> bool {
-    ItemKind::of_key(tool).0 != ItemKind::Tool
+    ItemKind::parse_key(tool).0 != ItemKind::Tool
 }
 
 /// Returns the identifier of a listed object; empty without one.
@@ -112,7 +112,7 @@ pub fn leaf(name: &str) -> Wanted {
 
 /// The leaf that a tool or another thing of this key gets if no alias and no other entry has it.
 pub fn derived_leaf(key: &str, raw: &Map<String, Value>) -> String {
-    let (name, wanted) = match ItemKind::of_key(key) {
+    let (name, wanted) = match ItemKind::parse_key(key) {
         (ItemKind::Tool, name) => (name, Wanted::Unique),
         (ItemKind::Prompt | ItemKind::Template | ItemKind::Resource, _) => {
             let name = raw.get("name").and_then(Value::as_str).unwrap_or_default();
@@ -163,7 +163,7 @@ pub fn object_schema(properties: Map<String, Value>, required: Vec<Value>) -> Va
 /// Returns the path of the entry with this key without the digits of its derived alias; see
 /// [`alias::readable_path`].
 pub fn readable_path(path: &str, key: &str) -> Option<String> {
-    alias::readable_path(path, ItemKind::of_key(key).1, key)
+    alias::readable_path(path, ItemKind::parse_key(key).1, key)
 }
 
 #[cfg(test)]
@@ -179,7 +179,7 @@ mod tests {
             (ItemKind::Resource, "x://a", "resource:x://a"),
         ] {
             assert_eq!(kind.key(id), key);
-            assert_eq!(ItemKind::of_key(key), (kind, id));
+            assert_eq!(ItemKind::parse_key(key), (kind, id));
         }
         let prefixed: Vec<_> = ItemKind::ALL
             .into_iter()

@@ -59,7 +59,7 @@ impl LeftOut {
 
     /// Returns the digest of a listed object from its text as sent. The text may be invalid JSON.
     pub fn digest_of(text: &str) -> Digest {
-        Digest::of_text("mcp-broker:left-out:1", text)
+        Digest::from_text("mcp-broker:left-out:1", text)
     }
 }
 

@@ -41,7 +41,7 @@ pub fn reasons(entries: &[Entry<'_>], sensitive: &SensitiveNames) -> Vec<Option<
         if entry.alias.is_some() {
             return None;
         }
-        of_one(entry.name, sensitive).or_else(|| {
+        find_reason(entry.name, sensitive).or_else(|| {
             let alike = by_look.get(&skeleton(entry.name))?;
             let other = looks_like(entry.name, alike)?;
             Some(format!("the name looks like `{}`", shown_line(other, 80)))
@@ -60,7 +60,7 @@ fn looks_like<'n>(name: &str, alike: &[&'n str]) -> Option<&'n str> {
 }
 
 /// The reason why a name is not safe, whatever names are beside it.
-fn of_one(name: &str, sensitive: &SensitiveNames) -> Option<String> {
+fn find_reason(name: &str, sensitive: &SensitiveNames) -> Option<String> {
     // Line ends and tabs are usual in texts, and not in names.
     if let Some(c) = name.chars().find(|c| c.is_control()) {
         return Some(format!(
@@ -84,7 +84,7 @@ fn of_one(name: &str, sensitive: &SensitiveNames) -> Option<String> {
     let listed = sensitive_words::words(name);
     let of_parameters = words.iter().find_map(|word| {
         // A word that is listed in another form, such as full width, is a look-alike too.
-        let known = sensitive_words::of_word(word).map(|_| word.as_str());
+        let known = sensitive_words::find_kind(word).map(|_| word.as_str());
         let known = known.filter(|word| !listed.iter().any(|own| own == word));
         known.or_else(|| sensitive_words::look_alike(word))
     });

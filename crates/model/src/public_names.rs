@@ -21,7 +21,7 @@ pub struct PublicNames(BTreeSet<String>);
 
 impl PublicNames {
     /// Collects the names of a locked source.
-    pub fn of_source(source: &LockedSource) -> Self {
+    pub fn from_source(source: &LockedSource) -> Self {
         let mut names = Self::default();
         names.add_path(source.path.as_str());
         for tool in &source.exposed {
@@ -39,10 +39,10 @@ impl PublicNames {
     }
 
     /// Collects the names of a lock.
-    pub fn of_lock(lock: &Lock) -> Self {
+    pub fn from_lock(lock: &Lock) -> Self {
         let mut names = Self::default();
         for source in &lock.sources {
-            names.extend(Self::of_source(source));
+            names.extend(Self::from_source(source));
         }
         lock.left_out
             .iter()
@@ -101,7 +101,7 @@ impl PublicNames {
 
     /// Adds the name in the key of a tool or another item.
     pub fn add_key(&mut self, key: &str) {
-        self.add(ItemKind::of_key(key).1);
+        self.add(ItemKind::parse_key(key).1);
     }
 
     /// Adds the names of all members of a tool.

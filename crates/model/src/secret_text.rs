@@ -94,7 +94,7 @@ pub fn find(text: &str) -> Vec<Found> {
             key.range.contains(&run.start) && text[key.range.clone()].starts_with("-----")
         });
         if !inside {
-            of_run(text, run.clone(), &before, &mut found);
+            find_in_run(text, run.clone(), &before, &mut found);
         }
         before = run;
     }
@@ -103,7 +103,7 @@ pub fn find(text: &str) -> Vec<Found> {
 }
 
 /// Adds the secrets of a run of characters of tokens; `before` is the run before it.
-fn of_run(text: &str, run: Range<usize>, before: &Range<usize>, found: &mut Vec<Found>) {
+fn find_in_run(text: &str, run: Range<usize>, before: &Range<usize>, found: &mut Vec<Found>) {
     let form = |range| Found {
         range,
         evidence: Evidence::Form,

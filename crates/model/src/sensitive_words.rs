@@ -49,7 +49,7 @@ const WORDS: [(&str, SensitiveKind); 31] = [
 ];
 
 /// The kind of data that a word asks for; the word must be in lower case.
-pub fn of_word(word: &str) -> Option<SensitiveKind> {
+pub fn find_kind(word: &str) -> Option<SensitiveKind> {
     WORDS
         .iter()
         .find(|(known, _)| *known == word)
@@ -90,8 +90,8 @@ mod tests {
     fn sensitive_words_are_found_in_split_names() {
         assert_eq!(words("callbackUrl"), ["callback", "url"]);
         assert_eq!(words("API_key-2"), ["api", "key", "2"]);
-        assert_eq!(of_word("sidenote"), Some(SensitiveKind::Conversation));
-        assert_eq!(of_word("path"), None);
+        assert_eq!(find_kind("sidenote"), Some(SensitiveKind::Conversation));
+        assert_eq!(find_kind("path"), None);
         assert_eq!(look_alike("tоkеn"), Some("token"));
         assert_eq!(look_alike("ｔoken"), Some("token"));
         assert_eq!((look_alike("token"), look_alike("path")), (None, None));

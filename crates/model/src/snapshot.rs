@@ -69,7 +69,7 @@ impl ListedTool {
 
     /// A hidden tool whose text cannot be read: its name and the digest of the text are all that is known of it.
     pub fn unread(kind: ItemKind, key: String, text: &str) -> Self {
-        let id = ItemKind::of_key(&key).1;
+        let id = ItemKind::parse_key(&key).1;
         let digest = LeftOut::digest_of(text);
         let text = serde_json::json!({ kind.member(): id, UNREAD: digest.as_str() }).to_string();
         Self {

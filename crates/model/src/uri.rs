@@ -20,7 +20,7 @@ pub(crate) fn known_forms(uri: &str) -> Option<Vec<String>> {
     let folded = fold(uri);
     let mut forms = Vec::new();
     add_plain(&mut forms, &fold(&decoded(&folded)?));
-    if let Some(split) = Split::of(&folded)
+    if let Some(split) = Split::parse(&folded)
         && let (Some(head), Some((authority, rest))) = (split.heads().first(), split.authority)
         && !authority.contains('{')
     {
@@ -40,9 +40,9 @@ pub struct UriSpellings {
 
 impl UriSpellings {
     /// Computes the spellings of a URI.
-    pub fn of(uri: &str) -> Self {
+    pub fn new(uri: &str) -> Self {
         match has_one_authority(uri) {
-            true => Self::of_known(uri),
+            true => Self::from_known(uri),
             false => Self {
                 written: uri.to_owned(),
                 others: None,
@@ -51,7 +51,7 @@ impl UriSpellings {
     }
 
     /// Computes the spellings of a URI, or the text of a template, whose authority a reviewer saw: no caller chose it.
-    pub fn of_known(uri: &str) -> Self {
+    pub fn from_known(uri: &str) -> Self {
         Self {
             written: uri.to_owned(),
             others: spellings(uri),
@@ -93,7 +93,7 @@ fn spellings(uri: &str) -> Option<Vec<String>> {
     let folded = folded.trim_start_matches(' ');
     let mut forms = Vec::new();
     // What follows the authority is decoded without it: decoded, it may be another authority.
-    if let Some(split) = Split::of(folded)
+    if let Some(split) = Split::parse(folded)
         && let Some((_, rest)) = split.authority
     {
         let rests = readings(rest)?;
@@ -108,7 +108,7 @@ fn spellings(uri: &str) -> Option<Vec<String>> {
     }
     for reading in readings(folded)? {
         add_plain(&mut forms, &reading);
-        if let Some(split) = Split::of(&reading)
+        if let Some(split) = Split::parse(&reading)
             && let Some((_, rest)) = split.authority
         {
             for head in split.heads() {
@@ -125,7 +125,7 @@ fn spellings(uri: &str) -> Option<Vec<String>> {
 /// Adds a text with single slashes, and with a slash after its scheme.
 fn add_plain(forms: &mut Vec<String>, text: &str) {
     add(forms, with_single_slashes(text));
-    if let Some(split) = Split::of(text)
+    if let Some(split) = Split::parse(text)
         && !split.after.starts_with('/')
     {
         let text = format!("{}:/{}", split.scheme, split.after);
@@ -276,14 +276,14 @@ mod tests {
             "docs://files/salaries/.",
             "docs%3A//files/salaries",
         ] {
-            let spellings = UriSpellings::of(uri);
+            let spellings = UriSpellings::new(uri);
             assert!(spellings.may_be("docs://files/salaries"), "{uri}");
             assert!(spellings.may_be_of(&template), "{uri}");
             assert!(!spellings.may_be("docs://files/salarie"), "{uri}");
         }
-        let other = UriSpellings::of("docs://other/salaries");
+        let other = UriSpellings::new("docs://other/salaries");
         assert!(!other.may_be_of(&template));
-        let endless = UriSpellings::of(&format!("docs://a/%{}41", "25".repeat(20)));
+        let endless = UriSpellings::new(&format!("docs://a/%{}41", "25".repeat(20)));
         assert!(endless.may_be("docs://files/salaries") && endless.may_be_of(&template));
     }
 

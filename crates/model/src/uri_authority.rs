@@ -32,7 +32,7 @@ pub(crate) struct Split<'a> {
 
 impl<'a> Split<'a> {
     /// Splits a text; `None` if it has no scheme.
-    pub(crate) fn of(text: &'a str) -> Option<Self> {
+    pub(crate) fn parse(text: &'a str) -> Option<Self> {
         let (scheme, after) = text.split_once(':')?;
         let is_named = scheme.starts_with(|c: char| c.is_ascii_alphabetic());
         let mut rest = scheme.chars();
@@ -105,7 +105,7 @@ pub(crate) fn default_port(scheme: &str) -> Option<u16> {
 /// Whether all parsers find the same host in a URI, if it has an authority. The URI is as it is written.
 pub(crate) fn has_one_authority(uri: &str) -> bool {
     let text: String = uri.chars().filter(|c| !is_skipped(*c)).collect();
-    let Some(split) = Split::of(text.trim_start_matches(' ')) else {
+    let Some(split) = Split::parse(text.trim_start_matches(' ')) else {
         return true;
     };
     let Some((authority, _)) = split.authority else {
@@ -275,7 +275,7 @@ mod tests {
 
     fn heads(uri: &str) -> Vec<String> {
         let folded = fold(uri);
-        Split::of(&folded).expect("a scheme").heads()
+        Split::parse(&folded).expect("a scheme").heads()
     }
 
     #[test]

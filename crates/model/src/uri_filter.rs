@@ -34,7 +34,7 @@ impl UriFilter {
     }
 
     /// The filter that admits everything.
-    pub fn of_everything() -> Self {
+    pub fn allow_all() -> Self {
         let written = ToolFilter::compile(&["*"]).unwrap_or_default();
         Self {
             written,
@@ -55,13 +55,13 @@ impl UriFilter {
     /// Whether a positive pattern matches a URI, and no pattern with `!` matches one of its spellings. With such a pattern,
     /// it admits no URI whose authority parsers read differently.
     pub fn admits(&self, uri: &str) -> bool {
-        self.has_positive() && self.written.admits(uri) && !self.excludes(uri, UriSpellings::of)
+        self.has_positive() && self.written.admits(uri) && !self.excludes(uri, UriSpellings::new)
     }
 
     /// Whether a positive pattern matches the text of a template, and no pattern with `!` matches one of its spellings.
     /// [`Self::admits`] decides about each URI of the template.
     pub fn admits_template(&self, text: &str) -> bool {
-        let spell = UriSpellings::of_known;
+        let spell = UriSpellings::from_known;
         self.has_positive() && self.written.admits(text) && !self.excludes(text, spell)
     }
 
@@ -84,7 +84,7 @@ fn pattern_forms(glob: &str) -> Vec<String> {
     }
     let pattern = folded(&pattern);
     let mut forms = vec![with_single_slashes(&pattern)];
-    if let Some(split) = Split::of(&pattern) {
+    if let Some(split) = Split::parse(&pattern) {
         if let Some((authority, rest)) = split.authority {
             forms.extend(with_host(&split, authority, rest));
         }
@@ -291,7 +291,7 @@ mod tests {
             }
             // A pattern with the spelling excludes the spelling too, if it has an authority in one form.
             let reverse = format!("!{}", literal_pattern(&spelling));
-            if is_same && UriSpellings::of(&spelling).all().is_some() {
+            if is_same && UriSpellings::new(&spelling).all().is_some() {
                 let reverse = self::filter(&["*", &reverse]);
                 assert!(!reverse.admits(&spelling), "{spelling}");
             }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::guard::cookie;
+use crate::cookie::broker_cookie;
 
 /// The interval between attempts to remove a group whose processes are ending.
 const REMOVE_INTERVAL: Duration = Duration::from_millis(10);
@@ -104,7 +104,7 @@ fn all() -> Vec<PathBuf> {
 }
 
 fn name_prefix() -> String {
-    let cookie = cookie();
+    let cookie = broker_cookie();
     format!(
         "mcp-broker-{}-",
         cookie.get(..NAME_DIGITS).unwrap_or(cookie)

@@ -6,10 +6,9 @@ use std::time::Duration;
 use broker_model::SourceCause;
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::{mpsc, watch};
-use tokio_util::task::TaskTracker;
 
 use crate::descendants::{Descendants, descendants_of};
-use crate::{ExitReport, ProcessSpec, SpawnError, StderrTail, StopDeadline, StopGrace, spawner};
+use crate::{ExitReport, SpawnError};
 
 /// A running child. Dropping it makes its reaper end the whole group at once.
 #[derive(Debug)]
@@ -32,19 +31,6 @@ pub struct ProcessHandle {
     pub(crate) stop: mpsc::Sender<()>,
     pub(crate) descendants: Descendants,
     pub(crate) longest_stop: Duration,
-}
-
-impl Process {
-    /// Starts the program of `spec` with its stderr going into `tail`.
-    pub async fn spawn(
-        spec: &ProcessSpec,
-        grace: StopGrace,
-        tail: &StderrTail,
-        tasks: &TaskTracker,
-        stop_deadline: &StopDeadline,
-    ) -> Result<Self, SpawnError> {
-        spawner::spawn(spec, grace, tail, tasks, stop_deadline).await
-    }
 }
 
 impl ProcessHandle {

@@ -34,7 +34,7 @@ pub(crate) fn own() -> io::Result<Vec<i32>> {
 }
 
 /// Returns the children of another process; empty if that process is gone.
-pub(crate) fn of(parent: i32) -> Vec<i32> {
+pub(crate) fn list(parent: i32) -> Vec<i32> {
     if !*HAS_FILES {
         return Pid::from_raw(parent).map_or_else(Vec::new, proc_table::children);
     }
@@ -49,7 +49,7 @@ pub(super) fn descendants_of(root: i32) -> Vec<ProcessEntry> {
     let mut found: Vec<ProcessEntry> = Vec::new();
     let (mut parent, mut at) = (root, 0);
     loop {
-        let children = of(parent).into_iter().filter_map(ProcessEntry::read);
+        let children = list(parent).into_iter().filter_map(ProcessEntry::read);
         found.extend(children.filter(|child| child.is_child_of(parent)));
         match found.get(at) {
             Some(next) if found.len() < MAX_DESCENDANTS => parent = next.pid(),

@@ -27,6 +27,6 @@ pub fn raise_file_limit(wanted: u64) {
 }
 
 /// Returns the limit for children, if it differs from the program's limit.
-pub(super) fn of_children() -> Option<Rlimit> {
+pub(super) fn for_children() -> Option<Rlimit> {
     ORIGINAL.get().copied()
 }

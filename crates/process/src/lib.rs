@@ -9,6 +9,7 @@ mod cgroup;
 mod child;
 #[cfg(target_os = "linux")]
 mod children;
+mod cookie;
 mod descendants;
 mod error;
 mod executable;
@@ -16,6 +17,7 @@ mod file_limit;
 pub mod guard;
 mod lookup;
 mod orphans;
+mod pinned_process;
 #[cfg(target_os = "linux")]
 mod proc_table;
 mod random;

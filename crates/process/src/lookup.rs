@@ -19,6 +19,13 @@ const MAX_FILES: usize = 20_000;
 /// Names below this likeness are not suggested.
 const MIN_LIKENESS: f64 = 0.9;
 
+impl ProcessSpec {
+    /// Returns the file that a start would execute now, if it exists.
+    pub fn program_file(&self) -> Option<PathBuf> {
+        find(self).ok()
+    }
+}
+
 /// Finds the file to execute.
 pub(crate) fn find(spec: &ProcessSpec) -> Result<PathBuf, SpawnError> {
     let program = Path::new(&spec.program);

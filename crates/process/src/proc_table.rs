@@ -3,7 +3,8 @@
 
 use rustix::process::Pid;
 
-use super::descendants::{PinnedProcess, VARIABLE, has_variable};
+use super::cookie::{VARIABLE, has_variable};
+use super::pinned_process::PinnedProcess;
 
 /// An entry of the process table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

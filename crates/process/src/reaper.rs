@@ -13,8 +13,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
 use tokio_util::task::TaskTracker;
 
-use super::descendants::{Cookie, Descendants, PinnedProcess, ProcessList, descendants_of};
+use super::descendants::{Cookie, Descendants, ProcessList, descendants_of};
 use super::orphans::Claim;
+use super::pinned_process::PinnedProcess;
 use super::unix::Group;
 use crate::{ExitReport, Process, ProcessHandle, StderrTail, StopDeadline, StopGrace};
 
@@ -71,7 +72,7 @@ pub(super) fn adopt(
         child,
         descendants: descendants.clone(),
         _claim: started.claim,
-        group: Group::of_leader(pid),
+        group: Group::from_leader(pid),
         cookie: started.cookie,
         #[cfg(target_os = "linux")]
         control_group: started.control_group,

@@ -15,7 +15,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::descendants::{Cookie, VARIABLE};
+use super::cookie::VARIABLE;
+use super::descendants::Cookie;
 use super::reaper::NewChild;
 use crate::child::spawn_failure;
 use crate::{
@@ -47,34 +48,36 @@ pub(crate) fn refuse_starts() {
     orphans::await_start();
 }
 
-/// Starts the program of `spec` on the thread.
-pub(super) async fn spawn(
-    spec: &ProcessSpec,
-    grace: StopGrace,
-    tail: &StderrTail,
-    tasks: &TaskTracker,
-    stop_deadline: &StopDeadline,
-) -> Result<Process, SpawnError> {
-    let (reply, started) = oneshot::channel();
-    let request = Request {
-        spec: spec.clone(),
-        grace,
-        tail: tail.clone(),
-        tasks: tasks.clone(),
-        stop_deadline: stop_deadline.clone(),
-        _under_way: tasks.token(),
-        runtime: Handle::current(),
-        reply,
-    };
-    let gone = || SpawnError::new(SourceCause::SpawnFailed, "the spawning thread has ended");
-    let thread = thread().map_err(|error| {
-        SpawnError::new(
-            SourceCause::SpawnFailed,
-            format!("the spawning thread cannot be started: {error}"),
-        )
-    })?;
-    thread.send(request).await.map_err(|_| gone())?;
-    started.await.map_err(|_| gone())?
+impl Process {
+    /// Starts the program of `spec` with its stderr going into `tail`.
+    pub async fn spawn(
+        spec: &ProcessSpec,
+        grace: StopGrace,
+        tail: &StderrTail,
+        tasks: &TaskTracker,
+        stop_deadline: &StopDeadline,
+    ) -> Result<Self, SpawnError> {
+        let (reply, started) = oneshot::channel();
+        let request = Request {
+            spec: spec.clone(),
+            grace,
+            tail: tail.clone(),
+            tasks: tasks.clone(),
+            stop_deadline: stop_deadline.clone(),
+            _under_way: tasks.token(),
+            runtime: Handle::current(),
+            reply,
+        };
+        let gone = || SpawnError::new(SourceCause::SpawnFailed, "the spawning thread has ended");
+        let thread = thread().map_err(|error| {
+            SpawnError::new(
+                SourceCause::SpawnFailed,
+                format!("the spawning thread cannot be started: {error}"),
+            )
+        })?;
+        thread.send(request).await.map_err(|_| gone())?;
+        started.await.map_err(|_| gone())?
+    }
 }
 
 /// Returns the channel to the thread. The first use starts the thread.

@@ -7,8 +7,6 @@ use std::time::Duration;
 
 use broker_model::redact::Redactor;
 
-use crate::lookup::find;
-
 /// The specification of a process, with expanded variables and search folders. `Debug` shows no value.
 #[derive(Clone)]
 pub struct ProcessSpec {
@@ -40,11 +38,6 @@ pub struct StopGrace {
 }
 
 impl ProcessSpec {
-    /// Returns the file that a start would execute now, if it exists.
-    pub fn program_file(&self) -> Option<PathBuf> {
-        find(self).ok()
-    }
-
     /// Whether a process that was started by `other` equals one that this would start.
     pub fn starts_the_same(&self, other: &Self) -> bool {
         self.program == other.program

@@ -14,7 +14,7 @@ use tokio::process::Command;
 pub(super) fn isolate(command: &mut Command) {
     command.process_group(0);
     release_signals(command.as_std_mut());
-    if let Some(limit) = super::file_limit::of_children() {
+    if let Some(limit) = super::file_limit::for_children() {
         limit_files(command.as_std_mut(), limit);
     }
     #[cfg(target_os = "linux")]
@@ -98,7 +98,7 @@ pub(super) struct Group(Pid);
 
 impl Group {
     /// Returns the group that a child of [`isolate`] leads.
-    pub(super) fn of_leader(pid: u32) -> Option<Self> {
+    pub(super) fn from_leader(pid: u32) -> Option<Self> {
         Pid::from_raw(i32::try_from(pid).ok()?).map(Self)
     }
 

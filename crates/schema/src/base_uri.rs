@@ -9,7 +9,7 @@ struct Parts<'u> {
 }
 
 impl<'u> Parts<'u> {
-    fn of(uri: &'u str) -> Self {
+    fn parse(uri: &'u str) -> Self {
         let (rest, query) = match uri.split_once('?') {
             Some((rest, query)) => (rest, Some(query)),
             None => (uri, None),
@@ -43,7 +43,7 @@ fn is_scheme(text: &str) -> bool {
 
 /// The URI that a reference without a fragment names. Scheme and host are in lower case.
 pub(super) fn resolve(base: &str, reference: &str) -> String {
-    let (base, to) = (Parts::of(base), Parts::of(reference));
+    let (base, to) = (Parts::parse(base), Parts::parse(reference));
     let (authority, path, query);
     if to.scheme.is_some() || to.authority.is_some() {
         (authority, path, query) = (to.authority, without_dots(to.path), to.query);

@@ -23,7 +23,7 @@ impl<'a> Budget<'a> {
     }
 
     /// The whole budget for a value that contains this number of values (see [`count_values`]).
-    pub fn of_values(values: u64) -> Self {
+    pub fn from_values(values: u64) -> Self {
         Self::steps(MIN_STEPS.max(values.saturating_mul(STEPS_PER_VALUE)))
     }
 

@@ -61,12 +61,12 @@ pub fn results_form(schema: &Value) -> Result<Cow<'_, Value>, Unlistable> {
     let Value::Object(members) = schema else {
         return Err(Unlistable("it is not an object"));
     };
-    let graph = Graph::of(schema).map_err(|_| {
+    let graph = Graph::new(schema).map_err(|_| {
         Unlistable("it has a reference to another document or to nothing, or is over a bound")
     })?;
     let needs_type = match members.get("type") {
         Some(Value::String(one)) if one == "object" => false,
-        _ if ObjectsOnly::of(schema, &graph) => true,
+        _ if ObjectsOnly::check(schema, &graph) => true,
         _ => return Err(Unlistable("it accepts values other than objects")),
     };
     ajv::check(schema, &graph)?;
@@ -140,7 +140,7 @@ struct ObjectsOnly<'s> {
 }
 
 impl<'s> ObjectsOnly<'s> {
-    fn of(schema: &'s Value, graph: &'s Graph) -> bool {
+    fn check(schema: &'s Value, graph: &'s Graph) -> bool {
         let known = vec![None; graph.nodes.len()];
         Self {
             schema,

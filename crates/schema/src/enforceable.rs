@@ -29,8 +29,8 @@ use super::exact::with_stand_ins;
 use super::graph::{Graph, LIST, MAP, ONE};
 use super::inspect::has_known_dialect;
 use super::moves::Moves;
+use super::options::options;
 use super::reading::Reading;
-use super::validate::options;
 
 mod broken;
 
@@ -40,12 +40,12 @@ use self::broken::Broken;
 pub(super) fn reading(schema: &Value) -> Result<Reading, Box<Diagnostic>> {
     let graph = Graph::with_open_references(schema)?;
     graph.refuse_fan_out()?;
-    let of_schema = Reading::of(schema, &graph);
+    let of_schema = Reading::new(schema, &graph);
     // Keywords of a dialect that is not known may mean anything.
     let known = has_known_dialect(schema) && schema.is_object();
     let part = known.then(|| part_of(&of_schema, &graph)).flatten();
     let is_sound = |part: &Reading| {
-        let bounded = Graph::of(&part.schema).is_ok_and(|graph| graph.refuse_fan_out().is_ok());
+        let bounded = Graph::new(&part.schema).is_ok_and(|graph| graph.refuse_fan_out().is_ok());
         bounded && options().build(&with_stand_ins(&part.schema)).is_ok()
     };
     Ok(part.filter(is_sound).unwrap_or_else(|| Reading {
@@ -61,7 +61,7 @@ fn part_of(reading: &Reading, original: &Graph) -> Option<Reading> {
     let mut broken: Vec<Broken> = graph
         .nodes
         .iter()
-        .map(|node| Broken::of(&reading.schema, node, &graph))
+        .map(|node| Broken::find(&reading.schema, node, &graph))
         .collect();
     // In the reading, a pointer of an inner resource might name another place.
     for node in &original.nodes {
@@ -75,7 +75,7 @@ fn part_of(reading: &Reading, original: &Graph) -> Option<Reading> {
     if original.has_dynamic_references {
         return None;
     }
-    let weakening = Weakening::of(&graph, &reading.schema, &broken);
+    let weakening = Weakening::new(&graph, &reading.schema, &broken);
     let (mut schema, mut moves) = (reading.schema.clone(), Moves::default());
     let mut order: Vec<usize> = (0..graph.nodes.len()).collect();
     order.sort_by_key(|node| std::cmp::Reverse(graph.nodes[*node].pointer.len()));
@@ -127,7 +127,7 @@ struct Weakening<'g> {
 }
 
 impl<'g> Weakening<'g> {
-    fn of(graph: &'g Graph, schema: &Value, broken: &[Broken]) -> Self {
+    fn new(graph: &'g Graph, schema: &Value, broken: &[Broken]) -> Self {
         let start = broken.iter().map(|broken| !broken.is_empty()).collect();
         let inexact = closure(graph, start, true);
         let mut this = Self {

@@ -16,8 +16,9 @@ use jsonschema::{Keyword, ValidationError, paths::Location};
 use num_bigint::BigUint;
 use serde_json::{Map, Value};
 
+use super::equal::DIGITS_PER_STEP;
 use super::meter::{Metered, MeteredNode};
-use super::validate::{Options, options};
+use super::options::{Options, options};
 use broker_model::json::{Decimal, decimal_of, exact_number, may_be_number, string_text};
 
 /// The first character of the name of a keyword's original.
@@ -40,8 +41,6 @@ const NAMED: [&str; 7] = [
     "dependencies",
     "dependentRequired",
 ];
-/// Bytes of digits that are read or compared in one step. A number is read several times.
-const DIGITS_PER_STEP: usize = 2;
 /// Products of digits of a division that are computed in one step.
 const PRODUCTS_PER_STEP: usize = 16;
 /// The largest step of `multipleOf` for which `jsonschema` is exact: 2^53.
@@ -267,7 +266,7 @@ fn multiple_of<'a>(
     let value = original(parent, value, "multipleOf");
     Ok(match decimal_of(value).filter(|step| !step.is_zero()) {
         Some(step) => Box::new(MultipleOf {
-            divisor: Divisor::of(&step),
+            divisor: Divisor::new(&step),
             step,
             expected: format!("a multiple of {}", broker_model::json::to_text(value)),
         }),
@@ -339,7 +338,7 @@ enum Divisor {
 }
 
 impl Divisor {
-    fn of(step: &Decimal) -> Self {
+    fn new(step: &Decimal) -> Self {
         let digits = integer(step);
         match u64::try_from(&digits) {
             Ok(small) => Self::Small(small),
@@ -422,61 +421,5 @@ fn verdict<'i>(is_valid: bool, expected: &str) -> Result<(), ValidationError<'i>
     match is_valid {
         true => Ok(()),
         false => Err(ValidationError::custom(expected)),
-    }
-}
-
-/// Whether two values are equal for a validator: numbers by value. `take` is asked for the cost of each part
-/// before it is read; if it refuses, the values count as equal.
-pub(super) fn is_equal(one: &Value, other: &Value, take: &mut impl FnMut(usize) -> bool) -> bool {
-    match (one, other) {
-        (Value::Null, Value::Null) => true,
-        (Value::Bool(one), Value::Bool(other)) => one == other,
-        (Value::Array(one), Value::Array(other)) => {
-            one.len() == other.len()
-                && (!take(1 + one.len())
-                    || one
-                        .iter()
-                        .zip(other)
-                        .all(|(one, other)| is_equal(one, other, take)))
-        }
-        (Value::Object(one), Value::Object(other)) => {
-            one.len() == other.len()
-                && (!take(1 + one.len())
-                    || one
-                        .iter()
-                        .zip(other)
-                        .all(|((name, one), (other_name, other))| {
-                            !take(name.len() / 256)
-                                || (name == other_name && is_equal(one, other, take))
-                        }))
-        }
-        (Value::Number(one), Value::Number(other)) => {
-            jsonschema::json::cmp::equal_numbers(&one, other)
-        }
-        (Value::String(text), Value::String(other_text)) => {
-            match (exact_number(one), exact_number(other)) {
-                (None, None) => {
-                    text.len() == other_text.len()
-                        && (!take(text.len() / 256) || text == other_text)
-                }
-                (Some(_), Some(_)) => is_equal_number(one, other, take),
-                (None, Some(_)) | (Some(_), None) => false,
-            }
-        }
-        (Value::Number(_), Value::String(_)) | (Value::String(_), Value::Number(_)) => {
-            is_equal_number(one, other, take)
-        }
-        _ => false,
-    }
-}
-
-fn is_equal_number(one: &Value, other: &Value, take: &mut impl FnMut(usize) -> bool) -> bool {
-    let length = |value: &Value| exact_number(value).map_or(24, str::len);
-    if !take((length(one) + length(other)) / DIGITS_PER_STEP) {
-        return true;
-    }
-    match (decimal_of(one), decimal_of(other)) {
-        (Some(one), Some(other)) => one == other,
-        _ => false,
     }
 }

@@ -15,7 +15,7 @@ fn cases() -> String {
 }
 
 fn verdict(schema: &Value, value: &Value) -> Verdict {
-    let budget = Budget::of_values(count_values(value));
+    let budget = Budget::from_values(count_values(value));
     let validator = compile(schema).expect("the schema compiles");
     validator.evaluate(value, &budget).verdict
 }
@@ -175,7 +175,7 @@ fn costly_numbers_end_within_the_step_budget() {
     ] {
         let value = parse(&value).unwrap();
         let validator = compile(&schema).unwrap();
-        let budget = Budget::of_values(count_values(&value));
+        let budget = Budget::from_values(count_values(&value));
         let evaluation = validator.evaluate(&value, &budget);
         assert!(evaluation.steps <= MIN_STEPS.max(200 * count_values(&value)));
     }

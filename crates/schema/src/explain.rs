@@ -66,7 +66,7 @@ pub struct Explanation {
 
 impl Explanation {
     /// The explanation for a value that must be an object.
-    pub(super) fn of_non_object(value: &Value) -> Self {
+    pub(super) fn refuse_non_object(value: &Value) -> Self {
         let place = SchemaError {
             pointer: String::new(),
             keyword: "type".to_owned(),

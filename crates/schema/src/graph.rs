@@ -100,7 +100,7 @@ pub(super) struct Reference {
 impl Graph {
     /// The subschemas of a schema that has no cycle among those that apply to one value, and no reference without a
     /// target.
-    pub(super) fn of(schema: &Value) -> Result<Self, Box<Diagnostic>> {
+    pub(super) fn new(schema: &Value) -> Result<Self, Box<Diagnostic>> {
         let graph = Self::with_open_references(schema)?;
         for node in &graph.nodes {
             if let Some(open) = node.references.iter().find(|one| one.node.is_none()) {

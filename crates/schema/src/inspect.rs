@@ -33,7 +33,7 @@ pub fn inspect(schema: &Value) -> Result<(), Box<Diagnostic>> {
         let problem = Diagnostic::error(DiagnosticCode::SchemaDialect, message);
         return Err(Box::new(problem.at("/$schema")));
     }
-    Graph::of(schema)?.refuse_fan_out()
+    Graph::new(schema)?.refuse_fan_out()
 }
 
 /// Refuses a schema that is too large, too deep or fans out too far. It may be of any dialect, and its references may

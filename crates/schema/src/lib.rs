@@ -19,6 +19,8 @@ mod ecma;
 #[cfg(feature = "validate")]
 mod enforceable;
 #[cfg(feature = "validate")]
+mod equal;
+#[cfg(feature = "validate")]
 mod error;
 #[cfg(feature = "validate")]
 mod exact;
@@ -33,6 +35,8 @@ mod meter;
 #[cfg(feature = "validate")]
 mod metered_number;
 mod moves;
+#[cfg(feature = "validate")]
+mod options;
 #[cfg(feature = "validate")]
 mod parts;
 #[cfg(feature = "validate")]

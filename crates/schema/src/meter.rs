@@ -12,7 +12,7 @@ use jsonschema::json::{Array, Json, Node, NodeIdentity, Object, SerdeJson};
 use serde_json::{Map, Value};
 
 use super::budget::Budget;
-use super::exact::is_equal;
+use super::equal::is_equal;
 use super::metered_number::MeteredNumber;
 use super::unique::is_unique;
 use super::weights::Weights;

@@ -11,7 +11,7 @@ use super::error::SchemaError;
 use super::exact::exact_options;
 use super::meter::{Form, Meter, Metered, MeteredNode};
 use super::moves::encoded;
-use super::validate::{first_place, options};
+use super::options::{first_place, options};
 use super::weights::Weights;
 
 /// The URI under which parts of the schema refer to the whole schema.

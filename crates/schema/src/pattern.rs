@@ -25,7 +25,7 @@ pub(super) struct PatternCost {
 }
 
 impl PatternCost {
-    pub(super) fn of(pattern: &str) -> Self {
+    pub(super) fn new(pattern: &str) -> Self {
         match states_of(pattern) {
             Some(states) => Self {
                 count: 1,
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn pattern_cost_is_low_unless_it_backtracks() {
-        let steps = |pattern: &str, length| PatternCost::of(pattern).steps(length);
+        let steps = |pattern: &str, length| PatternCost::new(pattern).steps(length);
         assert!(steps("^[\\w.-]{1,64}$", 36) < 20);
         assert!(steps("^[A-Za-z0-9+/]*={0,2}$", 4 << 20) < 1_200_000);
         assert!(steps("^(?!\\s*$)(?!.*\\.\\.)[^/]+$", 100 << 10) < 100_000);

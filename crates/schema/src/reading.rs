@@ -35,7 +35,7 @@ pub(super) struct Reading {
 /// The places of a schema that are not read as its dialect says; empty if its bounds are not known to hold.
 pub fn notes(schema: &Value) -> Vec<Note> {
     let graph = Graph::with_open_references(schema);
-    graph.map_or_else(|_| Vec::new(), |graph| Reading::of(schema, &graph).notes)
+    graph.map_or_else(|_| Vec::new(), |graph| Reading::new(schema, &graph).notes)
 }
 
 /// The form of a schema that is read, for uses other than validation. A schema that [`inspect`](crate::inspect) refuses
@@ -50,11 +50,11 @@ pub fn readable(schema: &Value) -> Cow<'_, Value> {
 impl Reading {
     /// The reading of a schema, all of whose references have a target.
     pub(super) fn checked(schema: &Value) -> Result<Self, Box<Diagnostic>> {
-        Ok(Self::of(schema, &Graph::of(schema)?))
+        Ok(Self::new(schema, &Graph::new(schema)?))
     }
 
     /// The reading of a schema with these subschemas.
-    pub(super) fn of(schema: &Value, graph: &Graph) -> Self {
+    pub(super) fn new(schema: &Value, graph: &Graph) -> Self {
         let mut reading = Self {
             schema: schema.clone(),
             moves: Moves::default(),

@@ -8,7 +8,7 @@ use std::hash::{Hash, Hasher};
 
 use serde_json::Value;
 
-use super::exact::is_equal;
+use super::equal::is_equal;
 use super::weights::Weights;
 use broker_model::json::{Decimal, exact_number, may_be_number};
 

@@ -6,8 +6,7 @@
 use std::fmt;
 use std::sync::OnceLock;
 
-use jsonschema::{PatternOptions, ValidationError, error::ValidationErrorKind};
-use serde::de::IgnoredAny;
+use jsonschema::{ValidationError, error::ValidationErrorKind};
 use serde_json::Value;
 
 use super::budget::{Budget, Evaluation, Verdict, count_values};
@@ -19,16 +18,13 @@ use super::exact::{
 use super::explain::{Explanation, explain};
 use super::meter::{Form, Meter, Metered, MeteredNode};
 use super::moves::Moves;
-use super::pattern::BACKTRACK_LIMIT;
+use super::options::{first_place, options};
 use super::reading::Reading;
 use super::weights::Weights;
 use broker_model::codes::DiagnosticCode;
 use broker_model::diagnostic::Diagnostic;
 use broker_model::json::{child_pointer, parse, to_text};
 use broker_model::text::shown_line;
-
-/// Maximum bytes of the lazy automaton of a pattern.
-const PATTERN_CACHE_BYTES: usize = 512 << 10;
 
 /// A compiled schema. Thread-safe.
 pub struct Validator {
@@ -71,7 +67,7 @@ impl ExactForm {
 /// Compiles a schema. An invalid one is refused with the place in the schema.
 pub fn compile(schema: &Value) -> Result<Validator, Box<Diagnostic>> {
     let reading = Reading::checked(schema)?;
-    Validator::of(schema, reading, false).map_err(|(problem, moves)| {
+    Validator::new(schema, reading, false).map_err(|(problem, moves)| {
         let pointer = problem.pointer.as_deref().map(|at| moves.original(at));
         Box::new(Diagnostic {
             pointer,
@@ -84,25 +80,7 @@ pub fn compile(schema: &Value) -> Result<Validator, Box<Diagnostic>> {
 /// The module `enforceable` has the rules.
 pub fn compile_as_is(schema: &Value) -> Result<Validator, Box<Diagnostic>> {
     let reading = enforceable::reading(schema)?;
-    Validator::of(schema, reading, true).map_err(|(problem, _)| problem)
-}
-
-/// The options of `jsonschema`.
-pub(super) type Options<'a> =
-    jsonschema::ValidationOptions<'a, std::sync::Arc<dyn jsonschema::Retrieve>, Metered>;
-
-pub(super) fn options<'a>() -> Options<'a> {
-    jsonschema::options_for::<Metered>()
-        .should_validate_formats(false)
-        // The default check makes a tree of the text, which can take a hundred times its memory.
-        .with_content_media_type("application/json", |text| {
-            serde_json::from_str::<IgnoredAny>(text).is_ok()
-        })
-        .with_pattern_options(
-            PatternOptions::fancy_regex()
-                .backtrack_limit(BACKTRACK_LIMIT)
-                .dfa_size_limit(PATTERN_CACHE_BYTES),
-        )
+    Validator::new(schema, reading, true).map_err(|(problem, _)| problem)
 }
 
 fn refused(error: &ValidationError<'_>) -> Diagnostic {
@@ -119,7 +97,7 @@ fn refused(error: &ValidationError<'_>) -> Diagnostic {
 }
 
 impl Validator {
-    fn of(
+    fn new(
         schema: &Value,
         reading: Reading,
         objects_only: bool,
@@ -168,14 +146,14 @@ impl Validator {
     /// Whether the value certainly matches, within the whole budget. For values of this program, not of a caller
     /// or a server.
     pub fn is_valid(&self, value: &Value) -> bool {
-        let budget = Budget::of_values(count_values(value));
+        let budget = Budget::from_values(count_values(value));
         self.evaluate(value, &budget).verdict == Verdict::Valid
     }
 
     /// At most `max` places at which a value fails `schema`, from which this was compiled, within the
     /// whole budget. Where that is spent, the place that was reached counts as one.
     pub fn failures(&self, schema: &Value, value: &Value, max: usize) -> Vec<SchemaError> {
-        let budget = Budget::of_values(count_values(value));
+        let budget = Budget::from_values(count_values(value));
         match self.evaluate(value, &budget).verdict {
             Verdict::Valid => Vec::new(),
             Verdict::Invalid => self.explain(schema, value, max, &budget).places,
@@ -192,7 +170,7 @@ impl Validator {
         budget: &Budget<'_>,
     ) -> Explanation {
         if self.objects_only && !value.is_object() {
-            return Explanation::of_non_object(value);
+            return Explanation::refuse_non_object(value);
         }
         let read = self.reading.as_ref().map_or(schema, |read| &read.schema);
         let is_exact = self.exact.always || has_exact_number(value);
@@ -226,7 +204,7 @@ impl Validator {
 fn forms_of(
     schema: &Value,
 ) -> Result<(jsonschema::Validator<Metered>, ExactForm, Weights), Box<Diagnostic>> {
-    let weights = Weights::of(schema)?;
+    let weights = Weights::new(schema)?;
     let compiled = options()
         .build(&with_stand_ins(schema))
         .map_err(|error| Box::new(refused(&error)))?;
@@ -252,23 +230,6 @@ fn verdict_of(valid: bool, value: &Value, budget: &Budget<'_>, meter: &Meter<'_>
         verdict,
         steps: budget.total() - meter.left(),
     }
-}
-
-/// The first place of a validator's error, if the steps suffice.
-pub(super) fn first_place(
-    compiled: &jsonschema::Validator<Metered>,
-    value: &Value,
-    meter: &Meter<'_>,
-) -> Option<SchemaError> {
-    let error = compiled.validate(MeteredNode::new(value, meter)).err()?;
-    // Errors after the first have no place, since the value then appears empty.
-    let address = std::ptr::from_ref(error.instance().as_ref()) as usize;
-    // The error of a keyword of the module `exact` has a copy of the value; later ones do not fail.
-    let is_first = match error.kind() {
-        ValidationErrorKind::Custom { .. } => meter.failed().is_some(),
-        _ => meter.failed() == Some(address),
-    };
-    (!meter.is_spent() && is_first).then(|| SchemaError::from(&error))
 }
 
 /// The pointer to the value at an address within `value`.

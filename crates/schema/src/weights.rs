@@ -65,12 +65,12 @@ impl Weights {
     }
 
     /// Reads a schema. One that takes too much stack, or memory for its patterns, is refused.
-    pub(super) fn of(schema: &Value) -> Result<Self, Box<Diagnostic>> {
-        let graph = Graph::of(schema)?;
+    pub(super) fn new(schema: &Value) -> Result<Self, Box<Diagnostic>> {
+        let graph = Graph::new(schema)?;
         let mut costs = vec![Cost::default(); graph.nodes.len()];
         for node in in_order(&graph) {
             let keywords = keywords(schema, &graph.nodes[node]);
-            costs[node] = Cost::of(&graph.nodes[node], keywords, &costs);
+            costs[node] = Cost::new(&graph.nodes[node], keywords, &costs);
             if costs[node].chain > MAX_CHAIN {
                 let message = format!(
                     "more than {MAX_CHAIN} subschemas within each other apply to one value"
@@ -138,7 +138,7 @@ impl Weights {
         };
         let mut states = 0;
         if let Some(pattern) = keywords.get("pattern").and_then(Value::as_str) {
-            let cost = PatternCost::of(pattern);
+            let cost = PatternCost::new(pattern);
             states = cost.states();
             self.strings = self.strings.or(cost);
             // A subschema for names may refer to any other.
@@ -147,7 +147,7 @@ impl Weights {
             }
         }
         if let Some(Value::Object(patterns)) = keywords.get("patternProperties") {
-            let costs: Vec<_> = patterns.keys().map(|name| PatternCost::of(name)).collect();
+            let costs: Vec<_> = patterns.keys().map(|name| PatternCost::new(name)).collect();
             let all = costs
                 .iter()
                 .copied()
@@ -184,7 +184,7 @@ struct Cost {
 }
 
 impl Cost {
-    fn of(node: &Subschema, keywords: Option<&Map<String, Value>>, costs: &[Self]) -> Self {
+    fn new(node: &Subschema, keywords: Option<&Map<String, Value>>, costs: &[Self]) -> Self {
         let looks = keywords.is_some_and(|all| LOOKS.iter().any(|name| all.contains_key(*name)));
         let own = Self {
             all: 1,

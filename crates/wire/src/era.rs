@@ -31,10 +31,10 @@ pub enum Meta<'a> {
 
 impl<'a> Meta<'a> {
     /// Reads `_meta` of the params of a message that was read as JSON.
-    pub fn of(params: &JsonMembers<'a>) -> Self {
+    pub fn read(params: &JsonMembers<'a>) -> Self {
         match params.given("_meta") {
             None => Self::Absent,
-            Some(raw) => JsonMembers::of_valid(raw).map_or(Self::Other, Self::Members),
+            Some(raw) => JsonMembers::from_valid(raw).map_or(Self::Other, Self::Members),
         }
     }
 
@@ -130,7 +130,7 @@ mod tests {
     fn era(params: &Value) -> Result<Era, i64> {
         let text = params.to_string();
         let params = JsonMembers::parse(&text).unwrap();
-        Meta::of(&params).era().map_err(|error| error.code)
+        Meta::read(&params).era().map_err(|error| error.code)
     }
 
     fn meta(version: Value, capabilities: Value) -> Value {
@@ -166,7 +166,7 @@ mod tests {
         for version in ["2025-11-25", "2030-01-01", ""] {
             let params = meta(json!(version), json!({})).to_string();
             let params = JsonMembers::parse(&params).unwrap();
-            let error = Meta::of(&params).era().unwrap_err();
+            let error = Meta::read(&params).era().unwrap_err();
             assert_eq!(error.code, UNSUPPORTED_VERSION, "{version}");
             let data = json!({"supported": [MODERN], "requested": version});
             assert_eq!(error.data, Some(data));

@@ -9,7 +9,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use memchr::memchr;
 
 use crate::Id;
-use crate::scan::HeadScan;
+use crate::scan::{HeadScan, Peer};
 
 #[cfg(test)]
 mod tests;
@@ -22,16 +22,6 @@ const MAX_KEPT_BYTES: usize = 1 << 20;
 const ENDLESS_FACTOR: usize = 4;
 /// The minimum length of such a line.
 const MIN_ENDLESS_BYTES: usize = 64 << 20;
-
-/// The peer of a stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Peer {
-    /// It sends requests. A request over the memory budget is answered under its id; a line over the limit is reported
-    /// at once, without an id.
-    Client,
-    /// It sends answers. A skipped line is reported under the id of the request that it answers.
-    Server,
-}
 
 /// The maximum length of a line. All clones share one limit.
 #[derive(Clone, Debug)]

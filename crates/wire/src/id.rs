@@ -117,7 +117,7 @@ mod tests {
         let number = |text: &str| {
             let line = bytes::Bytes::copy_from_slice(text.as_bytes());
             let value = serde_json::from_slice(&line).expect("JSON");
-            Id::Other(Raw::of(&line, value)).number()
+            Id::Other(Raw::new(&line, value)).number()
         };
         assert_eq!(number("1.0"), Some(1));
         assert_eq!(number("1e0"), Some(1));

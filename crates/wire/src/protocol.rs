@@ -81,7 +81,7 @@ impl Era {
     }
 
     /// Returns the era of a revision, `None` if it is unknown.
-    pub fn of_revision(revision: &str) -> Option<Self> {
+    pub fn from_revision(revision: &str) -> Option<Self> {
         if revision == MODERN {
             Some(Self::Modern)
         } else if legacy_revision(revision).is_some() {

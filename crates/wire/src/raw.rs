@@ -9,7 +9,7 @@ pub struct Raw(Bytes);
 
 impl Raw {
     /// Keeps `value`, read from `line`.
-    pub(crate) fn of(line: &Bytes, value: &RawValue) -> Self {
+    pub(crate) fn new(line: &Bytes, value: &RawValue) -> Self {
         Self(line.slice_ref(value.get().as_bytes()))
     }
 

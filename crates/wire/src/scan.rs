@@ -4,7 +4,6 @@
 use memchr::memchr2;
 
 use crate::Id;
-use crate::framer::Peer;
 use crate::id::MAX_ID_BYTES;
 
 /// The maximum depth that is forwarded. Raw slices have no such limit.
@@ -74,6 +73,16 @@ pub(crate) fn after_value(json: &[u8]) -> usize {
         }
     }
     at
+}
+
+/// The peer of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peer {
+    /// It sends requests. A request over the memory budget is answered under its id; a line over the limit is reported
+    /// at once, without an id.
+    Client,
+    /// It sends answers. A skipped line is reported under the id of the request that it answers.
+    Server,
 }
 
 /// Finds the id of a message among the members of its outermost object, piece by piece. The first

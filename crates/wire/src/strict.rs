@@ -114,7 +114,7 @@ fn message(line: &Bytes, text: &str) -> Incoming {
     if envelope.jsonrpc.map(RawValue::get) != Some("\"2.0\"") {
         return invalid(id.flatten(), "`jsonrpc` must be \"2.0\"");
     }
-    let raw = |value| Raw::of(line, value);
+    let raw = |value| Raw::new(line, value);
     let params = envelope.non_null_params().map(raw);
     let method = match envelope.method {
         Some(Method::Name(name)) => name.into_owned(),

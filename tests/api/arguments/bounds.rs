@@ -22,7 +22,7 @@ fn compiled(schema: &Value) -> Validator {
 fn check(schema: &Value, value: &Value) -> (Evaluation, Explanation) {
     let validator = compiled(schema);
     let values = count_values(value);
-    let budget = Budget::of_values(values);
+    let budget = Budget::from_values(values);
     let bound = MIN_STEPS.max(values * STEPS_PER_VALUE);
     let evaluation = validator.evaluate(value, &budget);
     assert!(evaluation.steps <= bound, "{}", evaluation.steps);

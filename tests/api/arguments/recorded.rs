@@ -78,7 +78,7 @@ fn validation_of_recorded_tools_never_reaches_the_budget() {
             for shape in shapes {
                 for value in plain.iter().map(shape) {
                     let values = count_values(&value);
-                    let budget = Budget::of_values(values);
+                    let budget = Budget::from_values(values);
                     let evaluation = validator.evaluate(&value, &budget);
                     let name = || format!("{} with {values} values", tool["name"]);
                     match evaluation.verdict {

@@ -29,7 +29,7 @@ fn with_hidden_text() -> Bench {
     let mut changed = lock;
     let tool = &mut changed.sources[0].exposed[0];
     tool.raw = hidden().as_object().expect("an object").clone();
-    tool.digest = broker_model::digest::Digest::of_tool(&tool.raw);
+    tool.digest = broker_model::digest::Digest::from_tool(&tool.raw);
     bench.write("c.lock.json", &changed.to_text());
     bench
 }

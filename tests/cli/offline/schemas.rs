@@ -151,7 +151,7 @@ fn json_schema_accepts_a_report_with_a_lint_finding_on_a_source_itself() {
         source: NodePath::root(),
         tool: None,
         path: "/".to_owned(),
-        digest: Digest::of("test", &json!(null)),
+        digest: Digest::new("test", &json!(null)),
         findings: vec![finding],
     };
     let report = json!(Report::default().wire(&[linted], &[]));

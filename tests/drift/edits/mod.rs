@@ -133,7 +133,7 @@ fn schema_change_classified_safe_refuses_no_valid_value() {
         }
         tried += 1;
         let locked = source.to_locked(&snapshot(&old));
-        let report = classify(&locked, &snapshot(&new), &Exposure::of_everything());
+        let report = classify(&locked, &snapshot(&new), &Exposure::expose_all());
         let drift = report.tools.first();
         let class = |side| drift.map_or(Class::Same, |drift| class_of(drift, side));
         let (input, output) = (class("input"), class("output"));

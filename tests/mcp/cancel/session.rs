@@ -13,7 +13,7 @@ async fn call_that_hangs_times_out_and_is_cancelled_at_the_server() {
     let session = open(&fixture.server("call() { :; }")).await;
     let timeout = Duration::from_millis(50);
     let failure = session
-        .call(ServerCall::of_tool("echo", b"{}"), timeout)
+        .call(ServerCall::new("echo", b"{}"), timeout)
         .await
         .unwrap_err();
     assert!(
@@ -51,7 +51,7 @@ async fn call_of_a_caller_that_leaves_is_cancelled_at_the_server() {
     let fixture = ServerFixture::new();
     let session = open(&fixture.server("call() { :; }")).await;
     {
-        let mut leaving = Box::pin(session.call(ServerCall::of_tool("echo", b"{}"), WAIT_TIMEOUT));
+        let mut leaving = Box::pin(session.call(ServerCall::new("echo", b"{}"), WAIT_TIMEOUT));
         tokio::select! {
             _ = &mut leaving => panic!("it hangs"),
             () = eventually("the call arrives", || fixture.read("log").contains("tools/call")) => {}

@@ -148,10 +148,7 @@ async fn crash_often() {
         }
         let arguments = format!("{{\"way\":{}}}", crash % 4);
         let failed = source
-            .call(
-                ServerCall::of_tool("crash", arguments.as_bytes()),
-                WAIT_TIMEOUT,
-            )
+            .call(ServerCall::new("crash", arguments.as_bytes()), WAIT_TIMEOUT)
             .await;
         assert!(
             matches!(failed, Err(CallFailure::Exited { .. })),

@@ -78,7 +78,7 @@ async fn until(source: &Instance, condition: impl FnMut(&Status) -> bool) -> Sta
 
 async fn call(source: &Instance) -> Result<String, CallFailure> {
     let result = source
-        .call(ServerCall::of_tool("echo", b"{}"), WAIT_TIMEOUT)
+        .call(ServerCall::new("echo", b"{}"), WAIT_TIMEOUT)
         .await?;
     Ok(String::from_utf8(result.result.to_vec()).expect("results are UTF-8"))
 }
@@ -107,7 +107,7 @@ async fn source_that_dies_is_restarted_and_checked_again() {
     let source = start(fixture.server("call() { case $line in *die*) exit 9;; esac; ok '{}'; }"));
     assert_eq!(call(&source).await.unwrap(), "{}");
     let failure = source
-        .call(ServerCall::of_tool("die", b"{}"), WAIT_TIMEOUT)
+        .call(ServerCall::new("die", b"{}"), WAIT_TIMEOUT)
         .await
         .unwrap_err();
     let CallFailure::Exited {
@@ -175,7 +175,7 @@ async fn source_call_too_short_for_a_restart_reports_the_cause() {
         until(&source, |status| status.state == state).await;
     }
     let time = Duration::from_millis(200);
-    let result = source.call(ServerCall::of_tool("echo", b"{}"), time).await;
+    let result = source.call(ServerCall::new("echo", b"{}"), time).await;
     let Err(CallFailure::Unavailable { failure, .. }) = result else {
         panic!("{result:?}")
     };
@@ -259,7 +259,7 @@ async fn source_with_announced_changes_is_withdrawn_and_restored() {
     ));
     assert_eq!(call(&source).await.unwrap(), "{}");
     source
-        .call(ServerCall::of_tool("turn", b"{}"), WAIT_TIMEOUT)
+        .call(ServerCall::new("turn", b"{}"), WAIT_TIMEOUT)
         .await
         .unwrap();
     let status = until(&source, |status| status.state == State::Withdrawn).await;
@@ -269,7 +269,7 @@ async fn source_with_announced_changes_is_withdrawn_and_restored() {
     assert!(status.failure.is_none());
     let before = until(&source, |status| status.verdicts >= 3).await.verdicts;
     source
-        .call(ServerCall::of_tool("storm", b"{}"), WAIT_TIMEOUT)
+        .call(ServerCall::new("storm", b"{}"), WAIT_TIMEOUT)
         .await
         .unwrap();
     let after = until(&source, |status| status.verdicts > before).await;
@@ -392,7 +392,7 @@ async fn source_session_handle_never_reaches_the_next_process() {
     let session = source.session(WAIT_TIMEOUT).await.unwrap();
     assert!(
         session
-            .call(ServerCall::of_tool("die", b"{}"), WAIT_TIMEOUT)
+            .call(ServerCall::new("die", b"{}"), WAIT_TIMEOUT)
             .await
             .is_err()
     );
@@ -401,7 +401,7 @@ async fn source_session_handle_never_reaches_the_next_process() {
     })
     .await;
     let result = session
-        .call(ServerCall::of_tool("echo", b"{}"), WAIT_TIMEOUT)
+        .call(ServerCall::new("echo", b"{}"), WAIT_TIMEOUT)
         .await;
     assert!(
         matches!(
@@ -440,8 +440,8 @@ async fn source_call_waiting_for_a_failed_check_gets_its_failure() {
     let session = source.session(WAIT_TIMEOUT).await.unwrap();
     // One call is at the server, the other waits for its place.
     let (first, second) = tokio::join!(
-        session.call(ServerCall::of_tool("turn", b"{}"), WAIT_TIMEOUT),
-        session.call(ServerCall::of_tool("echo", b"{}"), WAIT_TIMEOUT)
+        session.call(ServerCall::new("turn", b"{}"), WAIT_TIMEOUT),
+        session.call(ServerCall::new("echo", b"{}"), WAIT_TIMEOUT)
     );
     for (result, executed) in [(first, true), (second, false)] {
         let Err(CallFailure::Exited {
@@ -468,7 +468,7 @@ async fn source_result_with_invalid_utf8_is_repaired_and_marked() {
         esac; }"#,
     ));
     let bad = source
-        .call(ServerCall::of_tool("bad", b"{}"), WAIT_TIMEOUT)
+        .call(ServerCall::new("bad", b"{}"), WAIT_TIMEOUT)
         .await
         .unwrap();
     assert_eq!(
@@ -476,7 +476,7 @@ async fn source_result_with_invalid_utf8_is_repaired_and_marked() {
         ("{\"t\":\"\u{fffd}\"}".as_bytes(), true)
     );
     let fine = source
-        .call(ServerCall::of_tool("echo", b"{}"), WAIT_TIMEOUT)
+        .call(ServerCall::new("echo", b"{}"), WAIT_TIMEOUT)
         .await
         .unwrap();
     assert!(!fine.repaired);

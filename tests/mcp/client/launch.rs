@@ -34,7 +34,7 @@ fn source(program: &str, args: &[&str]) -> Source {
             inherit_env: Vec::new(),
             cwd: None,
         }),
-        exposure: Exposure::of_everything(),
+        exposure: Exposure::expose_all(),
         trust: None,
         aliases: BTreeMap::new(),
         item_aliases: Default::default(),

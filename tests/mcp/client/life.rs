@@ -79,7 +79,7 @@ fn call(source: &Instance, act: &str, number: u64) -> JoinHandle<Outcome> {
         _ => WAIT_TIMEOUT,
     };
     tokio::spawn(async move {
-        let call = source.call(ServerCall::of_tool("echo", args.as_bytes()), time);
+        let call = source.call(ServerCall::new("echo", args.as_bytes()), time);
         let result = tokio::time::timeout(time + WAIT_TIMEOUT, call).await;
         let result = result.expect("a call ends with its time")?;
         Ok(String::from_utf8(result.result.to_vec()).expect("results are UTF-8"))

@@ -15,7 +15,7 @@ pub(crate) async fn open(launch: &broker_mcp::SourceSpec) -> Session {
 
 async fn call(session: &Session, args: &str) -> Result<String, CallFailure> {
     let result = session
-        .call(ServerCall::of_tool("echo", args.as_bytes()), WAIT_TIMEOUT)
+        .call(ServerCall::new("echo", args.as_bytes()), WAIT_TIMEOUT)
         .await?;
     Ok(String::from_utf8(result.result.to_vec()).expect("results are UTF-8"))
 }
@@ -79,7 +79,7 @@ async fn progress_reaches_only_the_sink_of_its_call_before_the_result() {
     let asked = ServerCall {
         events: Some(&sink),
         meta: Some(r#"{"x/y":"z"}"#),
-        ..ServerCall::of_tool("echo", b"{}")
+        ..ServerCall::new("echo", b"{}")
     };
     session.call(asked, WAIT_TIMEOUT).await.unwrap();
     let shown = |event: CallEvent| {
@@ -302,8 +302,8 @@ async fn call_timeout_applies_while_the_write_is_blocked() {
     let big = format!("{{\"x\":\"{}\"}}", "x".repeat(4 << 20));
     let timeout = Duration::from_millis(200);
     let (stuck, behind) = tokio::join!(
-        session.call(ServerCall::of_tool("echo", big.as_bytes()), timeout),
-        session.call(ServerCall::of_tool("echo", b"{}"), timeout)
+        session.call(ServerCall::new("echo", big.as_bytes()), timeout),
+        session.call(ServerCall::new("echo", b"{}"), timeout)
     );
     assert!(
         matches!(
@@ -438,7 +438,7 @@ async fn call_over_the_limit_and_queue_is_refused_at_once() {
         let timeout = Duration::from_millis(300);
         calls.spawn(async move {
             session
-                .call(ServerCall::of_tool("echo", b"{}"), timeout)
+                .call(ServerCall::new("echo", b"{}"), timeout)
                 .await
                 .unwrap_err()
         });

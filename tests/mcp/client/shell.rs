@@ -38,7 +38,7 @@ pub(crate) fn launch(
         concurrency: ConcurrencyLimits::new(),
         listing_bytes: 32 << 20,
         lists: Default::default(),
-        exposure: broker_model::trust::Exposure::of_everything(),
+        exposure: broker_model::trust::Exposure::expose_all(),
         instances: 1,
         max_in_flight: 32,
         queue: 256,

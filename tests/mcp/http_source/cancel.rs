@@ -22,7 +22,7 @@ async fn cancelled(fixture: &HttpFixture) -> Value {
 }
 
 async fn slow(session: &Session, time: Duration) -> Result<(), CallFailure> {
-    let call = ServerCall::of_tool("slow", br#"{"ms":3600000}"#);
+    let call = ServerCall::new("slow", br#"{"ms":3600000}"#);
     session.call(call, time).await.map(|_| ())
 }
 
@@ -64,7 +64,7 @@ async fn call_whose_caller_leaves_is_cancelled_and_no_other_one() {
     for era in ["legacy", "modern"] {
         let fixture = HttpFixture::of_era(era, &json!({}));
         let session = fixture.session().await;
-        let other = session.call(ServerCall::of_tool("slow", br#"{"ms":1200}"#), WAIT_TIMEOUT);
+        let other = session.call(ServerCall::new("slow", br#"{"ms":1200}"#), WAIT_TIMEOUT);
         let leaver = async {
             eventually("the other call runs", || fixture.events("call") == 1).await;
             let left = timeout(Duration::from_millis(200), slow(&session, WAIT_TIMEOUT)).await;
@@ -97,7 +97,7 @@ async fn call_that_waits_for_its_turn_is_not_sent_after_its_time() {
     let mut spec = fixture.spec();
     (spec.max_in_flight, spec.queue) = (1, 2);
     let session = Session::open(&spec, None).await.unwrap();
-    let first = session.call(ServerCall::of_tool("slow", br#"{"ms":1000}"#), WAIT_TIMEOUT);
+    let first = session.call(ServerCall::new("slow", br#"{"ms":1000}"#), WAIT_TIMEOUT);
     let others = async {
         eventually("the first call runs", || fixture.events("call") == 1).await;
         let late = echo_within(&session, "late", Duration::from_millis(200));

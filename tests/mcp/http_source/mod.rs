@@ -121,7 +121,7 @@ pub(crate) fn spec_of(url: &str) -> SourceSpec {
         line_bytes: 1 << 20,
         listing_bytes: 4 << 20,
         lists: Default::default(),
-        exposure: broker_model::trust::Exposure::of_everything(),
+        exposure: broker_model::trust::Exposure::expose_all(),
         max_in_flight: 32,
         instances: 1,
         queue: 256,
@@ -135,7 +135,7 @@ pub(crate) fn spec_of(url: &str) -> SourceSpec {
         timing: Timing {
             close_grace: Duration::from_secs(1),
             recheck_gap: Duration::from_millis(20),
-            ..Timing::of_http()
+            ..Timing::for_http()
         },
     }
 }
@@ -187,7 +187,7 @@ pub(crate) async fn echo_within(
     time: Duration,
 ) -> Result<String, CallFailure> {
     let args = json!({ "text": text }).to_string();
-    let call = session.call(ServerCall::of_tool("echo", args.as_bytes()), time);
+    let call = session.call(ServerCall::new("echo", args.as_bytes()), time);
     let result = call.await?;
     Ok(String::from_utf8_lossy(&result.result).into_owned())
 }
@@ -195,7 +195,7 @@ pub(crate) async fn echo_within(
 /// Calls `echo` with a text over the current session of a source.
 pub(crate) async fn echo_by(source: &Instance, text: &str) -> Result<String, CallFailure> {
     let args = json!({ "text": text }).to_string();
-    let call = source.call(ServerCall::of_tool("echo", args.as_bytes()), WAIT_TIMEOUT);
+    let call = source.call(ServerCall::new("echo", args.as_bytes()), WAIT_TIMEOUT);
     let result = call.await?;
     Ok(String::from_utf8_lossy(&result.result).into_owned())
 }

@@ -30,7 +30,7 @@ async fn older_transport_lists_calls_and_cancels() {
     let tools = session.snapshot().await.unwrap().tools;
     assert!(tools.iter().any(|tool| tool.name() == "echo"));
     assert!(echo(&session, "x").await.unwrap().contains('x'));
-    let call = ServerCall::of_tool("slow", br#"{"ms":3600000}"#);
+    let call = ServerCall::new("slow", br#"{"ms":3600000}"#);
     let late = session.call(call, Duration::from_millis(300)).await;
     assert!(matches!(late, Err(CallFailure::Timeout { .. })), "{late:?}");
     eventually("it is cancelled", || fixture.events("cancelled") == 1).await;

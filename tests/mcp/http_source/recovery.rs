@@ -53,7 +53,7 @@ async fn session_ends_after_the_answers_of_the_calls_under_way() {
     let reset = json!({"get": 405, "rules": [on_echo(&json!("reset"))]});
     let fixture = HttpFixture::of_era("legacy", &reset);
     let source = fixture.instance().await;
-    let slow = source.call(ServerCall::of_tool("slow", br#"{"ms":2000}"#), WAIT_TIMEOUT);
+    let slow = source.call(ServerCall::new("slow", br#"{"ms":2000}"#), WAIT_TIMEOUT);
     let broken = async {
         eventually("the slow call is executed", || fixture.events("call") == 1).await;
         for _ in 0..5 {
@@ -134,7 +134,7 @@ async fn call_that_the_token_does_not_permit_fails_alone() {
             }
         );
         assert!(is_of_call, "{era}: {failure:?}");
-        let other = source.call(ServerCall::of_tool("slow", br#"{"ms":1}"#), WAIT_TIMEOUT);
+        let other = source.call(ServerCall::new("slow", br#"{"ms":1}"#), WAIT_TIMEOUT);
         other.await.unwrap();
         assert_eq!(source.status().borrow().state, State::Ready);
         source.stop().await;

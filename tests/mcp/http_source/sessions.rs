@@ -107,7 +107,7 @@ async fn answer_404_without_a_session_ends_nothing() {
 async fn session_end_lets_calls_in_flight_finish_and_refuses_the_others_unexecuted() {
     let fixture = HttpFixture::of_era("legacy", &json!({}));
     let session = fixture.session().await;
-    let slow = session.call(ServerCall::of_tool("slow", br#"{"ms":1500}"#), WAIT_TIMEOUT);
+    let slow = session.call(ServerCall::new("slow", br#"{"ms":1500}"#), WAIT_TIMEOUT);
     let calls = async {
         eventually("the slow call is executed", || fixture.events("call") == 1).await;
         end_sessions(&fixture, 1);

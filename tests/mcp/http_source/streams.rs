@@ -44,7 +44,7 @@ async fn refusal_of_the_headers_of_a_call_causes_a_listing() {
     let source = fixture.instance().await;
     let session = source.session(WAIT_TIMEOUT).await.expect("it is ready");
     let before = fixture.events("list");
-    let call = ServerCall::of_tool("echo", br#"{"text":"x"}"#);
+    let call = ServerCall::new("echo", br#"{"text":"x"}"#);
     let failure = session.call(call, WAIT_TIMEOUT).await.unwrap_err();
     assert!(matches!(failure, CallFailure::Rpc { code: -32020, .. }));
     eventually("the tools are listed", || fixture.events("list") > before).await;

@@ -157,7 +157,7 @@ async fn pause_outlasts_the_session_in_which_the_server_asked_for_it() {
     let fixture = HttpFixture::of_era("legacy", &json!({"rules": rules, "get": 405}));
     let source = fixture.instance().await;
     let slow = source.call(
-        broker_mcp::ServerCall::of_tool("slow", br#"{"ms":1}"#),
+        broker_mcp::ServerCall::new("slow", br#"{"ms":1}"#),
         super::WAIT_TIMEOUT,
     );
     let (busy, ended) = tokio::join!(echo_by(&source, "x"), slow);

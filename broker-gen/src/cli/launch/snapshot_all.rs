@@ -156,7 +156,7 @@ async fn take_snapshot(
     if !job.twice {
         return Ok(first);
     }
-    let era = Era::of_revision(&first.protocol_version).into();
+    let era = Era::from_revision(&first.protocol_version).into();
     let second = snapshot(job, era, tail, url_path).await?;
     let volatile = job.volatile.clone();
     let concurrency = &job.spec.concurrency;

@@ -59,7 +59,7 @@ impl LeaveOut {
         reason: (LeftOutCode, &str, &str),
         problem: Diagnostic,
     ) -> Self {
-        let (kind, id) = ItemKind::of_key(key);
+        let (kind, id) = ItemKind::parse_key(key);
         let (code, place, reason) = reason;
         Self {
             source: source.clone(),

@@ -48,7 +48,7 @@ pub(super) async fn launch(
         let known = source
             .zip(locked)
             .filter(|(source, locked)| locked.config_digest == source.digest())
-            .and_then(|(_, locked)| Era::of_revision(&locked.protocol_version));
+            .and_then(|(_, locked)| Era::from_revision(&locked.protocol_version));
         let volatile = source.map(|source| source.volatile.iter().cloned().collect());
         SnapshotJob {
             spec: spec.clone(),
@@ -118,7 +118,7 @@ fn say_era(path: &NodePath, old: Option<&LockedSource>, revision: &str) {
     let Some(old) = old.map(|old| old.protocol_version.as_str()) else {
         return;
     };
-    let eras = (Era::of_revision(old), Era::of_revision(revision));
+    let eras = (Era::from_revision(old), Era::from_revision(revision));
     if let (Some(was), Some(is)) = eras
         && was != is
     {

@@ -71,7 +71,7 @@ impl Failure {
     pub(super) fn exit(&self) -> Exit {
         match self {
             Self::Usage(_) | Self::Variable(_) => Exit::Usage,
-            Self::Diagnostics(diagnostics) => Exit::of_diagnostics(diagnostics),
+            Self::Diagnostics(diagnostics) => Exit::from_diagnostics(diagnostics),
             Self::Bind { .. } => Exit::Bind,
             Self::Catalog { .. } => Exit::Lock,
             Self::Internal(_) => Exit::Failure,

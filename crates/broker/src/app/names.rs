@@ -15,7 +15,7 @@ pub(super) fn of(
         broker_drift::add_rule_ids(&mut names);
         // The report says if one cannot be read.
         let locked = (0..catalog.sources.len()).filter_map(|at| catalog.locked(at).ok());
-        locked.for_each(|source| names.extend(PublicNames::of_source(&source)));
+        locked.for_each(|source| names.extend(PublicNames::from_source(&source)));
         names
     }
 }

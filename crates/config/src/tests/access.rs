@@ -17,7 +17,7 @@ fn tool(path: &str, annotations: serde_json::Value) -> ToolFacts<'_> {
     ToolFacts {
         path,
         readable: None,
-        hints: Hints::of(Some(&annotations)),
+        hints: Hints::read(Some(&annotations)),
     }
 }
 
@@ -194,7 +194,7 @@ fn hints_of_the_config_replace_single_ones_and_absent_ones_are_unsafe() {
     let config = json!({"readOnlyHint": true});
     let reviewed = reviewed_annotations(Some(&server), config.as_object()).unwrap();
     assert_eq!(reviewed, json!({"title": "t", "readOnlyHint": true}));
-    let hints = Hints::of(Some(&reviewed));
+    let hints = Hints::read(Some(&reviewed));
     assert!(hints.get(Hint::ReadOnly) && hints.get(Hint::Destructive));
     assert!(hints.get(Hint::OpenWorld) && !hints.get(Hint::Idempotent));
     assert_eq!(reviewed_annotations(None, None), None);
@@ -202,7 +202,7 @@ fn hints_of_the_config_replace_single_ones_and_absent_ones_are_unsafe() {
 
 #[test]
 fn hints_claim_more_safety_than_others_by_their_meaning() {
-    let hints = |value: serde_json::Value| Hints::of(Some(&value));
+    let hints = |value: serde_json::Value| Hints::read(Some(&value));
     let read_only = || hints(json!({"readOnlyHint": true}));
     let none = || hints(json!({}));
     assert_eq!(read_only().safer_than(none()), [Hint::ReadOnly]);
@@ -383,8 +383,11 @@ fn call_is_destructive_unless_both_hints_say_otherwise() {
             CallSafety::Read,
         ),
     ] {
-        let hints = Hints::of(Some(&annotations));
-        assert_eq!(CallSafety::of(hints), safety, "{annotations}");
+        let hints = Hints::read(Some(&annotations));
+        assert_eq!(CallSafety::from_hints(hints), safety, "{annotations}");
     }
-    assert_eq!(CallSafety::of(Hints::of(None)), CallSafety::Destructive);
+    assert_eq!(
+        CallSafety::from_hints(Hints::read(None)),
+        CallSafety::Destructive
+    );
 }

@@ -297,7 +297,7 @@ fn lock_with_other_white_space_or_key_order_is_equal() {
 #[test]
 fn lock_digest_is_equal_for_other_number_forms() {
     let digest = |text: &str| {
-        Digest::of_tool(
+        Digest::from_tool(
             broker_model::json::parse(text)
                 .unwrap()
                 .as_object()

@@ -48,7 +48,7 @@ fn lock_of_rules_has_version_3_and_is_read_back() {
 fn access_digest_is_covered_and_only_of_version_3() {
     let [with, _] = locks();
     let (text, digest) = (with.to_text(), with.access_digest.clone().unwrap());
-    let other = Digest::of_text("test", "other");
+    let other = Digest::from_text("test", "other");
     let edited = text.replace(digest.as_str(), other.as_str());
     assert_eq!(code_of(&edited), DiagnosticCode::LockCorrupt);
     let line = format!("  \"access_digest\": \"{digest}\",\n");

@@ -302,7 +302,7 @@ fn facts(catalog: &'static Catalog, tool: &crate::catalog::Item) -> ToolFacts<'s
     ToolFacts {
         path,
         readable: readable_path(path, tool.key),
-        hints: Hints::of(head.get("annotations")),
+        hints: Hints::read(head.get("annotations")),
     }
 }
 

@@ -30,8 +30,8 @@ impl Caller {
             tool.source == source && tool.kind == ItemKind::Resource && tool.id == uri
         };
         let spellings = match tools.clone().any(is_locked) {
-            true => UriSpellings::of_known(uri),
-            false => UriSpellings::of(uri),
+            true => UriSpellings::from_known(uri),
+            false => UriSpellings::new(uri),
         };
         tools.all(|(at, tool)| {
             if tool.source != source || !may_be(&spellings, tool) {

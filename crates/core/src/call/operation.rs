@@ -292,7 +292,7 @@ impl Call<'_> {
             return false;
         }
         let mut items = self.core.catalog.items.iter();
-        let list = drift_state.live.of(source as usize);
+        let list = drift_state.live.get(source as usize);
         list.map_or(unlisted, |list| list.has(uri))
             || items.any(|item| item.source == source && covers(item, uri))
     }

@@ -105,7 +105,7 @@ impl Check {
             }
         };
         let stopped = || stop.is_set();
-        let budget = Budget::of_values(broker_schema::count_values(&value)).until(&stopped);
+        let budget = Budget::from_values(broker_schema::count_values(&value)).until(&stopped);
         self.checked(&text, &value, &budget)
             .map_err(Refusal::into_error)
     }

@@ -273,7 +273,7 @@ mod tests {
     fn refusal(schema: Value, args: Value) -> Box<CoreError> {
         let validator = broker_schema::compile(&schema).unwrap();
         assert!(!validator.is_valid(&args));
-        let budget = Budget::of_values(count_values(&args));
+        let budget = Budget::from_values(count_values(&args));
         let refusal = refused(&validator, &schema.to_string(), "/a/t", &args, &budget);
         let Refusal::Final(error) = refusal else {
             panic!("{refusal:?}");

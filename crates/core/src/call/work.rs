@@ -76,10 +76,10 @@ impl WorkPool {
     /// Makes a pool whose threads are called `name` and a number. They are started when they are needed.
     pub(crate) fn new(name: &'static str) -> Self {
         let cores = available_parallelism().map_or(1, usize::from);
-        Self::of_threads(name, (cores / 2).max(1), start_thread)
+        Self::with_threads(name, (cores / 2).max(1), start_thread)
     }
 
-    fn of_threads(
+    fn with_threads(
         name: &'static str,
         max_threads: usize,
         start_thread: fn(thread::Builder, Arc<PoolShared>) -> io::Result<()>,

@@ -56,7 +56,7 @@ pub(super) fn find_readable(snapshot: &Snapshot, uri: &str) -> Option<(u32, Read
         |item: &Item| item.kind == ItemKind::Resource && item.id == uri && !item.is_live();
     let is_listed = |item: &Item| {
         let source = item.source as usize;
-        let list = item.is_live().then(|| drift_state.live.of(source));
+        let list = item.is_live().then(|| drift_state.live.get(source));
         list.flatten().is_some_and(|list| list.has(uri))
     };
     let covers =
@@ -85,7 +85,7 @@ pub(crate) fn list(snapshot: &Snapshot, kind: ItemKind) -> Vec<ListedItem> {
     for item in listed(scope).filter(|item| item.kind == kind) {
         let path = scope.catalog.entry(item.entry).path;
         if item.is_live() {
-            let list = drift_state.live.of(item.source as usize);
+            let list = drift_state.live.get(item.source as usize);
             let listed = list.iter().flat_map(|list| list.iter());
             items.extend(listed.map(|(uri, json)| ListedItem {
                 path,
@@ -108,7 +108,7 @@ impl Scope<'_> {
     /// Adds the resources that the source of an entry lists now to the description of the entry. Its closing brace is
     /// still missing.
     pub(crate) fn push_live(&self, tool: &Item, description: &mut String) {
-        let Some(list) = self.drift_state.live.of(tool.source as usize) else {
+        let Some(list) = self.drift_state.live.get(tool.source as usize) else {
             let message =
                 "the source has not listed its resources yet; describe the entry again later";
             description.push_str(&format!(",\"resources_unknown\":\"{message}\""));

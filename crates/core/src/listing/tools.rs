@@ -168,7 +168,7 @@ pub(crate) fn called(scope: Scope<'_>, at: u32) -> CallableTool {
 /// Returns the effects that a call of an item may have, by its reviewed annotations.
 pub(super) fn safety(kind: ItemKind, list_head: &str) -> CallSafety {
     match kind {
-        ItemKind::Tool => CallSafety::of(Hints::of(head(list_head).annotations.as_ref())),
+        ItemKind::Tool => CallSafety::from_hints(Hints::read(head(list_head).annotations.as_ref())),
         ItemKind::Prompt | ItemKind::Template | ItemKind::Resource => CallSafety::Read,
     }
 }

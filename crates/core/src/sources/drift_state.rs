@@ -134,7 +134,7 @@ impl DriftState {
                 let mut report =
                     broker_drift::classify(&locked, snapshot, &check_settings.exposure);
                 if !(report.tools.is_empty() && report.sources.is_empty()) {
-                    report.mask(&check_settings.redactor, PublicNames::of_source(&locked));
+                    report.mask(&check_settings.redactor, PublicNames::from_source(&locked));
                 }
                 report.name_config(self.catalog.config_name);
                 // Includes hidden tools: a reload may expose them.
@@ -159,7 +159,7 @@ impl DriftState {
         let mut sources = report.sources.iter();
         let verdict = match sources.find(|about| about.class.withdraws_source()) {
             Some(about) => Verdict::WithdrawSource {
-                message: Reason::of_source(about).public,
+                message: Reason::from_source(about).public,
             },
             None => Verdict::Serve,
         };
@@ -350,7 +350,7 @@ impl DriftState {
         let mut sources = report.sources.iter();
         if let Some(about) = sources.find(|about| about.class.withdraws_tools_of_source()) {
             let rule = reason::worst(about).map_or("source-changed", |finding| finding.rule);
-            return self.all_of(source, about.class, rule, &Reason::of_source(about));
+            return self.all_of(source, about.class, rule, &Reason::from_source(about));
         }
         let drifted = report.tools.iter().filter(|tool| tool.class.withdraws());
         let withdrawn = drifted.filter_map(|drift| {
@@ -360,10 +360,10 @@ impl DriftState {
                 .exposed
                 .iter()
                 .find(|tool| tool.upstream_name == drift.tool);
-            let reason = Reason::of_tool(drift, locked_tool.map(|tool| &tool.raw));
+            let reason = Reason::from_tool(drift, locked_tool.map(|tool| &tool.raw));
             Some((
                 at,
-                self.of_tool(drift, drift.class, reason, locked, snapshot),
+                self.withdrawal(drift, drift.class, reason, locked, snapshot),
             ))
         });
         withdrawn.collect()
@@ -391,7 +391,7 @@ impl DriftState {
             let reason = Reason::changed_text(drift);
             Some((
                 at,
-                self.of_tool(drift, Class::Text, reason, locked, snapshot),
+                self.withdrawal(drift, Class::Text, reason, locked, snapshot),
             ))
         });
         withdrawn.collect()
@@ -453,7 +453,7 @@ impl DriftState {
     }
 
     /// Returns the withdrawal of one tool, with the digest of the tool that the server lists instead.
-    fn of_tool(
+    fn withdrawal(
         &self,
         drift: &ToolDrift,
         class: Class,
@@ -465,7 +465,7 @@ impl DriftState {
         let found = listed.map(|tool| {
             let mut raw = tool.read();
             strip_volatile(tool.name(), &mut raw, &locked.volatile);
-            Digest::of_tool(&raw).as_str().to_owned()
+            Digest::from_tool(&raw).as_str().to_owned()
         });
         let since = rfc3339(self.clock.now());
         Arc::new(Withdrawal::new(class, drift.rules(), reason, since, found))

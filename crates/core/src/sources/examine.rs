@@ -213,7 +213,7 @@ impl SourceExam {
 async fn start(at: usize, spec: SourceSpec, drift_state: Arc<DriftState>) -> StartedSource {
     let revision = drift_state.catalog.sources[at].protocol_version;
     let tail = StderrTail::new(spec.redactor.clone());
-    let exam = ServerExam::run(&spec, Era::of_revision(revision), &tail).await;
+    let exam = ServerExam::run(&spec, Era::from_revision(revision), &tail).await;
     let compared = spec.concurrency.parse_aside(move || {
         let listed = exam.outcome.as_ref().ok();
         let tools = listed.map(|(_, snapshot)| tools_of(at, snapshot, &drift_state));

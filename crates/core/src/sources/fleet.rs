@@ -105,7 +105,7 @@ impl Fleet {
     ) -> Arc<RunningSource> {
         let state = SharedSlotState::new(phase, spec.instances);
         // The era of the locked revision is tried first.
-        let era = Era::of_revision(self.catalog.sources[source].protocol_version);
+        let era = Era::from_revision(self.catalog.sources[source].protocol_version);
         let drift_check = |instance| -> Arc<dyn DriftCheck> {
             Arc::new(SlotDriftCheck {
                 drift_state: self.drift_state.clone(),

@@ -156,7 +156,7 @@ pub struct SourceCounters {
 
 impl SourceCounters {
     /// Returns the counters over all processes of a source. The processes share them, except for the restarts.
-    fn of(statuses: &[Status]) -> Self {
+    fn from_statuses(statuses: &[Status]) -> Self {
         let Some(status) = statuses.first() else {
             return Self::default();
         };
@@ -258,8 +258,8 @@ impl SourceHealth {
             tools,
             withdrawn,
             withdrawn_tools,
-            counters: SourceCounters::of(&statuses),
-            notes: fleet.drift_state.notes.of(at),
+            counters: SourceCounters::from_statuses(&statuses),
+            notes: fleet.drift_state.notes.get(at),
             instances: statuses.iter().map(InstanceHealth::from).collect(),
         }
     }

@@ -108,7 +108,7 @@ impl AllListingNotes {
     }
 
     /// Returns the notes on the latest listing of a source.
-    pub(crate) fn of(&self, source: usize) -> Arc<ListingNotes> {
+    pub(crate) fn get(&self, source: usize) -> Arc<ListingNotes> {
         self.0[source].load_full()
     }
 

@@ -42,7 +42,7 @@ impl LiveResources {
     }
 
     /// Returns the latest list of a source; `None` before the first one.
-    pub(crate) fn of(&self, source: usize) -> Option<Arc<LiveList>> {
+    pub(crate) fn get(&self, source: usize) -> Option<Arc<LiveList>> {
         self.0[source].load_full()
     }
 }
@@ -54,7 +54,7 @@ impl LiveList {
         let mut list = BTreeMap::new();
         let exposed = resources.iter();
         for resource in exposed.filter(|resource| exposure.exposes(resource.name())) {
-            let uri = ItemKind::of_key(resource.name()).1;
+            let uri = ItemKind::parse_key(resource.name()).1;
             if is_usable(uri) {
                 list.insert(Arc::from(uri), entry(uri, resource).into());
             } else {
@@ -150,7 +150,7 @@ mod tests {
             ListedTool::new(ItemKind::Resource.key(uri), &raw.to_string())
         });
         let listed: Vec<_> = listed.collect();
-        LiveList::new("/a", &listed, &Exposure::of_everything())
+        LiveList::new("/a", &listed, &Exposure::expose_all())
     }
 
     fn only(resource: Value) -> Value {

@@ -36,7 +36,7 @@ impl Reason {
     }
 
     /// Returns the reason why one tool is withdrawn.
-    pub(crate) fn of_tool(drift: &ToolDrift, reviewed: Option<&Map<String, Value>>) -> Self {
+    pub(crate) fn from_tool(drift: &ToolDrift, reviewed: Option<&Map<String, Value>>) -> Self {
         let Some(first) = drift.findings.first() else {
             return Self::own(UNLISTED);
         };
@@ -78,7 +78,7 @@ impl Reason {
     }
 
     /// Returns the reason why a whole source is withdrawn.
-    pub(crate) fn of_source(about: &SourceDrift) -> Self {
+    pub(crate) fn from_source(about: &SourceDrift) -> Self {
         worst(about).map_or_else(
             || Self::own(UNLISTED),
             |finding| Self {
@@ -154,7 +154,7 @@ mod tests {
             class: Class::Breaking,
             findings: vec![finding(rule, Class::Breaking, pointer)],
         };
-        let reason = Reason::of_tool(&drift, reviewed.as_object());
+        let reason = Reason::from_tool(&drift, reviewed.as_object());
         assert_eq!(reason.internal, "the property `OBEY` is there");
         reason.public
     }
@@ -197,7 +197,7 @@ mod tests {
             ],
         };
         assert_eq!(worst(&about).map(|one| one.rule), Some("hidden-characters"));
-        let public = Reason::of_source(&about).public;
+        let public = Reason::from_source(&about).public;
         assert!(
             public.starts_with("about the whole source: invisible characters"),
             "{public}"

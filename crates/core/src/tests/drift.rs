@@ -169,7 +169,7 @@ async fn withdrawn_tool_is_listed_not_callable_and_restored() {
         details["expected"],
         core.look_up(&CALLER, Name::Path("/a/twin")).unwrap().digest
     );
-    let found = broker_model::digest::Digest::of_tool(&live.tools[1].read());
+    let found = broker_model::digest::Digest::from_tool(&live.tools[1].read());
     assert_eq!(details["found"], found.as_str());
     broker.sources[0].answer(Ok("{}"));
     assert!(

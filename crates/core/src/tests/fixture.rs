@@ -135,7 +135,7 @@ pub(super) fn catalog() -> &'static Catalog {
                     id: text((*name).to_owned()),
                     key: text((*name).to_owned()),
                     flat_name: text(path[1..].replace('/', "-")),
-                    digest: text(Digest::of_tool(raw).as_str().to_owned()),
+                    digest: text(Digest::from_tool(raw).as_str().to_owned()),
                     args_schema,
                     output_schema,
                     list_head,

@@ -139,7 +139,7 @@ fn subtree_has_its_entry_and_what_is_below() {
         ..*base
     };
     for (root, path) in paths.iter().enumerate().skip(1) {
-        let subtree = Subtree::of(&whole, root as u32);
+        let subtree = Subtree::new(&whole, root as u32);
         for (at, other) in paths.iter().enumerate() {
             let expected = other == path || other.starts_with(&format!("{path}/"));
             assert_eq!(subtree.contains(at as u32), expected, "{other} in {path}");

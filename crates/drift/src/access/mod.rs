@@ -176,7 +176,9 @@ impl Side {
             .map(|path| ToolFacts {
                 path,
                 readable: tools.get(*path).and_then(|tool| tool.readable.clone()),
-                hints: tools.get(*path).map_or(Hints::of(None), |tool| tool.hints),
+                hints: tools
+                    .get(*path)
+                    .map_or(Hints::read(None), |tool| tool.hints),
             })
             .collect();
         let mut matrix = Matrix::new(access, &facts);

@@ -17,7 +17,7 @@ fn tools(all: &[(&str, Value)]) -> AccessTools {
         let tool = AccessTool {
             source: NodePath::root(),
             readable: None,
-            hints: Hints::of(Some(hints)),
+            hints: Hints::read(Some(hints)),
         };
         ((*path).to_owned(), tool)
     };

@@ -55,7 +55,7 @@ pub enum Script {
 
 impl Script {
     /// The script of a letter; `None` for other characters and other scripts.
-    pub fn of(c: char) -> Option<Self> {
+    pub fn find(c: char) -> Option<Self> {
         match c {
             'a'..='z' | 'A'..='Z' | '\u{c0}'..='\u{24f}' => Some(Self::Latin),
             '\u{370}'..='\u{3ff}' | '\u{1f00}'..='\u{1fff}' if c.is_alphabetic() => {
@@ -92,14 +92,14 @@ mod tests {
         assert_eq!(fold("ＩＧＮＯＲＥ"), "ignore");
         assert_eq!(fold("𝐢𝗴𝘯𝙤𝓻𝕖 ⓘ"), "ignore i");
         assert_eq!(fold("Ωmega é 日"), "ωmega é 日");
-        assert_eq!(Script::of('о'), Some(Script::Cyrillic));
-        assert_eq!(Script::of('é'), Some(Script::Latin));
-        assert_eq!(Script::of('µ'), None);
+        assert_eq!(Script::find('о'), Some(Script::Cyrillic));
+        assert_eq!(Script::find('é'), Some(Script::Latin));
+        assert_eq!(Script::find('µ'), None);
     }
 
     #[test]
     fn sign_of_a_script_is_no_letter_of_it() {
-        assert_eq!(Script::of('α'), Some(Script::Greek));
-        assert_eq!(Script::of('\u{37e}'), None, "a question mark");
+        assert_eq!(Script::find('α'), Some(Script::Greek));
+        assert_eq!(Script::find('\u{37e}'), None, "a question mark");
     }
 }

@@ -8,7 +8,7 @@ mod words;
 
 pub use self::decode::Run;
 pub use self::fold::{Script, folded};
-pub use self::words::{Word, of as words};
+pub use self::words::{Word, words};
 
 /// Maximum nesting of encodings that is decoded.
 const MAX_DEPTH: usize = 3;

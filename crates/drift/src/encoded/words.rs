@@ -17,7 +17,7 @@ pub struct Word {
 }
 
 /// In order.
-pub fn of(text: &str) -> Vec<Word> {
+pub fn words(text: &str) -> Vec<Word> {
     let mut words = Vec::new();
     let mut begins = true;
     let mut newlines = 0;
@@ -89,10 +89,10 @@ fn address(text: &str, first: usize) -> Option<(&'static str, usize)> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::words;
 
     fn texts(text: &str) -> Vec<String> {
-        of(text)
+        words(text)
             .into_iter()
             .map(|word| {
                 if word.begins {

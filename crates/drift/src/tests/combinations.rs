@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::check;
-use crate::report::Class;
+use crate::class::Class;
 
 use Class::{Breaking, Compatible, Equivalent, Same, Unknown};
 

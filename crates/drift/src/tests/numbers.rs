@@ -1,7 +1,7 @@
 //! Changes of exact numbers.
 
 use super::check;
-use crate::report::Class;
+use crate::class::Class;
 
 #[test]
 fn another_exact_number_is_drift_and_another_form_is_none() {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::report::Class;
+use super::super::class::Class;
 use super::check;
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::report::{Class, FindingSeverity};
+use super::super::class::{Class, FindingSeverity};
 use super::check;
 
 /// The class of one side's schema, and the rules that were found.

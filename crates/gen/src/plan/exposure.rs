@@ -204,7 +204,7 @@ pub(super) fn is_left_out(locked: &LockedSource, key: &str) -> bool {
 
 /// Whether a key names a tool.
 fn is_tool(key: &str) -> bool {
-    ItemKind::of_key(key).0 == ItemKind::Tool
+    ItemKind::parse_key(key).0 == ItemKind::Tool
 }
 
 /// Returns the hint to keep `*`, if it is needed: a filter whose only pattern is a name exposes only that tool.

@@ -20,6 +20,6 @@ pub fn tool_facts<'p>(path: &'p NodePath, tool: &ToolEntry<'_>) -> ToolFacts<'p>
     ToolFacts {
         path: path.as_str(),
         readable: readable_path(path.as_str(), &tool.tool.upstream_name),
-        hints: Hints::of(tool.annotations().as_ref()),
+        hints: Hints::read(tool.annotations().as_ref()),
     }
 }

@@ -25,7 +25,7 @@ impl<'a> Planner<'a> {
                 .iter()
                 .map(|tool| tool.upstream_name.as_str());
             let hidden = locked.hidden.iter().map(|tool| tool.name.as_str());
-            let all = exposed.chain(hidden).map(ItemKind::of_key);
+            let all = exposed.chain(hidden).map(ItemKind::parse_key);
             let of_kinds = all.filter(|(kind, _)| kinds.contains(kind));
             of_kinds.map(|(_, id)| id).collect::<Vec<_>>()
         };
@@ -35,7 +35,7 @@ impl<'a> Planner<'a> {
         }
         let has_template = || {
             let mut keys = locked.exposed.iter().map(|tool| &tool.upstream_name);
-            keys.any(|key| ItemKind::of_key(key).0 == ItemKind::Template)
+            keys.any(|key| ItemKind::parse_key(key).0 == ItemKind::Template)
         };
         match (items.resources, items.resource_filter.has_positive()) {
             (ResourceMode::None, true) if !has_template() => self.warn_about_filter(
@@ -104,7 +104,7 @@ impl<'a> Planner<'a> {
             locked.exposed.iter().any(|tool| tool.upstream_name == key)
         };
         for key in source.item_aliases.keys() {
-            let (kind, id) = ItemKind::of_key(key);
+            let (kind, id) = ItemKind::parse_key(key);
             let (name, is_known) = match kind {
                 ItemKind::Prompt => ("prompt_aliases", has(kind, id)),
                 // The template with the same text was seen.
@@ -147,7 +147,7 @@ impl<'a> Planner<'a> {
         for (source, locked) in &self.plan.sources {
             let tools = locked.exposed.iter().map(|tool| &*tool.upstream_name);
             for key in tools.filter(|key| has_common_name(key)) {
-                let (kind, id) = ItemKind::of_key(key);
+                let (kind, id) = ItemKind::parse_key(key);
                 if let Some(other) = known.insert(key, source) {
                     let what = format!("the {} `{}`", kind.as_str(), shown_line(id, 160));
                     found.push(clash(&what, (other, key), (source, key), kind));
@@ -182,7 +182,7 @@ impl<'a> Planner<'a> {
 
 /// Whether callers name the entry without its path.
 fn has_common_name(key: &str) -> bool {
-    ItemKind::of_key(key).0 != ItemKind::Tool && !item::is_live(key)
+    ItemKind::parse_key(key).0 != ItemKind::Tool && !item::is_live(key)
 }
 
 /// What two sources have in common; each side is a source and the key of its entry.
@@ -210,7 +210,7 @@ pub(super) const fn filter_of(kind: ItemKind) -> &'static str {
 
 /// Returns the key of the config with the aliases of a kind, and the name of the entry in it.
 pub(super) fn alias_of(tool: &LockedTool) -> (&'static str, &str) {
-    let (kind, id) = ItemKind::of_key(&tool.upstream_name);
+    let (kind, id) = ItemKind::parse_key(&tool.upstream_name);
     let key = match kind {
         ItemKind::Tool => "path_aliases",
         ItemKind::Prompt => "prompt_aliases",

@@ -66,7 +66,7 @@ impl ListedFormsOfAll {
     /// The forms of the next tool, or the reason why clients cannot read any.
     fn next<'t>(&mut self, tool: &ToolEntry<'t>) -> Result<ListedForms<'t>, &'static str> {
         let raw = &tool.tool.raw;
-        if header_params::of_tool(raw).is_none() {
+        if header_params::read_params(raw).is_none() {
             return Err(
                 "`x-mcp-header` breaks the rules of MCP 2026-07-28, by which clients drop the tool",
             );

@@ -116,7 +116,7 @@ mod tests {
             upstream_name: name.to_owned(),
             summary: None,
             exposed_name: name.to_owned(),
-            digest: Digest::of_tool(&raw),
+            digest: Digest::from_tool(&raw),
             unvalidated: false,
             raw,
         };

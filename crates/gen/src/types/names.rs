@@ -71,7 +71,7 @@ pub(super) fn with_digest(name: &str, domain: &str, text: &str) -> String {
 
 /// Six hex digits of the digest of a text.
 pub(super) fn digest(domain: &str, text: &str) -> String {
-    let digest = Digest::of(&format!("mcp-broker:{domain}:1"), &Value::from(text));
+    let digest = Digest::new(&format!("mcp-broker:{domain}:1"), &Value::from(text));
     let hex = digest.as_str().rsplit(':').next().unwrap_or_default();
     hex.chars().take(6).collect()
 }

@@ -66,7 +66,7 @@ pub fn vectors_file(config: &Path) -> PathBuf {
 
 /// Returns the digest of a text. The file names the text by it.
 pub fn text_digest(text: &str) -> String {
-    Digest::of("mcp-broker:text:1", &json!(text))
+    Digest::new("mcp-broker:text:1", &json!(text))
         .as_str()
         .to_owned()
 }
@@ -156,7 +156,7 @@ impl VectorsFile {
             "embedder": self.embedder,
             "models": self.models,
         });
-        Digest::of("mcp-broker:vectors:1", &covered)
+        Digest::new("mcp-broker:vectors:1", &covered)
             .as_str()
             .to_owned()
     }

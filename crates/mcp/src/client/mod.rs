@@ -20,16 +20,15 @@ use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 
 use crate::concurrency::ConcurrencyLimits;
-use crate::http::{HttpShared, HttpSpec, visible_value};
+use crate::http::{HttpShared, HttpSpec, MCP_PATH, visible_value};
 use crate::link_factory::LinkFactory;
 use crate::log_level::AskedLogLevel;
-use crate::session::{ServerCall, Session, stopped};
+use crate::server_call::ServerCall;
+use crate::session::{Session, stopped};
 use crate::spec::{Endpoint, ItemLists, SourceSpec, Timing};
 
 pub use error::{ClientError, ClientErrorKind};
 
-/// The path of an endpoint that is given without one.
-pub const MCP_PATH: &str = "/mcp";
 /// The header of the session id (revisions up to 2025-11-25).
 pub const SESSION_HEADER: &str = "Mcp-Session-Id";
 
@@ -307,7 +306,7 @@ impl HttpClient {
         tool: &str,
         arguments: &str,
     ) -> Result<Value, ClientError> {
-        let call = ServerCall::of_tool(tool, arguments.as_bytes());
+        let call = ServerCall::new(tool, arguments.as_bytes());
         let raw = session.call(call, self.timeout).await?;
         serde_json::from_slice(&raw.result).map_err(|error| {
             let message = format!("the result is not JSON: {error}");
@@ -326,7 +325,7 @@ fn spec_of(http: HttpSpec, token: Option<&str>) -> SourceSpec {
         line_bytes: limits.line_bytes,
         listing_bytes: limits.listing_bytes,
         lists: ItemLists::default(),
-        exposure: Exposure::of_everything(),
+        exposure: Exposure::expose_all(),
         max_in_flight: MAX_IN_FLIGHT,
         instances: 1,
         queue: MAX_QUEUED_CALLS,
@@ -337,7 +336,7 @@ fn spec_of(http: HttpSpec, token: Option<&str>) -> SourceSpec {
         concurrency: ConcurrencyLimits::new(),
         log_level: AskedLogLevel::new(),
         links: LinkFactory::default(),
-        timing: Timing::of_http(),
+        timing: Timing::for_http(),
     }
 }
 

@@ -11,7 +11,6 @@ mod task;
 mod tests;
 mod waiter;
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -24,11 +23,12 @@ use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::events::{CallEvents, RequestEvents};
-use crate::failure::SourceFailure;
+use crate::failure::{RequestError, SourceFailure};
 use crate::masks::Masks;
+use crate::opening::Opening;
 use crate::overload::{AbandonedCall, Overload};
 use crate::right::CallRight;
-use crate::session::{CallTime, Opening};
+use crate::server_call::CallTime;
 use crate::spec::{Endpoint, SourceSpec};
 
 use outgoing::Outgoing;
@@ -75,46 +75,6 @@ enum Command {
     Refused(u64),
     Close(SourceFailure),
     Exited,
-}
-
-/// Why a request has no result.
-#[derive(Debug)]
-pub(crate) enum RequestError {
-    /// No more calls of the caller are taken.
-    Overloaded(Overload),
-    /// The timeout has passed.
-    Timeout {
-        begun: bool,
-        /// The time in all, if progress extended the timeout.
-        extended: Option<Duration>,
-    },
-    /// The connection has ended.
-    Gone { failure: SourceFailure, begun: bool },
-    /// The server answered with this raw error.
-    Error(Bytes),
-    /// The answer cannot be used.
-    Broken(Cow<'static, str>),
-    /// The answer is over the limit.
-    TooLarge,
-    /// The memory budget has no room for the answer.
-    OutOfMemory,
-    /// The server answered with an HTTP error, or asked for a pause.
-    Http(Box<HttpRefusal>),
-}
-
-/// A request that a server over HTTP refused.
-#[derive(Debug)]
-pub(crate) struct HttpRefusal {
-    /// The HTTP status.
-    pub(crate) status: u16,
-    /// The status and the reason, for logs and messages.
-    pub(crate) failure: SourceFailure,
-    /// The pause that the server asked for.
-    pub(crate) retry_after: Option<Duration>,
-    /// Whether the server may have executed the request.
-    pub(crate) begun: bool,
-    /// The JSON-RPC error in the answer to an opening request.
-    pub(crate) rpc_error: Option<Bytes>,
 }
 
 /// Ends a connection from the task that carries its messages.
@@ -176,7 +136,7 @@ impl Connection {
             exit: exit.clone(),
             stderr_ended,
             tail: opening.tail.clone(),
-            masks: Masks::of(spec),
+            masks: Masks::new(spec),
             source: spec.source.as_str().to_owned(),
             skips_prefix: match spec.endpoint {
                 Endpoint::Process(_) => true,
@@ -221,7 +181,7 @@ impl Connection {
         let (events, progressed) = events.map(RequestEvents::new).unzip();
         let (id, reply) = self.submit(RequestKind::Call, line, events, account)?;
         Waiter::new(self, id, reply)
-            .of_caller(account)
+            .with_caller(account)
             .wait(Some(time), progressed, right)
             .await
     }

@@ -11,30 +11,13 @@ use tokio::time::timeout;
 
 use super::Command;
 use super::table::Reply;
-use super::task::{ConnectionTask, answer};
+use super::task::{ConnectionTask, End, answer};
 use crate::failure::SourceFailure;
 
 /// Maximum time that the pipes of an ended process are read.
 const PIPE_DRAIN_TIMEOUT: Duration = Duration::from_millis(30);
 /// Maximum time for a process that closed a pipe to end before it counts as still running.
 const PROCESS_END_TIMEOUT: Duration = Duration::from_millis(250);
-
-/// Why a connection ended.
-#[derive(Debug)]
-pub(super) enum End {
-    /// The broker closed it, for this reason, or because its handle was dropped.
-    Closed(Option<SourceFailure>),
-    /// The process ended.
-    Exited,
-    /// The server closed its stdout.
-    Stdout,
-    /// The server closed its stdin.
-    Stdin,
-    /// A line over every limit.
-    Endless,
-    /// The server sends requests and does not read the replies.
-    Stalled,
-}
 
 /// Whether a line without a line end counts: if it is a complete message, or text that is not JSON,
 /// such as a prompt. A partial answer does not count: its call fails with the end of the connection.

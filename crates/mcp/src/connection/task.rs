@@ -21,7 +21,6 @@ use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::{mpsc, watch};
 
 use super::outgoing::Outgoing;
-use super::shutdown::End;
 use super::table::{Admission, RawResult, Reply, Request, RequestKind, Table};
 use super::{Command, ConnectionState};
 
@@ -41,6 +40,23 @@ const MAX_TURN_BYTES: usize = 1 << 20;
 const MIN_MESSAGE_BYTES: usize = 4 << 10;
 /// The maximum bytes of text that are skipped before the first answer of a process.
 const MAX_PREFIX_BYTES: usize = 1 << 10;
+
+/// Why a connection ended.
+#[derive(Debug)]
+pub(super) enum End {
+    /// The broker closed it, for this reason, or because its handle was dropped.
+    Closed(Option<SourceFailure>),
+    /// The process ended.
+    Exited,
+    /// The server closed its stdout.
+    Stdout,
+    /// The server closed its stdin.
+    Stdin,
+    /// A line over every limit.
+    Endless,
+    /// The server sends requests and does not read the replies.
+    Stalled,
+}
 
 /// The progress of processing the bytes that were read.
 enum TurnOutcome {

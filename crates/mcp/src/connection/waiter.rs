@@ -11,7 +11,7 @@ use super::table::{RawResult, Reply};
 use super::{Command, Connection, RequestError};
 use crate::overload::AbandonedCall;
 use crate::right::CallRight;
-use crate::session::CallTime;
+use crate::server_call::CallTime;
 
 /// Maximum time for the task to report whether a cancelled request had begun. The task never blocks, so
 /// this passes only if the machine stalls.
@@ -62,7 +62,7 @@ impl<'a> Waiter<'a> {
     }
 
     /// Marks the request as a call of the caller with this account.
-    pub(super) fn of_caller(mut self, account: Option<&'a Account>) -> Self {
+    pub(super) fn with_caller(mut self, account: Option<&'a Account>) -> Self {
         self.account = account;
         self
     }

@@ -1,4 +1,4 @@
-//! Reads bodies of answers within bounds. Bounds apply after decompression.
+//! Bodies of requests and answers. Answers are read within bounds, which apply after decompression.
 
 use broker_http_client::{Response, TransportError};
 use broker_memory::{Account, Charge, reserve};
@@ -42,4 +42,12 @@ pub(super) async fn read(
         body.extend_from_slice(&chunk);
     }
     Ok(charge.hold(body))
+}
+
+/// Returns a line without its newline.
+pub(super) fn without_newline(line: Bytes) -> Bytes {
+    match line.strip_suffix(b"\n") {
+        Some(text) => line.slice(..text.len()),
+        None => line,
+    }
 }

@@ -1,37 +1,40 @@
-//! Sends requests to one server: headers of the config, token, redirects, TLS and proxies.
+//! Sends requests to one server: headers of the config, token and redirects. Explains refused credentials.
 
-use std::path::Path;
+use std::num::NonZeroU16;
+use std::time::Duration;
 
-use broker_http_client::{
-    CONNECT_TIMEOUT, Certificate, HttpTransport, Proxies, Response, Target, TransportError,
-    certificates, root_message,
-};
+use broker_http_client::{HttpTransport, Response, Target, TransportError};
 use broker_memory::Account;
 use broker_model::SourceCause;
 use broker_model::redact::Redactor;
 use broker_model::text::shown_line;
-use broker_model::url::HttpUrl;
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue, LOCATION};
 use http::{Method, StatusCode};
-use tokio::task::spawn_blocking;
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use tokio::time::timeout;
 use url::Url;
 
-use super::auth::{Challenge, Token, TokenSource, is_refusal};
+use super::auth::{Challenge, TokenSource, is_refusal};
 use super::body;
 use super::headers::JSON;
 use super::spec::HttpSpec;
+use super::token_cache::Token;
+use super::transport::{connections, transport_failure};
 use crate::failure::SourceFailure;
 use crate::masks::Masks;
+use crate::opening::Opening;
 use crate::right::CallRight;
-use crate::session::Opening;
 use crate::spec::SourceSpec;
 
 /// Maximum number of redirects of one request.
 const MAX_REDIRECTS: usize = 3;
-/// Maximum bytes of a file with certificates.
-const MAX_CA_BYTES: usize = 4 << 20;
+/// Maximum bytes of the document that names the authorization servers, and the maximum time to get it.
+const MAX_METADATA_BYTES: usize = 64 << 10;
+const METADATA_TIMEOUT: Duration = Duration::from_secs(5);
+/// Maximum characters of the name of an authorization server.
+const MAX_ISSUER_CHARS: usize = 200;
 
 /// Sends requests to one server.
 #[derive(Debug)]
@@ -86,6 +89,12 @@ impl SendError {
     }
 }
 
+#[derive(Deserialize)]
+struct ResourceMetadata<'a> {
+    #[serde(borrow, default)]
+    authorization_servers: Vec<&'a RawValue>,
+}
+
 impl Client {
     /// Makes a client for the server of `http`. Fails if the file with certificates cannot be used.
     pub(super) async fn new(
@@ -106,7 +115,7 @@ impl Client {
             shown_url: shown_line(&redactor.redact(&http.url.to_string()), 300),
             headers: http.headers.clone(),
             token,
-            masks: Masks::of(spec),
+            masks: Masks::new(spec),
             account: spec.memory.whole_account(),
         })
     }
@@ -341,122 +350,46 @@ impl Client {
     pub(super) fn transport_failure(&self, error: TransportError) -> SourceFailure {
         transport_failure(error, &self.shown_url, &self.redactor())
     }
-}
 
-/// Returns the failure of a request without an answer to a URL, without queries and secrets.
-pub(super) fn transport_failure(
-    error: TransportError,
-    shown_url: &str,
-    redactor: &Redactor,
-) -> SourceFailure {
-    let reason = shown_line(&redactor.redact(&root_message(&error)), 200);
-    let (cause, message) = match (error.is_tls(), error.is_connect()) {
-        (true, _) => (
-            SourceCause::TlsFailed,
-            format!("the TLS connection to `{shown_url}` failed: {reason}"),
-        ),
-        (false, true) => (
-            SourceCause::Unreachable,
-            format!("`{shown_url}` cannot be reached: {reason}"),
-        ),
-        (false, false) => (
-            SourceCause::Unreachable,
-            format!("the connection to `{shown_url}` broke: {reason}"),
-        ),
-    };
-    SourceFailure::new(cause, message)
+    /// Returns the failure of a link whose credentials the server refused. Asks the server for its issuer.
+    pub(super) async fn refusal(&self, status: StatusCode, challenge: &Challenge) -> SourceFailure {
+        let issuer = timeout(METADATA_TIMEOUT, self.issuer(challenge)).await;
+        self.refusal_by(status, challenge, issuer.ok().flatten())
+    }
+
+    /// Returns the same failure without a request to the server.
+    pub(super) fn refusal_by(
+        &self,
+        status: StatusCode,
+        challenge: &Challenge,
+        issuer: Option<String>,
+    ) -> SourceFailure {
+        let issuer = issuer.map(|issuer| format!("names the authorization server `{issuer}`"));
+        let asks = challenge.shown(&self.redactor());
+        let asks = asks.map(|shown| format!("asks for `{shown}`"));
+        let said: Vec<_> = asks.into_iter().chain(issuer).collect();
+        let status = status.as_u16();
+        let message = format!("the server refused the credentials (HTTP status {status})");
+        SourceFailure {
+            said: (!said.is_empty()).then(|| format!("it {}", said.join(" and ")).into()),
+            http_status: NonZeroU16::new(status),
+            ..SourceFailure::new(SourceCause::NeedsAuth, message)
+        }
+    }
+
+    /// Returns the authorization server that the server names, redacted and printable.
+    async fn issuer(&self, challenge: &Challenge) -> Option<String> {
+        let url = challenge.metadata_url(self.url())?;
+        let document = self.public_document(url, MAX_METADATA_BYTES).await?;
+        let metadata: ResourceMetadata<'_> = serde_json::from_slice(&document).ok()?;
+        let first = metadata.authorization_servers.first()?;
+        let issuer: String = serde_json::from_str(first.get()).ok()?;
+        let shown = shown_line(&self.redactor().redact(&issuer), MAX_ISSUER_CHARS);
+        (!shown.is_empty()).then_some(shown)
+    }
 }
 
 /// Whether another token may be accepted. A token that lacks a scope is like the next one.
 fn is_token_refused(answer: &Response) -> bool {
-    is_refusal(answer.status()) && !Challenge::of(answer.headers()).is_insufficient_scope()
-}
-
-/// Reads the URL as the HTTP library reads it. Both parsers must find the same server.
-fn parse(url: &HttpUrl) -> Result<Url, SourceFailure> {
-    let parsed = Url::parse(&url.expose()).ok().filter(|parsed| {
-        let origin = url.origin();
-        parsed.host_str() == Some(origin.host())
-            && parsed.port_or_known_default() == Some(origin.port())
-            && parsed.scheme() == if origin.is_tls() { "https" } else { "http" }
-    });
-    parsed.ok_or_else(|| {
-        let message = format!(
-            "the host of `{}` is not written in its normal form",
-            url.origin()
-        );
-        SourceFailure::new(SourceCause::Unreachable, message)
-    })
-}
-
-/// Returns the client for the server of a URL, with the TLS settings of a source, and the URL as its target. Files with
-/// certificates are read on another thread.
-pub(super) async fn connections(
-    url: &HttpUrl,
-    spec: &HttpSpec,
-    redactor: &Redactor,
-) -> Result<(HttpTransport, Target), SourceFailure> {
-    let (ca_file, redactor) = (spec.ca_file.clone(), redactor.clone());
-    let is_loopback = url.origin().is_loopback();
-    let url = parse(url)?;
-    let of_client = url.clone();
-    let build =
-        spawn_blocking(move || build(&of_client, is_loopback, ca_file.as_deref(), &redactor));
-    match timeout(CONNECT_TIMEOUT, build).await {
-        Ok(Ok(built)) => {
-            let client = built?;
-            let target = client.target(url).map_err(|error| {
-                let message = format!("the URL cannot be asked: {error}");
-                SourceFailure::new(SourceCause::Unreachable, message)
-            })?;
-            Ok((client, target))
-        }
-        Ok(Err(_)) | Err(_) => {
-            let seconds = CONNECT_TIMEOUT.as_secs();
-            let message = format!("the certificates could not be read within {seconds} s");
-            Err(SourceFailure::new(SourceCause::TlsFailed, message))
-        }
-    }
-}
-
-fn build(
-    url: &Url,
-    is_loopback: bool,
-    ca_file: Option<&Path>,
-    redactor: &Redactor,
-) -> Result<HttpTransport, SourceFailure> {
-    let shown = |file: &Path| shown_line(&redactor.redact(&file.to_string_lossy()), 300);
-    let more = match ca_file {
-        // A connection without TLS needs no certificates.
-        Some(file) if url.scheme() == "https" => read_certificates(file, &shown(file))?,
-        _ => Vec::new(),
-    };
-    let proxies = match is_loopback {
-        true => Proxies::None,
-        false => Proxies::Environment,
-    };
-    HttpTransport::new(url, more, proxies).map_err(|error| {
-        let file = match ca_file {
-            Some(file) => format!(" with the certificates of `ca_file` `{}`", shown(file)),
-            None => String::new(),
-        };
-        let reason = root_message(&*error);
-        let message = format!("the HTTP client cannot be set up{file}: {reason}");
-        SourceFailure::new(SourceCause::TlsFailed, message)
-    })
-}
-
-/// Reads the certificates of a `ca_file`. It must have some.
-fn read_certificates(file: &Path, shown: &str) -> Result<Vec<Certificate>, SourceFailure> {
-    let refused = |reason: &str| {
-        let message = format!("the certificates of `ca_file` `{shown}` cannot be used: {reason}");
-        SourceFailure::new(SourceCause::TlsFailed, message)
-    };
-    let bytes = broker_files::read(file, MAX_CA_BYTES);
-    let bytes = bytes.map_err(|error| refused(&error.to_string()))?;
-    let read = certificates(&bytes).map_err(refused)?;
-    match read.is_empty() {
-        true => Err(refused("it has none in PEM form")),
-        false => Ok(read),
-    }
+    is_refusal(answer.status()) && !Challenge::read(answer.headers()).is_insufficient_scope()
 }

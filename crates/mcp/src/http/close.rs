@@ -1,5 +1,6 @@
 //! The end of a link: what becomes of requests that are under way, and of the session at the server.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -9,9 +10,9 @@ use http::{Method, StatusCode};
 use tokio::runtime::Handle;
 use tokio::time::{sleep, timeout};
 
+use super::auth::Challenge;
 use super::{HttpLink, LinkState};
-use crate::connection::RequestError;
-use crate::failure::SourceFailure;
+use crate::failure::{RequestError, SourceFailure};
 
 /// Maximum time for requests that are under way when their link ends to get their answers, unless the broker ends it.
 const LAST_ANSWERS_TIMEOUT: Duration = Duration::from_secs(5);
@@ -50,6 +51,25 @@ impl Drop for HttpLink {
 }
 
 impl LinkState {
+    /// Ends the link because the server refused the credentials, and waits for the end. Only the first refusal asks
+    /// the server for its issuer, and a request that is cancelled meanwhile does not stop that.
+    pub(super) async fn credentials_refused(
+        self: &Arc<Self>,
+        status: StatusCode,
+        challenge: Challenge,
+    ) {
+        if !self.is_refused.swap(true, Ordering::Relaxed) {
+            let state = self.clone();
+            self.tasks.spawn(async move {
+                let refusal = state.client.refusal(status, &challenge);
+                if let Some(failure) = state.ended.run_until_cancelled(refusal).await {
+                    state.finish(failure);
+                }
+            });
+        }
+        self.ended.cancelled().await;
+    }
+
     /// Ends the link for a reason, unless it has ended. The next session respects a pause as well.
     pub(super) fn finish(&self, mut reason: SourceFailure) {
         reason.retry_after = reason.retry_after.or_else(|| self.pause.rest());

@@ -20,8 +20,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use url::Url;
 
 use super::auth::{Challenge, is_refusal};
+use super::body::without_newline;
 use super::client::Client;
-use super::exchange::without_newline;
 use super::headers::{self, EVENT_STREAM};
 use super::lost_session::LostSession;
 use super::pause;
@@ -29,7 +29,7 @@ use super::spec::HttpSpec;
 use crate::connection::{Connection, pipes};
 use crate::failure::SourceFailure;
 use crate::masks::Masks;
-use crate::session::Opening;
+use crate::opening::Opening;
 use crate::spec::SourceSpec;
 
 /// Maximum time for the server to name the URL for messages.
@@ -86,7 +86,7 @@ impl EventLink {
         });
         Ok(Self {
             connection,
-            masks: Masks::of(spec),
+            masks: Masks::new(spec),
             _stop: stopped.drop_guard(),
             _no_exit: no_exit,
             _no_stderr: no_stderr,
@@ -104,10 +104,12 @@ async fn open_stream(
     client: &Client,
     decoder: &mut SseDecoder,
 ) -> Result<(Response, Url), SourceFailure> {
-    let sent = client.send(&Method::GET, &headers::of_stream(), None).await;
+    let sent = client
+        .send(&Method::GET, &headers::new_stream(), None)
+        .await;
     let mut answer = sent.map_err(|error| error.failure)?;
     if is_refusal(answer.status()) {
-        let challenge = Challenge::of(answer.headers());
+        let challenge = Challenge::read(answer.headers());
         return Err(client.refusal(answer.status(), &challenge).await);
     }
     if !answer.status().is_success() || !headers::is_media(answer.headers(), EVENT_STREAM) {
@@ -205,7 +207,7 @@ async fn post_lines(
     input: ChildStdout,
 ) -> (SourceFailure, Option<u64>) {
     let mut input = BufReader::new(input);
-    let headers = headers::of_post();
+    let headers = headers::new_post();
     loop {
         let mut line = Vec::new();
         match input.read_until(b'\n', &mut line).await {
@@ -231,7 +233,7 @@ async fn post_lines(
 /// Returns the end of the link after a message that the server refused, and the id of the request in it if the server
 /// does not know the session. The URL for messages names the session.
 async fn refused(client: &Client, answer: Response, body: &[u8]) -> (SourceFailure, Option<u64>) {
-    let (status, challenge) = (answer.status(), Challenge::of(answer.headers()));
+    let (status, challenge) = (answer.status(), Challenge::read(answer.headers()));
     let retry_after = pause::asked_wait(&answer, SystemTime::now());
     let lost = client.lost_session(answer).await;
     if is_refusal(status) && lost.is_none() {

@@ -20,18 +20,18 @@ use tokio::time::{Instant, sleep};
 
 use super::LinkState;
 use super::auth::{Challenge, is_refusal};
-use super::body::{self, BodyError};
+use super::body::{self, BodyError, without_newline};
 use super::client::{SendError, TokenRenewal};
 use super::headers::{self, EVENT_STREAM, JSON, LAST_EVENT_ID};
 use super::lost_session::is_error_of_session;
 use super::messages::Taken;
-use crate::connection::{HttpRefusal, RawResult, RequestError, RequestKind, wait_extended};
+use crate::connection::{RawResult, RequestKind, wait_extended};
 use crate::events::RequestEvents;
-use crate::failure::SourceFailure;
+use crate::failure::{HttpRefusal, RequestError, SourceFailure};
 use crate::overload::AbandonedCall;
 use crate::request;
 use crate::right::CallRight;
-use crate::session::CallTime;
+use crate::server_call::CallTime;
 use refusals::may_have_executed;
 
 /// Maximum number of times that the stream of one request is resumed.
@@ -300,7 +300,7 @@ impl<'a> Exchange<'a> {
     /// reached now.
     async fn resume(&mut self, last_event: HeaderValue) -> Result<Option<Response>, RequestError> {
         let state = self.state;
-        let mut headers = headers::of_stream();
+        let mut headers = headers::new_stream();
         state.add_session(&mut headers);
         headers.insert(LAST_EVENT_ID, last_event);
         let sent = state.client.send(&Method::GET, &headers, None).await;
@@ -327,7 +327,7 @@ impl<'a> Exchange<'a> {
         if state.postpone(&answer) {
             return Ok(None);
         }
-        let challenge = Challenge::of(answer.headers());
+        let challenge = Challenge::read(answer.headers());
         if headers.contains_key(headers::SESSION_ID)
             && state.client.lost_session(answer).await.is_some()
         {
@@ -465,13 +465,5 @@ fn stream_error(error: SseError) -> RequestError {
         SseError::NoMessage => RequestError::Broken(
             "the server sent 1 MiB or 10 000 events without a message of the request".into(),
         ),
-    }
-}
-
-/// Returns a line without its newline.
-pub(super) fn without_newline(line: Bytes) -> Bytes {
-    match line.strip_suffix(b"\n") {
-        Some(text) => line.slice(..text.len()),
-        None => line,
     }
 }

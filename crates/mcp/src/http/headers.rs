@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use broker_model::header_params::{HeaderParam, HeaderParamKind, of_tool};
+use broker_model::header_params::{HeaderParam, HeaderParamKind, read_params};
 use broker_model::snapshot::ListedTool;
 use broker_wire::protocol::MODERN;
 use broker_wire::{Era, JsonMembers, header_value};
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
-use crate::session::{ServerCall, ServerOperation};
+use crate::server_call::{ServerCall, ServerOperation};
 
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 pub(super) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -27,7 +27,7 @@ const MAX_EXACT_INTEGER: f64 = 9_007_199_254_740_991.0;
 const MAX_SESSION_ID_BYTES: usize = 1024;
 
 /// Returns the headers of a POST with a message, without the era and session headers.
-pub(super) fn of_post() -> HeaderMap {
+pub(super) fn new_post() -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
     headers.insert(
@@ -38,7 +38,7 @@ pub(super) fn of_post() -> HeaderMap {
 }
 
 /// Returns the headers of a GET for a stream of events, without the era and session headers.
-pub(super) fn of_stream() -> HeaderMap {
+pub(super) fn new_stream() -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(ACCEPT, HeaderValue::from_static(EVENT_STREAM));
     headers
@@ -59,7 +59,7 @@ pub(super) fn add_call(headers: &mut HeaderMap, call: &ServerCall<'_>, params: &
         ServerOperation::Complete { .. } => return,
     };
     insert(headers, NAME, name);
-    let params = params.of(name);
+    let params = params.get(name);
     if params.is_empty() {
         return;
     }
@@ -163,7 +163,7 @@ impl ToolParams {
     /// Takes the parameters of all tools, and removes and returns the tools that a client over HTTP must not use.
     pub(crate) fn replace(&self, tools: &mut Vec<ListedTool>) -> Vec<ListedTool> {
         let mut all = HashMap::new();
-        let is_refused = |tool: &mut ListedTool| match of_tool(&tool.read()) {
+        let is_refused = |tool: &mut ListedTool| match read_params(&tool.read()) {
             Some(params) if params.len() <= MAX_PARAMS => {
                 if !params.is_empty() {
                     all.insert(tool.name().to_owned(), params.into());
@@ -178,7 +178,7 @@ impl ToolParams {
     }
 
     /// Returns the parameters of a tool.
-    pub(super) fn of(&self, tool: &str) -> Arc<[HeaderParam]> {
+    pub(super) fn get(&self, tool: &str) -> Arc<[HeaderParam]> {
         let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
         all.get(tool).cloned().unwrap_or_default()
     }
@@ -219,7 +219,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         add_call(
             &mut headers,
-            &ServerCall::of_tool(name, args.as_bytes()),
+            &ServerCall::new(name, args.as_bytes()),
             &ToolParams(RwLock::new(params)),
         );
         let get = |name: &str| headers.get(name).map(|value| value.to_str().unwrap());

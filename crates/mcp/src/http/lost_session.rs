@@ -59,7 +59,7 @@ pub(super) enum LostSession {
 
 impl LostSession {
     /// Reads a status that is not 2xx, the body with it, and the JSON-RPC error in the body.
-    pub(super) fn of(status: StatusCode, body: &[u8], rpc_error: Option<&[u8]>) -> Option<Self> {
+    pub(super) fn read(status: StatusCode, body: &[u8], rpc_error: Option<&[u8]>) -> Option<Self> {
         if refuses_session(status, body, rpc_error) {
             Some(Self::Refused)
         } else if status.is_server_error() && names_lost_session(body, rpc_error) {

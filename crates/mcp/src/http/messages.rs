@@ -8,10 +8,11 @@ use broker_wire::{Era, Id, Incoming, Messages, Problem, Raw, cancelled_request, 
 use bytes::{Buf as _, Bytes};
 
 use super::LinkState;
-use super::exchange::without_newline;
+use super::body::without_newline;
 use super::lost_session::is_error_of_session;
-use crate::connection::{RawResult, RequestError};
+use crate::connection::RawResult;
 use crate::events::{self, Delivery, RequestEvents};
+use crate::failure::RequestError;
 use crate::request;
 
 /// A modern server's notification that confirms a subscription.

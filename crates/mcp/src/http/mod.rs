@@ -16,8 +16,10 @@ mod lost_session;
 mod messages;
 mod pause;
 mod session_id;
-mod spec;
+pub(crate) mod spec;
 mod stream;
+mod token_cache;
+mod transport;
 mod turns;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -36,14 +38,14 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::connection::{RawResult, RequestError, RequestKind, Subscription};
+use crate::connection::{RawResult, RequestKind, Subscription};
 use crate::events::{CallEvents, RequestEvents};
-use crate::failure::SourceFailure;
-use crate::handshake::Negotiated;
+use crate::failure::{RequestError, SourceFailure};
+use crate::opening::{Negotiated, Opening};
 use crate::overload::Overload;
 use crate::request;
 use crate::right::CallRight;
-use crate::session::{CallTime, Opening, ServerCall};
+use crate::server_call::{CallTime, ServerCall};
 use crate::spec::{ItemLists, SourceSpec};
 use crate::status::Counters;
 use breaker::Breaker;
@@ -53,12 +55,12 @@ use exchange::Exchange;
 use session_id::SessionId;
 use turns::{CallPermit, CallTurns};
 
-pub(crate) use auth::TokenCache;
 pub(crate) use event_link::EventLink;
 pub(crate) use headers::{ToolParams, visible_value};
 pub(crate) use pause::Pause;
 pub(crate) use session_id::ReopenPace;
-pub use spec::{AuthSpec, ClientCredentials, HttpShared, HttpSpec};
+pub use spec::{AuthSpec, ClientCredentials, HttpShared, HttpSpec, MCP_PATH};
+pub(crate) use token_cache::TokenCache;
 
 /// The number of requests and notifications of the broker itself that may be under way at one time.
 const MAX_INTERNAL_REQUESTS: usize = 64;
@@ -353,7 +355,7 @@ impl LinkState {
 
     /// Returns the headers of a POST with a message of this method.
     fn headers_of(&self, method: &'static str) -> HeaderMap {
-        let mut headers = headers::of_post();
+        let mut headers = headers::new_post();
         let era = match (method, self.era()) {
             // The two requests that open the eras; until the handshake has ended both may be under way.
             (request::DISCOVER, _) => Some(Era::Modern),

@@ -8,10 +8,12 @@ use broker_model::url::HttpUrl;
 use broker_process::ProcessSpec;
 use http::header::HeaderMap;
 
-use super::auth::TokenCache;
 use super::pause::Pause;
 use super::session_id::ReopenPace;
-use crate::MCP_PATH;
+use super::token_cache::TokenCache;
+
+/// The path of an endpoint that is given without one.
+pub const MCP_PATH: &str = "/mcp";
 
 /// A server over HTTP. `Debug` shows no secret.
 #[derive(Clone)]

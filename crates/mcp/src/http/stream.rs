@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
 
 use super::LinkState;
-use super::exchange::without_newline;
+use super::body::without_newline;
 use super::headers::{self, EVENT_STREAM, LAST_EVENT_ID};
 use super::messages::Announcement;
 use crate::connection::Subscription;
@@ -41,7 +41,7 @@ async fn keep_open(state: Arc<LinkState>) {
     let mut last_event = None;
     let mut was_open = false;
     loop {
-        let mut headers = headers::of_stream();
+        let mut headers = headers::new_stream();
         state.add_session(&mut headers);
         if let Some(last) = last_event.take() {
             headers.insert(LAST_EVENT_ID, last);
@@ -104,7 +104,7 @@ pub(super) fn subscribe(state: Arc<LinkState>, id: u64, line: Bytes) -> Subscrip
 }
 
 async fn listen(state: &Arc<LinkState>, id: u64, line: Bytes) {
-    let mut headers: HeaderMap = headers::of_post();
+    let mut headers: HeaderMap = headers::new_post();
     headers::add_modern(&mut headers, request::LISTEN);
     let body = without_newline(line);
     state.pause.ended().await;

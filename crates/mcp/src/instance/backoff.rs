@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn backoff_after_the_end_of_a_session_opens_the_next_one_at_once() {
-        let mut backoff = Backoff::new(Timing::of_http());
+        let mut backoff = Backoff::new(Timing::for_http());
         let (now, ended) = (Instant::now(), failed(SourceCause::SessionEnded));
         backoff.started(now);
         let next = backoff.ended(&ended, now, 0.5);
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn backoff_waits_at_least_as_long_as_a_server_asked_for() {
-        let mut backoff = Backoff::new(Timing::of_http());
+        let mut backoff = Backoff::new(Timing::for_http());
         let busy = SourceFailure {
             retry_after: Some(Duration::from_secs(90)),
             ..failed(SourceCause::Unreachable)
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn backoff_of_a_server_over_http_allows_at_most_sixty_attempts_an_hour() {
-        let mut backoff = Backoff::new(Timing::of_http());
+        let mut backoff = Backoff::new(Timing::for_http());
         let (now, down) = (Instant::now(), failed(SourceCause::Unreachable));
         let (mut at, mut starts) = (Duration::ZERO, 0);
         while at <= Duration::from_secs(3600) {

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use crate::connection::RawResult;
 use crate::failure::CallFailure;
 use crate::instance::Instance;
-use crate::session::{CallTime, ServerCall, Session};
+use crate::server_call::{CallTime, ServerCall};
+use crate::session::Session;
 use crate::status::Counters;
 
 /// A session of a supervised instance, for a call that follows at once: it may end at any time, and its

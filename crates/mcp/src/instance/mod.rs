@@ -21,7 +21,8 @@ use tokio_util::task::TaskTracker;
 
 use crate::connection::RawResult;
 use crate::failure::{CallFailure, SourceFailure};
-use crate::session::{ServerCall, Session};
+use crate::server_call::ServerCall;
+use crate::session::Session;
 use crate::spec::SourceSpec;
 use crate::status::{Counters, State, Status};
 use broker_process::StderrTail;

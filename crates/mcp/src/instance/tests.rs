@@ -204,7 +204,7 @@ impl SourceFixture {
         tokio::spawn(async move {
             let args = format!("{{\"seconds\":{seconds}}}");
             source
-                .call(ServerCall::of_tool("work", args.as_bytes()), HOUR)
+                .call(ServerCall::new("work", args.as_bytes()), HOUR)
                 .await
         })
     }

@@ -29,7 +29,7 @@ pub(super) struct Refusal {
 }
 
 impl Refusal {
-    fn of(code: LeftOutCode, reason: impl Into<String>) -> Self {
+    fn new(code: LeftOutCode, reason: impl Into<String>) -> Self {
         Self {
             code,
             place: String::new(),
@@ -37,10 +37,10 @@ impl Refusal {
         }
     }
 
-    fn of_member(code: LeftOutCode, member: &str, reason: &str) -> Self {
+    fn at_member(code: LeftOutCode, member: &str, reason: &str) -> Self {
         Self {
             place: json::child_pointer("", member),
-            ..Self::of(code, reason)
+            ..Self::new(code, reason)
         }
     }
 }
@@ -67,19 +67,19 @@ pub(super) fn read(raw: &str, kind: ItemKind) -> Result<ListedTool, Refusal> {
     if raw.len() > MAX_TOOL_BYTES {
         let bytes = raw.len();
         let reason = format!("it has {bytes} bytes, at most {MAX_TOOL_BYTES} are allowed");
-        return Err(Refusal::of(LeftOutCode::TooLarge, reason));
+        return Err(Refusal::new(LeftOutCode::TooLarge, reason));
     }
     let parsed = estimate(raw.as_bytes()).bytes;
     if parsed > MAX_PARSED_BYTES {
         let reason = format!(
             "it would take {parsed} bytes once parsed, at most {MAX_PARSED_BYTES} are allowed"
         );
-        return Err(Refusal::of(LeftOutCode::TooLarge, reason));
+        return Err(Refusal::new(LeftOutCode::TooLarge, reason));
     }
     let value = json::parse(raw)
-        .map_err(|error| Refusal::of(LeftOutCode::JsonInvalid, error.to_string()))?;
+        .map_err(|error| Refusal::new(LeftOutCode::JsonInvalid, error.to_string()))?;
     let Value::Object(members) = value else {
-        return Err(Refusal::of(
+        return Err(Refusal::new(
             LeftOutCode::NotAnObject,
             format!("a {} is not an object", kind.as_str()),
         ));
@@ -89,7 +89,7 @@ pub(super) fn read(raw: &str, kind: ItemKind) -> Result<ListedTool, Refusal> {
         let text = members.get(name);
         if text.is_some_and(|text| !text.is_string() && !text.is_null()) {
             let reason = format!("`{name}` is not a string");
-            return Err(Refusal::of_member(
+            return Err(Refusal::at_member(
                 LeftOutCode::MemberInvalid,
                 name,
                 &reason,
@@ -105,7 +105,7 @@ pub(super) fn read(raw: &str, kind: ItemKind) -> Result<ListedTool, Refusal> {
 fn read_key(members: &Map<String, Value>, kind: ItemKind) -> Result<String, Refusal> {
     let member = kind.member();
     let wrong = |reason: String| {
-        Err(Refusal::of_member(
+        Err(Refusal::at_member(
             LeftOutCode::NameInvalid,
             member,
             &reason,
@@ -128,7 +128,7 @@ fn read_key(members: &Map<String, Value>, kind: ItemKind) -> Result<String, Refu
 /// server's schema.
 fn args_schema(kind: ItemKind, raw: &Map<String, Value>) -> Result<Option<Value>, Refusal> {
     let wrong =
-        |member: &str, reason: &str| Refusal::of_member(LeftOutCode::MemberInvalid, member, reason);
+        |member: &str, reason: &str| Refusal::at_member(LeftOutCode::MemberInvalid, member, reason);
     if kind != ItemKind::Tool && raw.contains_key(SCHEMA) {
         let reason = format!("it has the member `{SCHEMA}`, which is one of tools");
         return Err(wrong(SCHEMA, &reason));

@@ -378,7 +378,7 @@ impl Listing {
 
     fn record(&mut self, key: Option<&str>, refusal: Refusal, digest: Digest) {
         let shown = |text: &str, most| shown_line(&self.redactor.redact(text), most);
-        let name = key.map(|key| shown(ItemKind::of_key(key).1, MAX_NAME_CHARS));
+        let name = key.map(|key| shown(ItemKind::parse_key(key).1, MAX_NAME_CHARS));
         let part = LeftOut {
             kind: self.list.kind,
             name,

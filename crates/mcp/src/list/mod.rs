@@ -19,8 +19,8 @@ use listing::Listing;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::connection::{RequestError, RequestKind};
-use crate::failure::SourceFailure;
+use crate::connection::RequestKind;
+use crate::failure::{RequestError, SourceFailure};
 use crate::link::Link;
 use crate::request;
 use crate::spec::SourceSpec;
@@ -323,7 +323,7 @@ async fn usable(
 
 /// Reads the pages of a tool list, up to the last page.
 pub(crate) fn read(pages: &[&[u8]], limit: usize) -> Result<Listed, SourceFailure> {
-    let mut listing = Listing::new(limit, Exposure::of_everything(), Redactor::default());
+    let mut listing = Listing::new(limit, Exposure::expose_all(), Redactor::default());
     for page in pages {
         if listing.add_page(page)?.is_none() {
             break;

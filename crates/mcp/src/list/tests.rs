@@ -42,7 +42,7 @@ fn add_to(list: List, exposure: Exposure, pages: &[&str]) -> Result<Added, Strin
 }
 
 fn add(pages: &[&str]) -> Added {
-    add_to(TOOLS, Exposure::of_everything(), pages).expect("a list")
+    add_to(TOOLS, Exposure::expose_all(), pages).expect("a list")
 }
 
 fn page(tools: &str, cursor: &str) -> String {
@@ -185,7 +185,7 @@ fn null_stands_for_the_lack_of_an_optional_member() {
     assert_eq!((added.names.len(), added.left_out.len()), (1, 0));
     let text =
         r#"{"prompts":[{"name":"p","description":null,"arguments":null}],"nextCursor":null}"#;
-    let added = add_to(PROMPTS, Exposure::of_everything(), &[text]).expect("a list");
+    let added = add_to(PROMPTS, Exposure::expose_all(), &[text]).expect("a list");
     assert_eq!((added.names.len(), added.left_out.len()), (1, 0));
 }
 
@@ -263,13 +263,13 @@ fn prompts_templates_and_resources_are_left_out_one_by_one() {
         ),
     ] {
         let text = format!(r#"{{"{}":[{odd},{sound}]}}"#, list.member);
-        let added = add_to(list, Exposure::of_everything(), &[&text]).expect("a list");
+        let added = add_to(list, Exposure::expose_all(), &[&text]).expect("a list");
         assert_eq!(added.names.len(), 1, "{odd}");
         assert_eq!(added.left_out.len(), 1, "{odd}");
         assert_eq!(added.left_out[0].kind, list.kind);
     }
     // A list of prompts that cannot be read does not cost the tools.
-    let added = add_to(PROMPTS, Exposure::of_everything(), &["{}"]).expect("a list");
+    let added = add_to(PROMPTS, Exposure::expose_all(), &["{}"]).expect("a list");
     assert_eq!(added.left_out[0].code, LeftOutCode::ListCut);
 }
 
@@ -285,7 +285,7 @@ fn page_that_cannot_be_read_ends_the_list_or_refuses_it() {
             "asks for input",
         ),
     ] {
-        let message = add_to(TOOLS, Exposure::of_everything(), &[broken]).err();
+        let message = add_to(TOOLS, Exposure::expose_all(), &[broken]).err();
         assert!(message.expect("refused").contains(reason), "{broken}");
         let added = add(&[&first, broken]);
         assert_eq!(added.names, ["a"]);

@@ -49,7 +49,7 @@ pub fn resolve(
         ),
         broker_config::Endpoint::Http(http) => (
             http::resolve(source, http, &mut expander).map(|spec| Endpoint::Http(Box::new(spec))),
-            Timing::of_http(),
+            Timing::for_http(),
         ),
     };
     let problems = expander.finish();

@@ -1,6 +1,5 @@
 //! A session: one server process after the handshake, with its metadata and calls to it.
 
-mod call;
 mod open;
 
 use std::convert::Infallible;
@@ -17,19 +16,17 @@ use broker_wire::{Era, LogLevel};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
-use crate::connection::{RawResult, RequestError};
-use crate::failure::{CallFailure, SourceFailure};
-use crate::handshake::Negotiated;
+use crate::connection::RawResult;
+use crate::failure::{CallFailure, RequestError, SourceFailure};
 use crate::http::Pause;
 use crate::link::{Carrier, Link};
 use crate::list::UndeclaredLists;
+use crate::opening::Negotiated;
+use crate::server_call::{CallTime, ServerCall};
 use crate::spec::SourceSpec;
 use crate::subscription::Subscriber;
 use crate::{list, request, rpc_error, startup};
 use broker_process::StderrTail;
-
-pub use call::{CallTime, ServerCall, ServerOperation};
-pub(crate) use open::Opening;
 
 /// One server process after the handshake. Dropping it ends the process group at once; [`stop`] gives
 /// the server time to end by itself.

@@ -12,28 +12,17 @@ use tokio::time::{Instant, sleep};
 use tokio_util::task::TaskTracker;
 
 use super::Session;
-use crate::MCP_PATH;
 use crate::era_hint::EraHint;
 use crate::failure::SourceFailure;
-use crate::handshake::{self, EraChoice, HandshakeError, Negotiated, ProbeRefusal};
-use crate::http::HttpSpec;
+use crate::handshake::{self, EraChoice, HandshakeError, ProbeRefusal};
+use crate::http::{HttpSpec, MCP_PATH};
 use crate::link::Link;
 use crate::list::UndeclaredLists;
+use crate::opening::{Negotiated, Opening};
 use crate::spec::{Endpoint, SourceSpec};
-use crate::status::Counters;
 use crate::subscription::Subscriber;
 use crate::{request, startup};
 use broker_process::{StderrTail, StopDeadline};
-
-/// The parameters that a supervisor adds to the start of a session.
-pub(crate) struct Opening<'a> {
-    pub(crate) tail: &'a StderrTail,
-    pub(crate) counters: &'a Arc<Counters>,
-    pub(crate) tasks: &'a TaskTracker,
-    pub(crate) stop_deadline: &'a StopDeadline,
-    /// Whether there may be a second try when the first process dies, or its server over HTTP fails in the known era.
-    pub(crate) second_try: bool,
-}
 
 impl Session {
     /// Starts the process and negotiates an era.

@@ -53,7 +53,7 @@ pub struct Hints([bool; 4]);
 
 impl Hints {
     /// The hints of reviewed annotations. A hint that is absent or not a boolean has its unsafe value.
-    pub fn of(annotations: Option<&Value>) -> Self {
+    pub fn read(annotations: Option<&Value>) -> Self {
         Self(Hint::ALL.map(|hint| {
             let value = annotations.and_then(|all| all.get(hint.key()));
             value
@@ -94,7 +94,7 @@ pub enum CallSafety {
 
 impl CallSafety {
     /// Returns the kind of a tool with these hints.
-    pub const fn of(hints: Hints) -> Self {
+    pub const fn from_hints(hints: Hints) -> Self {
         match (hints.get(Hint::ReadOnly), hints.get(Hint::Destructive)) {
             (true, _) => Self::Read,
             (false, false) => Self::Write,

@@ -65,7 +65,7 @@ impl Decimal {
     }
 
     /// Reads a number of `serde_json`. A double has the value of its shortest written form.
-    pub fn of(number: &serde_json::Number) -> Self {
+    pub fn from_number(number: &serde_json::Number) -> Self {
         Self::parse(&number.to_string()).unwrap_or_else(Self::zero)
     }
 

@@ -68,7 +68,7 @@ pub fn string_text(value: &Value) -> Option<&str> {
 /// The decimal value of a number of either kind.
 pub fn decimal_of(value: &Value) -> Option<Decimal> {
     match value {
-        Value::Number(number) => Some(Decimal::of(number)),
+        Value::Number(number) => Some(Decimal::from_number(number)),
         other => Decimal::parse(exact_number(other)?),
     }
 }

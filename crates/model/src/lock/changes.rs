@@ -96,7 +96,7 @@ impl SourceSettings {
 
 impl SettingChange {
     /// The change of the search hints of the tool with this upstream name.
-    pub fn of_search_hints(tool: &str, old: &[String], new: &[String]) -> Option<Self> {
+    pub fn from_search_hints(tool: &str, old: &[String], new: &[String]) -> Option<Self> {
         let list = format!("the list of search hints of {}", name(tool));
         Some(Self {
             member: "search_hints",

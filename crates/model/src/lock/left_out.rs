@@ -150,7 +150,7 @@ impl LockedSource {
             .collect();
         self.more_left_out = Some(MoreLeftOut {
             count: counted.as_ref().map_or(0, |more| more.count) + rest.len() as u64,
-            digest: Digest::of_member("left_out", &json!(digests)),
+            digest: Digest::from_member("left_out", &json!(digests)),
         });
     }
 
@@ -199,7 +199,7 @@ impl LockedSource {
 
     /// The digest of the state that is kept: another state needs another decision.
     fn kept_digest(&self) -> Digest {
-        Digest::of_member("kept_source", &self.to_json())
+        Digest::from_member("kept_source", &self.to_json())
     }
 }
 

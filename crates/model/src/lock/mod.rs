@@ -155,7 +155,7 @@ impl LockedTool {
 
     /// Its kind.
     pub fn kind(&self) -> ItemKind {
-        ItemKind::of_key(&self.upstream_name).0
+        ItemKind::parse_key(&self.upstream_name).0
     }
 }
 

@@ -210,7 +210,7 @@ impl Word {
 
 /// The digest in place of a text of the config.
 fn digest_of(text: &str) -> Digest {
-    Digest::of_member("config_text", &json!(text))
+    Digest::from_member("config_text", &json!(text))
 }
 
 /// One line for people; a hidden text is the begin of its digest.

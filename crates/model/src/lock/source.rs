@@ -26,7 +26,7 @@ impl LockedSource {
             .into_iter()
             .filter_map(|(member, value)| Some((member.to_owned(), value?)))
             .collect();
-        Digest::of_member("source", &Value::Object(said))
+        Digest::from_member("source", &Value::Object(said))
     }
 
     /// Returns its element of the lock's `sources` for a catalog: without the members of version 2, since a broker does

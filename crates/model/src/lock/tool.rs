@@ -27,17 +27,17 @@ pub const VOLATILE_INSTRUCTIONS: &str = "/instructions";
 
 /// The digests of a raw tool: `whole`, one for each member with its own digest, and `other`.
 pub fn tool_digests(raw: &Map<String, Value>) -> BTreeMap<String, Digest> {
-    let mut digests = BTreeMap::from([("whole".to_owned(), Digest::of_tool(raw))]);
+    let mut digests = BTreeMap::from([("whole".to_owned(), Digest::from_tool(raw))]);
     let mut other = Map::new();
     for (name, value) in raw {
         if MEMBERS.contains(&name.as_str()) {
-            digests.insert(name.clone(), Digest::of_member(name, value));
+            digests.insert(name.clone(), Digest::from_member(name, value));
         } else {
             other.insert(name.clone(), value.clone());
         }
     }
     if !other.is_empty() {
-        let other = Digest::of_member("other", &Value::Object(other));
+        let other = Digest::from_member("other", &Value::Object(other));
         digests.insert("other".to_owned(), other);
     }
     digests
@@ -74,7 +74,7 @@ impl LockedTool {
             summary: None,
             exposed_name,
             search_hints: Vec::new(),
-            digest: Digest::of_tool(&raw),
+            digest: Digest::from_tool(&raw),
             raw,
             unvalidated: false,
         }

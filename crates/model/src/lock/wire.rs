@@ -260,7 +260,7 @@ impl LockWire {
         if let Some(digest) = &self.access_digest {
             covered["access_digest"] = json!(digest);
         }
-        Digest::of("mcp-broker:lock:1", &covered)
+        Digest::new("mcp-broker:lock:1", &covered)
     }
 }
 
@@ -456,7 +456,7 @@ impl ToolWire {
     }
 
     fn check(&self, at: &str) -> Option<Diagnostic> {
-        let (kind, id) = ItemKind::of_key(&self.upstream_name);
+        let (kind, id) = ItemKind::parse_key(&self.upstream_name);
         if id != id_of(kind, &self.raw) {
             let at = format!("{at}/upstream_name");
             return Some(corrupt("the name differs from the tool's", at));
@@ -486,7 +486,7 @@ impl ToolWire {
             summary: self.summary,
             search_hints: self.search_hints,
             exposed_name: self.exposed_name,
-            digest: written.unwrap_or_else(|| Digest::of_tool(&raw)),
+            digest: written.unwrap_or_else(|| Digest::from_tool(&raw)),
             raw,
             unvalidated: self.unvalidated,
         }

@@ -130,10 +130,10 @@ impl Exposure {
     }
 
     /// The exposure of every tool, prompt, template and resource.
-    pub fn of_everything() -> Self {
+    pub fn expose_all() -> Self {
         let items = ItemExposure {
             resources: ResourceMode::Live,
-            resource_filter: UriFilter::of_everything(),
+            resource_filter: UriFilter::allow_all(),
             prompt_filter: ToolFilter::compile(&["*"]).unwrap_or_default(),
         };
         let exposure = Self::new(
@@ -178,7 +178,7 @@ impl Exposure {
 
     /// Why a tool of this upstream name, or another thing of this key, is hidden; `None` if it is exposed.
     pub fn hidden_by(&self, name: &str) -> Option<HiddenBy<'_>> {
-        let (kind, id) = ItemKind::of_key(name);
+        let (kind, id) = ItemKind::parse_key(name);
         if kind != ItemKind::Tool {
             return (!self.items.exposes(kind, id)).then_some(HiddenBy::ItemFilter);
         }

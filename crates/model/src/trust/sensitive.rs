@@ -40,13 +40,13 @@ fn remedy(normal: &Option<String>) -> String {
 impl Default for SensitiveNames {
     /// The newest list.
     fn default() -> Self {
-        Self::of_version(WordList::NEWEST)
+        Self::from_version(WordList::NEWEST)
     }
 }
 
 impl SensitiveNames {
     /// The words of a version of the list.
-    pub fn of_version(version: WordList) -> Self {
+    pub fn from_version(version: WordList) -> Self {
         let words = version.words().map(str::to_owned);
         Self::with(words.collect(), version, false)
     }
@@ -78,7 +78,9 @@ impl SensitiveNames {
         let mut normal = BTreeMap::new();
         for word in words.iter().filter(|_| version.is_normalised()) {
             // Of `secret` and `secrets` the first one is shown.
-            normal.entry(of_parts(word)).or_insert_with(|| word.clone());
+            normal
+                .entry(normalize(word))
+                .or_insert_with(|| word.clone());
         }
         Self {
             words,
@@ -93,7 +95,7 @@ impl SensitiveNames {
     pub fn in_version(&self, version: WordList) -> Self {
         match self.is_own {
             true => Self::with(self.words.clone(), version, true),
-            false => Self::of_version(version),
+            false => Self::from_version(version),
         }
     }
 
@@ -132,7 +134,7 @@ impl SensitiveNames {
     pub(crate) fn find_written(&self, name: &str) -> Option<&str> {
         let known = |word: &str| {
             let written = self.words.get(word);
-            let known = written.or_else(|| self.normal.get(&of_parts(word)));
+            let known = written.or_else(|| self.normal.get(&normalize(word)));
             known.map(String::as_str)
         };
         find_words(&words(name), known).or_else(|| match self.version.is_normalised() {
@@ -146,7 +148,7 @@ impl SensitiveNames {
         let looks = |word: &str| {
             let look = skeleton(word);
             // A digit at the end may be the look of a letter, so the whole word is compared first.
-            let normal = of_parts(word);
+            let normal = normalize(word);
             let normal = self.version.is_normalised().then(|| skeleton(&normal));
             let mut list = self.words.iter().map(String::as_str);
             list.find(|known| {
@@ -160,7 +162,7 @@ impl SensitiveNames {
 }
 
 /// The normal form of a word, or of each word of a pair.
-fn of_parts(entry: &str) -> String {
+fn normalize(entry: &str) -> String {
     let parts: Vec<_> = entry.split('_').map(normal).collect();
     parts.join("_")
 }
@@ -270,7 +272,7 @@ mod tests {
 
     #[test]
     fn sensitive_name_is_found_in_the_plural_with_digits_and_in_any_case() {
-        let [older, names] = [WordList::First, WordList::Second].map(SensitiveNames::of_version);
+        let [older, names] = [WordList::First, WordList::Second].map(SensitiveNames::from_version);
         for (name, expected) in [
             ("rm", "rm"),
             ("rm_rf", "rm"),

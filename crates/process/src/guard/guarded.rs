@@ -8,7 +8,8 @@ use std::path::Path;
 
 use rustix::process::{Pid, getppid};
 
-use super::{COOKIE, VARIABLE};
+use super::VARIABLE;
+use crate::cookie::COOKIE;
 
 /// The name of a guard in the process table. No broker has this name.
 const NAME: &CStr = c"mcp-guard";

@@ -8,10 +8,10 @@ use std::time::Duration;
 use rustix::process::Pid;
 use tokio::time::Instant;
 
-use super::cookie;
 use crate::cgroup;
 use crate::children::{self, MAX_DESCENDANTS};
-use crate::descendants::PinnedProcess;
+use crate::cookie::broker_cookie;
+use crate::pinned_process::PinnedProcess;
 use crate::proc_table::{self, ProcessEntry};
 
 /// The pause after a round that found no new process: a killed process takes a moment to end.
@@ -79,7 +79,7 @@ fn end_descendants(spared: &[i32], seen: &mut BTreeSet<i32>) -> io::Result<BTree
     let mut at = 0;
     while at < found.len() && found.len() < MAX_DESCENDANTS {
         let parent = found[at].pid();
-        let children = children::of(parent)
+        let children = children::list(parent)
             .into_iter()
             .filter_map(ProcessEntry::read);
         for child in children.filter(|child| child.is_child_of(parent)) {
@@ -100,7 +100,7 @@ fn end_descendants(spared: &[i32], seen: &mut BTreeSet<i32>) -> io::Result<BTree
 /// Kills processes that have the cookie and are not descendants, such as orphans that another process
 /// adopted.
 fn end_holders(root: Pid) -> BTreeSet<i32> {
-    let holders = proc_table::holders(cookie());
+    let holders = proc_table::holders(broker_cookie());
     let holders = holders
         .iter()
         .filter(|holder| Pid::from_raw(holder.pid()) != Some(root));

@@ -11,9 +11,6 @@ mod run;
 mod signals;
 
 use std::io;
-use std::sync::OnceLock;
-
-use crate::random_u64;
 
 pub use deadline::Deadline;
 pub use signals::{ReloadSignals, Signals, fail_large_writes};
@@ -25,7 +22,7 @@ pub const VARIABLE: &str = "MCP_BROKER_GUARD";
 /// soak of a million calls held a third more memory, and the memory kept growing. The minimum size of a block that is
 /// mapped from the system and returned to it is fixed, since the library otherwise raises that size over time. It is
 /// above the size of usual results: with 128 KiB, a call with a result of 100 KiB took a fifth more CPU, since its pages
-/// were mapped anew. Free memory at the end of a heap stays for the next calls, and is returned later
+/// were mapped again. Free memory at the end of a heap stays for the next calls, and is returned later
 /// ([`trim_heap`](crate::trim_heap)). Servers do not inherit these settings.
 pub const ALLOCATOR: [(&str, &str); 3] = [
     ("MALLOC_ARENA_MAX", "2"),
@@ -91,10 +88,3 @@ pub fn enter(input: Input) -> io::Result<ProcessRole> {
         Ok(ProcessRole::Broker(signals, hangups))
     }
 }
-
-/// Returns a value unique to this broker, in the environment of every server and its descendants.
-pub(crate) fn cookie() -> &'static str {
-    COOKIE.get_or_init(|| format!("{:016x}{:016x}", random_u64(), random_u64()))
-}
-
-static COOKIE: OnceLock<String> = OnceLock::new();

@@ -14,7 +14,8 @@ use rustix::process::{
 
 use tokio::time::Instant;
 
-use super::{ALLOCATOR, Input, VARIABLE, cookie, guarded, kill_all};
+use super::{ALLOCATOR, Input, VARIABLE, guarded, kill_all};
+use crate::cookie::broker_cookie;
 use crate::proc_table;
 use crate::unix::{BlockedSignals, die_with_parent, enable_sigchld};
 
@@ -107,7 +108,7 @@ fn start(us: Pid, input: Input) -> io::Result<Pid> {
         command.arg0(name);
     }
     command.args(arguments);
-    command.env(VARIABLE, guarded::value(us, cookie()));
+    command.env(VARIABLE, guarded::value(us, broker_cookie()));
     for (name, value) in ALLOCATOR {
         if std::env::var_os(name).is_none() {
             command.env(name, value);

@@ -63,7 +63,7 @@ pub(super) fn check(sources: &[LockedSource]) -> Vec<CrossSourceFinding> {
             finding: Finding {
                 pointer: "/description".to_owned(),
                 new: Some(excerpt(text, 0, end).into()),
-                ..Finding::of(
+                ..Finding::new(
                     rule("near-duplicate-description"),
                     format!("{likeness} % of it is in {} as well", quoted(&path)),
                     "",

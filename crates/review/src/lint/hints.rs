@@ -43,7 +43,7 @@ pub(super) fn check(sources: &[LockedSource], named: &Named<'_>) -> Vec<CrossSou
                         // The config has the hint; the tool is found by its name.
                         pointer: "/name".to_owned(),
                         new: Some(hint.as_str().into()),
-                        ..Finding::of(rule(id), message, "")
+                        ..Finding::new(rule(id), message, "")
                     };
                     let tool = (number, index);
                     found.push(CrossSourceFinding { tool, finding });

@@ -126,7 +126,7 @@ fn place(text: &Text<'_>, found: Vec<TextFinding>) -> Vec<Finding> {
     let finding = |one: TextFinding| Finding {
         pointer: text.pointer.clone(),
         new: Some(excerpt(text.text, one.at, one.to).into()),
-        ..Finding::of(rule(one.rule), one.message, "")
+        ..Finding::new(rule(one.rule), one.message, "")
     };
     found.into_iter().map(finding).collect()
 }

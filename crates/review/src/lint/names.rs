@@ -69,7 +69,7 @@ fn pairs(
             finding: Finding {
                 pointer: "/name".to_owned(),
                 new: Some(excerpt(&one.upstream_name, 0, one.upstream_name.len()).into()),
-                ..Finding::of(rule(id), message, "")
+                ..Finding::new(rule(id), message, "")
             },
         });
     }
@@ -95,13 +95,13 @@ pub(super) fn check_script(text: &Text<'_>) -> Option<TextFinding> {
     if !matches!(text.role, Role::Name | Role::Parameter | Role::Key) || text.text.is_ascii() {
         return None;
     }
-    let is_latin = |c: char| Script::of(c) == Some(Script::Latin);
+    let is_latin = |c: char| Script::find(c) == Some(Script::Latin);
     let mut at = 0;
     for part in text.text.split_inclusive(|c: char| !c.is_alphanumeric()) {
         let word = part.trim_end_matches(|c: char| !c.is_alphanumeric());
         let mut others = word.chars().filter(|c| c.is_alphabetic() && !is_latin(*c));
         let (first, alike) = (others.clone().next(), others.all(|c| folded(c).is_ascii()));
-        if let Some(script) = first.and_then(Script::of)
+        if let Some(script) = first.and_then(Script::find)
             && alike
             && word.chars().any(is_latin)
         {

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::TextFinding;
 use super::texts::{Role, Text};
-use broker_model::sensitive_words::{SensitiveKind, of_word, words};
+use broker_model::sensitive_words::{SensitiveKind, find_kind, words};
 
 /// Words that turn a word for a secret into a position in a list, a count, or a choice.
 const HARMLESS: [&str; 34] = [
@@ -135,7 +135,7 @@ fn may_mean_speech(schema: Option<&Value>) -> bool {
 fn asks_for_secrets(words: &[String]) -> bool {
     // The kind of a credential is not a credential.
     let is = |word: &String| {
-        of_word(word) == Some(SensitiveKind::Credentials)
+        find_kind(word) == Some(SensitiveKind::Credentials)
             && !matches!(word.as_str(), "auth" | "authorization")
     };
     let key = words.windows(2).any(|pair| {

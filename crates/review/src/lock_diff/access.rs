@@ -113,7 +113,7 @@ fn tools(config: &Config, sources: &[LockedSource]) -> AccessTools {
             let tool = AccessTool {
                 source: locked.path.clone(),
                 readable: readable_path(path.as_str(), &tool.upstream_name),
-                hints: Hints::of(annotations.as_ref()),
+                hints: Hints::read(annotations.as_ref()),
             };
             tools.insert(path.as_str().to_owned(), tool);
         }

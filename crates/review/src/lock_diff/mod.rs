@@ -106,7 +106,7 @@ fn diff_source(old: &LockedSource, new: &LockedSource) -> Report {
         warnings: Vec::new(),
     };
     // Only the exposed tools of the new lock are in the snapshot.
-    let mut report = broker_drift::classify(old, &snapshot, &Exposure::of_everything());
+    let mut report = broker_drift::classify(old, &snapshot, &Exposure::expose_all());
     let package = new.package.clone();
     report.add_package(
         old,
@@ -183,7 +183,7 @@ fn config_changes(report: &mut Report, old: &LockedSource, new: &LockedSource) {
         let mut other = other.filter(|other| other.upstream_name == tool.upstream_name);
         let change = other.next().and_then(|other| {
             let (was, is) = (&tool.search_hints, &other.search_hints);
-            SettingChange::of_search_hints(&tool.upstream_name, was, is)
+            SettingChange::from_search_hints(&tool.upstream_name, was, is)
         });
         found.extend(change.map(|one| changed(one.member, one.message, one.old, one.new)));
     }

@@ -284,7 +284,7 @@ fn digest_without_the_name(block: &Block<'_>) -> Digest {
     let findings: Vec<_> = block.findings.iter().map(finding).collect();
     let title = block.tool.is_none().then_some(&block.title);
     let is_lint = block.kind == BlockKind::Lint;
-    Digest::of(
+    Digest::new(
         "mcp-broker:finding_group:1",
         &json!([block.class, is_lint, title, findings]),
     )

@@ -23,7 +23,7 @@ impl Problems {
 
     /// Keeps the errors among problems.
     pub fn add(&mut self, problems: &[Diagnostic]) {
-        self.exit = self.exit.or(Exit::of_diagnostics(problems));
+        self.exit = self.exit.or(Exit::from_diagnostics(problems));
         let errors = problems.iter().filter(|problem| problem.is_error());
         self.findings.extend(errors.map(finding));
     }

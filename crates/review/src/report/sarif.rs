@@ -175,7 +175,7 @@ fn text(block: &Block<'_>, finding: &Finding) -> String {
 /// A fingerprint over the finding's subject, without lines of the lock.
 fn fingerprint(block: &Block<'_>, finding: &Finding) -> String {
     let about = json!([finding.rule, block.source, block.tool, finding.pointer]);
-    Digest::of("mcp-broker:finding:1", &about)
+    Digest::new("mcp-broker:finding:1", &about)
         .as_str()
         .to_owned()
 }
@@ -184,7 +184,7 @@ fn fingerprint(block: &Block<'_>, finding: &Finding) -> String {
 /// locks of one repository have their own alerts.
 fn line_hash(lock: &str, block: &Block<'_>, finding: &Finding) -> String {
     let about = json!([lock, finding.rule, block.title, finding.pointer]);
-    Digest::of("mcp-broker:finding_line:1", &about)
+    Digest::new("mcp-broker:finding_line:1", &about)
         .as_str()
         .to_owned()
 }

@@ -257,7 +257,7 @@ mod tests {
                 upstream_name: "x".to_owned(),
                 exposed_name: "x".to_owned(),
                 summary: None,
-                digest: Digest::of_tool(&raw),
+                digest: Digest::from_tool(&raw),
                 unvalidated: false,
                 raw,
             },

@@ -68,7 +68,7 @@ pub(super) fn admits(
     for group in &node.groups {
         let mut taken = 0;
         for branch in &group.branches {
-            if admits(&Conjunction::of(branch.clone()), value, depth + 1, steps)? {
+            if admits(&Conjunction::new(branch.clone()), value, depth + 1, steps)? {
                 taken += 1;
             }
         }

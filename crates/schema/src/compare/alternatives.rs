@@ -1,8 +1,8 @@
 //! Reports the changes of alternatives: pairs corresponding branches and reports added and removed ones.
 
-use super::changes::{Direction, Walk};
 use super::node::{Conjunction, Group, Node};
 use super::types::Type;
+use super::walk::{Direction, Walk};
 
 impl Walk {
     pub(super) fn groups(
@@ -59,8 +59,9 @@ impl Walk {
             }
         }
         // The rest is paired in order, by type if the types differ.
-        let types_of =
-            |group: &Group<'_>, at: usize| Conjunction::of(group.branches[at].clone()).read().types;
+        let types_of = |group: &Group<'_>, at: usize| {
+            Conjunction::new(group.branches[at].clone()).read().types
+        };
         let mut left: Vec<_> = left
             .into_iter()
             .map(|at| (at, types_of(other, at)))
@@ -109,7 +110,7 @@ pub(super) fn one_side_has_a_like(from: &Node<'_>, to: &Node<'_>) -> bool {
 /// The first branch of the same type.
 fn alike(group: &Group<'_>, node: &Node<'_>) -> Option<usize> {
     group.branches.iter().position(|branch| {
-        let branch = Conjunction::of(branch.clone()).read();
+        let branch = Conjunction::new(branch.clone()).read();
         !branch.never && !branch.types.and(node.types).is_empty()
     })
 }

@@ -47,7 +47,7 @@ impl Candidates {
     }
 
     /// The first is the simplest.
-    pub(super) fn of(
+    pub(super) fn find(
         &self,
         writer: &Conjunction<'_>,
         reader: Option<&Conjunction<'_>>,
@@ -150,7 +150,7 @@ impl Candidates {
         let place = |node: &Node<'_>, index: usize| -> Vec<Value> {
             let mine = node.prefix.get(index).unwrap_or(&node.rest);
             let theirs = to.map(|to| to.prefix.get(index).unwrap_or(&to.rest));
-            self.of(mine, theirs, depth + 1)
+            self.find(mine, theirs, depth + 1)
         };
         let rest = place(from, from.prefix.len());
         let firsts: Vec<Vec<Value>> = (0..from.prefix.len())
@@ -207,13 +207,13 @@ impl Candidates {
         let mut least = Map::new();
         let mut values: Vec<(&str, Vec<Value>)> = Vec::new();
         for (name, schema) in &from.properties {
-            values.push((*name, self.of(schema, theirs(name), depth + 1)));
+            values.push((*name, self.find(schema, theirs(name), depth + 1)));
         }
         for name in &from.required {
             let first = match values.iter().find(|(known, _)| known == name) {
                 Some((_, values)) => values.first().cloned(),
                 None => self
-                    .of(&from.additional, theirs(name), depth + 1)
+                    .find(&from.additional, theirs(name), depth + 1)
                     .into_iter()
                     .next(),
             };
@@ -252,7 +252,7 @@ impl Candidates {
             let names = names.filter(|name| !from.properties.contains_key(name));
             for name in names.chain([STRANGER]) {
                 for value in self
-                    .of(&from.additional, theirs(name), depth + 1)
+                    .find(&from.additional, theirs(name), depth + 1)
                     .iter()
                     .take(40)
                 {
@@ -299,7 +299,7 @@ impl Candidates {
         into: &mut Map<String, Value>,
         depth: usize,
     ) {
-        let values = self.of(&from.additional, to.map(|to| &to.additional), depth + 1);
+        let values = self.find(&from.additional, to.map(|to| &to.additional), depth + 1);
         let Some(value) = values.first() else {
             return;
         };
@@ -334,7 +334,7 @@ fn hints(to: &Node<'_>, depth: usize) -> Vec<Value> {
     let mut out: Vec<Value> = listed.map(|value| (*value).clone()).collect();
     if depth < 2 {
         for branch in to.groups.iter().flat_map(|group| &group.branches) {
-            out.extend(hints(&Conjunction::of(branch.clone()).read(), depth + 1));
+            out.extend(hints(&Conjunction::new(branch.clone()).read(), depth + 1));
         }
     }
     out.truncate(200);
@@ -418,7 +418,7 @@ fn strings(from: &Node<'_>, to: Option<&Node<'_>>, hints: &[Value], out: &mut Ve
     let mut texts: Vec<String> = from
         .patterns
         .iter()
-        .flat_map(|pattern| samples::of_pattern(pattern))
+        .flat_map(|pattern| samples::from_pattern(pattern))
         .collect();
     texts.extend(
         [
@@ -440,7 +440,7 @@ fn strings(from: &Node<'_>, to: Option<&Node<'_>>, hints: &[Value], out: &mut Ve
     texts.extend(
         to.into_iter()
             .flat_map(|to| &to.patterns)
-            .flat_map(|pattern| samples::of_pattern(pattern)),
+            .flat_map(|pattern| samples::from_pattern(pattern)),
     );
     let mut counts = vec![min, min + 1];
     counts.extend(max);

@@ -60,7 +60,7 @@ impl<'s, 'a> Search<'s, 'a> {
     }
 
     /// Searches over values of every type.
-    pub(super) fn of_any_type(self) -> Self {
+    pub(super) fn with_any_type(self) -> Self {
         Self {
             objects_only: false,
             ..self
@@ -74,7 +74,7 @@ impl<'s, 'a> Search<'s, 'a> {
 
     /// The reasons why the reader does not accept a value.
     pub(super) fn reasons(&self, value: &Value) -> Vec<SchemaError> {
-        let budget = Budget::of_values(count_values(value));
+        let budget = Budget::from_values(count_values(value));
         let schema = self.reader.locations[0].document.root();
         let found = self.takes[1].explain(schema, value, MAX_REASONS, &budget);
         found.places
@@ -121,7 +121,7 @@ impl<'s, 'a> Search<'s, 'a> {
             }
             evaluation.verdict
         };
-        let tried = Candidates::new(self.side, view).of(self.writer, Some(self.reader), 0);
+        let tried = Candidates::new(self.side, view).find(self.writer, Some(self.reader), 0);
         tried
             .into_iter()
             .take(MAX_TRIED)

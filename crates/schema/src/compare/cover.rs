@@ -156,8 +156,8 @@ impl Proof {
                     .zip(&group.branches)
                     .all(|(one, other)| {
                         same_text(
-                            &Conjunction::of(one.clone()),
-                            &Conjunction::of(other.clone()),
+                            &Conjunction::new(one.clone()),
+                            &Conjunction::new(other.clone()),
                         )
                     })
         };
@@ -167,7 +167,7 @@ impl Proof {
         if from.groups.iter().any(same_group) {
             return true;
         }
-        let branch = |index: usize| Conjunction::of(group.branches[index].clone());
+        let branch = |index: usize| Conjunction::new(group.branches[index].clone());
         // The whole reader with the chosen branch, so that `properties` next to it are included.
         (0..group.branches.len()).any(|index| {
             self.covers(writer, &reader.choosing(group, index))

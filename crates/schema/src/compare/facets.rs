@@ -1,8 +1,8 @@
 //! Reports the changes of bounds, counts, patterns and steps.
 
-use super::changes::Walk;
 use super::node::Node;
 use super::types::Type;
+use super::walk::Walk;
 
 impl Walk {
     pub(super) fn limits(&mut self, from: &Node<'_>, to: &Node<'_>) {

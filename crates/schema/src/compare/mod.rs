@@ -20,11 +20,10 @@ mod steps;
 mod text;
 mod types;
 mod view;
+mod walk;
 
 use serde_json::Value;
 
-use self::changes::Walk;
-pub use self::changes::{Change, Direction};
 use self::counterexample::Search;
 use self::cover::Proof;
 use self::document::{Dialect, Document};
@@ -32,6 +31,8 @@ use self::node::Conjunction;
 use self::types::Type;
 pub use self::view::Side;
 use self::view::View;
+use self::walk::Walk;
+pub use self::walk::{Change, Direction};
 use crate::{SchemaError, inspect, readable};
 
 /// The changes between two schemas of a tool, and the relation of their values.
@@ -95,9 +96,9 @@ pub fn covers(from: &Value, to: &Value) -> Coverage {
     }
     let documents = [from, to].map(|schema| Document::new(readable(schema).into_owned()));
     let [writer, reader] =
-        [&documents[0], &documents[1]].map(|one| Conjunction::of(Document::root_location(one)));
+        [&documents[0], &documents[1]].map(|one| Conjunction::new(Document::root_location(one)));
     let search = match Search::new(Side::Input, &writer, &reader) {
-        Ok(search) => search.of_any_type(),
+        Ok(search) => search.with_any_type(),
         Err(why) => return Coverage::Unknown(why.to_owned()),
     };
     if search.is_comparable() && Proof::new(Side::Input, View::Strict).covers(&writer, &reader) {
@@ -127,7 +128,7 @@ pub fn compare(side: Side, old: &Value, new: &Value) -> Result<Comparison, Incom
         // Arguments and structured results are objects, regardless of the root's type.
         Conjunction {
             arguments: side == Side::Input,
-            ..Conjunction::of(location).narrowed(Type::Object)
+            ..Conjunction::new(location).narrowed(Type::Object)
         }
     };
     let (before, after) = (root(&old_document), root(&new_document));

@@ -65,7 +65,7 @@ pub(super) struct Node<'a> {
 }
 
 impl<'a> Conjunction<'a> {
-    pub(super) fn of(location: SchemaLocation<'a>) -> Self {
+    pub(super) fn new(location: SchemaLocation<'a>) -> Self {
         Self {
             locations: vec![location],
             ..Self::default()

@@ -9,7 +9,7 @@ const MAX_REPEAT: u32 = 64;
 const MAX_STEPS: usize = 20_000;
 
 /// A few strings that probably match.
-pub(super) fn of_pattern(pattern: &str) -> Vec<String> {
+pub(super) fn from_pattern(pattern: &str) -> Vec<String> {
     let Ok(tree) = regex_syntax::Parser::new().parse(pattern) else {
         return Vec::new();
     };
@@ -87,7 +87,7 @@ mod tests {
         ] {
             let schema = serde_json::json!({ "pattern": pattern });
             let validator = crate::compile(&schema).unwrap();
-            for text in of_pattern(pattern) {
+            for text in from_pattern(pattern) {
                 assert!(validator.is_valid(&text.clone().into()), "{pattern} {text}");
             }
         }
@@ -96,6 +96,6 @@ mod tests {
     #[test]
     fn pattern_samples_of_nested_repetitions_end_soon() {
         let nested = (0..10).fold("(?:|a)".to_owned(), |inner, _| format!("(?:{inner}){{64}}"));
-        assert!(!of_pattern(&nested).is_empty());
+        assert!(!from_pattern(&nested).is_empty());
     }
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::changes::{Direction, Walk};
 use super::node::Node;
+use super::walk::{Direction, Walk};
 use broker_model::json::child_pointer;
 use broker_model::sensitive_words;
 
@@ -219,7 +219,7 @@ pub(super) fn asks_for_more(name: &str, schema: Option<&Value>) -> bool {
         .any(|text| {
             sensitive_words::words(text)
                 .iter()
-                .any(|word| sensitive_words::of_word(word).is_some())
+                .any(|word| sensitive_words::find_kind(word).is_some())
         })
 }
 

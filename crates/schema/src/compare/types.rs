@@ -34,7 +34,7 @@ impl Type {
         1 << self as u8
     }
 
-    fn of(value: &Value) -> Self {
+    fn from_value(value: &Value) -> Self {
         match value {
             Value::Null => Self::Null,
             Value::Bool(_) => Self::Boolean,
@@ -107,7 +107,7 @@ impl Types {
     }
 
     pub(super) fn has_type_of(self, value: &Value) -> bool {
-        self.has(Type::of(value))
+        self.has(Type::from_value(value))
     }
 
     pub(super) const fn within(self, other: Self) -> bool {

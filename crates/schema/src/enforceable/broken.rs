@@ -8,7 +8,7 @@ use broker_model::json::string_text;
 
 use crate::exact::with_stand_ins;
 use crate::graph::{Graph, LIST, MAP, ONE, Subschema};
-use crate::validate::options;
+use crate::options::options;
 
 /// The invalid parts of one subschema, without the parts of the subschemas in it.
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ impl Broken {
             && self.references.is_empty()
     }
 
-    pub(super) fn of(root: &Value, node: &Subschema, graph: &Graph) -> Self {
+    pub(super) fn find(root: &Value, node: &Subschema, graph: &Graph) -> Self {
         let mut broken = Self::default();
         let Some(Value::Object(keywords)) = root.pointer(&node.pointer) else {
             return broken;

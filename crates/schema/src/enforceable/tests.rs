@@ -306,7 +306,7 @@ impl Numbers {
     }
 
     fn node(&mut self, schema: &Value) -> String {
-        let graph = Graph::of(schema).unwrap();
+        let graph = Graph::new(schema).unwrap();
         let nodes: Vec<_> = graph
             .nodes
             .iter()

@@ -64,7 +64,7 @@ fn arguments_against_recursive_schemas_stay_within_their_steps() {
                 estimate(bytes).values
             ));
         }
-        let budget = Budget::of_values(values);
+        let budget = Budget::from_values(values);
         let bound = MIN_STEPS.max(values * STEPS_PER_VALUE);
         let mut seen = Vec::new();
         for (schema, validator) in &schemas {

@@ -104,7 +104,7 @@ fn signed(mut lock: Value) -> Value {
         let mut covered = members.clone();
         covered.remove("generator");
         covered.remove("root_digest");
-        let digest = Digest::of("mcp-broker:lock:1", &Value::Object(covered));
+        let digest = Digest::new("mcp-broker:lock:1", &Value::Object(covered));
         members.insert("root_digest".to_owned(), json!(digest.as_str()));
     }
     lock

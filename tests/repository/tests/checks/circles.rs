@@ -13,9 +13,9 @@ mod arrows;
 mod modules;
 
 /// Maximum number of circles in the workspace.
-const MAX_CIRCLES: usize = 22;
+const MAX_CIRCLES: usize = 7;
 /// Maximum number of files of a circle.
-const MAX_FILES: usize = 21;
+const MAX_FILES: usize = 5;
 
 /// The package of a circle and its files, relative to the package.
 type Circle = (String, BTreeSet<String>);

@@ -257,7 +257,7 @@ mod tests {
     #[test]
     fn search_after_its_deadline_reads_nothing_and_names_the_bound() {
         let mut versions = Versions::new(Path::new("c.json"), Instant::now());
-        let digest = Digest::of_text("test", "x");
+        let digest = Digest::from_text("test", "x");
         assert_eq!(versions.with_digest(&digest), None);
         assert_eq!((versions.read, versions.ended_by), (0, Some(Bound::Time)));
         let shown = [Bound::Versions, Bound::Bytes, Bound::Time].map(|bound| bound.to_string());

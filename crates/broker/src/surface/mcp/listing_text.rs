@@ -95,7 +95,7 @@ fn push(lines: &mut Vec<String>, entries: &[ListedEntry]) {
 /// Returns a description without the members that only a request with `full` gets, and without a summary that is the
 /// beginning of the description. The others are the same byte for byte.
 fn description(json: &str) -> Cow<'_, str> {
-    match JsonMembers::of_valid(json) {
+    match JsonMembers::from_valid(json) {
         Some(members) => without(json, &members),
         None => Cow::Borrowed(json),
     }

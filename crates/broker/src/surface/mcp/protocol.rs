@@ -54,7 +54,7 @@ impl<'a> Params<'a> {
     pub(super) fn read(raw: &'a Bytes) -> Result<Self, RpcError> {
         let wrong = |message: &str| RpcError::new(INVALID_PARAMS, message);
         let text = std::str::from_utf8(raw).ok();
-        let members = text.and_then(JsonMembers::of_valid);
+        let members = text.and_then(JsonMembers::from_valid);
         let members = members.ok_or_else(|| wrong("`params` must be an object"))?;
         if members.len() > MAX_MEMBERS {
             return Err(wrong(&format!(
@@ -73,7 +73,7 @@ impl<'a> Params<'a> {
             let name = broker_model::text::shown_line(name, 80);
             return Err(wrong(&format!("`params` has `{name}` twice")));
         }
-        let meta = Meta::of(&members);
+        let meta = Meta::read(&members);
         Ok(Self { raw, members, meta })
     }
 

@@ -147,7 +147,7 @@ pub(super) fn of_server(
         .collect();
     // The message that contains the result was read as JSON, and a render mode writes JSON.
     let members =
-        JsonMembers::of_valid(result).ok_or_else(|| unreadable("it is not a JSON object"))?;
+        JsonMembers::from_valid(result).ok_or_else(|| unreadable("it is not a JSON object"))?;
     if form == ServerResult::AsToolResult {
         return Ok(as_tool_result(result, &said, era));
     }
@@ -254,7 +254,7 @@ fn meta<'v>(value: &'v str, said: &[(&str, &str)], era: Era) -> Option<Cow<'v, s
     if said.is_empty() && era == Era::Modern {
         return (value.starts_with('{') && value != "{}").then_some(Cow::Borrowed(value));
     }
-    let members = JsonMembers::of_valid(value)?;
+    let members = JsonMembers::from_valid(value)?;
     let kept = members
         .iter()
         .filter(|(name, _)| era == Era::Modern || *name != META_SERVER_INFO);

@@ -9,16 +9,17 @@
 use broker_config::MIN_WHOLE_REPLY_CHARS;
 use serde::Serialize;
 
+mod documents;
 #[doc(hidden)]
 pub mod fuzzing;
 mod head;
-mod texts;
+mod structured;
 mod walk;
 
 #[cfg(test)]
 mod tests;
 
-use texts::Documents;
+use documents::Documents;
 pub use walk::CutDetail;
 use walk::{Bounds, Walk};
 
@@ -63,7 +64,7 @@ pub(super) fn cut(
         return None;
     }
     let original = Walk::measure(result, &Documents::default(), Bounds::NONE, usize::MAX);
-    let (result, left_out) = texts::without_structured(result);
+    let (result, left_out) = structured::without(result);
     let reply = Reply {
         around: around + note,
         original_chars: around + original.chars,
@@ -71,7 +72,7 @@ pub(super) fn cut(
         counts_whole,
         left_out,
     };
-    for documents in [Documents::of(&result), Documents::default()] {
+    for documents in [Documents::read(&result), Documents::default()] {
         let fits = |bounds: Bounds| {
             let walk = Walk::measure(&result, &documents, bounds, limit);
             walk.chars + reply.chars_beside(&walk.cuts, walk.unnamed) <= limit

@@ -7,7 +7,7 @@ use memchr::{memchr, memchr2};
 use serde::Serialize;
 
 use super::MAX_NAMED_CUTS;
-use super::texts::Documents;
+use super::documents::Documents;
 
 /// The maximum lengths of strings and lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 fn pool(threads: usize) -> WorkPool {
-    WorkPool::of_threads("test-work", threads, start_thread)
+    WorkPool::with_threads("test-work", threads, start_thread)
 }
 
 /// Maximum duration of a test, far above what a slow machine takes.
@@ -233,7 +233,7 @@ async fn work_pool_threads_end_with_the_pool() {
 #[tokio::test]
 async fn work_pool_without_a_thread_refuses_requests_and_shapes_in_place() {
     within_time_limit(async {
-        let pool = WorkPool::of_threads("test-work", 1, |_, _| Err(io::Error::other("planned")));
+        let pool = WorkPool::with_threads("test-work", 1, |_, _| Err(io::Error::other("planned")));
         assert_eq!(
             pool.run(Owner::BROKER, |_| 7).await,
             Err(PoolError::NoThread)

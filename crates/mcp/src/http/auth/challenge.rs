@@ -1,23 +1,10 @@
-//! The refusal of credentials: the server's text about the credentials that it wants, and the end of the link.
+//! A server's text about the credentials that it wants.
 
-use std::num::NonZeroU16;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
-
-use broker_model::SourceCause;
 use broker_model::redact::Redactor;
 use broker_model::text::shown_line;
 use http::StatusCode;
 use http::header::{HeaderMap, WWW_AUTHENTICATE};
-use serde::Deserialize;
-use serde_json::value::RawValue;
-use tokio::time::timeout;
 use url::Url;
-
-use crate::failure::SourceFailure;
-use crate::http::LinkState;
-use crate::http::client::Client;
 
 /// Maximum number of `WWW-Authenticate` headers that are read.
 const MAX_CHALLENGES: usize = 4;
@@ -25,24 +12,13 @@ const MAX_CHALLENGES: usize = 4;
 const MAX_SHOWN_CHALLENGE: usize = 300;
 /// The document that names the authorization servers of a server (RFC 9728).
 const METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
-/// Maximum bytes of that document, and the maximum time to get it.
-const MAX_METADATA_BYTES: usize = 64 << 10;
-const METADATA_TIMEOUT: Duration = Duration::from_secs(5);
-/// Maximum characters of the name of an authorization server.
-const MAX_ISSUER_CHARS: usize = 200;
 
 /// The challenges of an answer (RFC 9110, section 11.6.1). Text of the server, not redacted.
 pub(in crate::http) struct Challenge(Vec<String>);
 
-#[derive(Deserialize)]
-struct ResourceMetadata<'a> {
-    #[serde(borrow, default)]
-    authorization_servers: Vec<&'a RawValue>,
-}
-
 impl Challenge {
     /// Returns the challenges in the headers of an answer.
-    pub(in crate::http) fn of(headers: &HeaderMap) -> Self {
+    pub(in crate::http) fn read(headers: &HeaderMap) -> Self {
         let values = headers.get_all(WWW_AUTHENTICATE).iter();
         let values = values.take(MAX_CHALLENGES).map(|value| {
             let text = String::from_utf8_lossy(value.as_bytes());
@@ -64,14 +40,14 @@ impl Challenge {
     }
 
     /// Returns the challenges, for a message.
-    fn shown(&self, redactor: &Redactor) -> Option<String> {
+    pub(in crate::http) fn shown(&self, redactor: &Redactor) -> Option<String> {
         let text = redactor.redact(&self.0.join(", "));
         let shown = shown_line(&text, MAX_SHOWN_CHALLENGE);
         (!shown.is_empty()).then_some(shown)
     }
 
     /// Returns the URL of the document that names the authorization servers, if it has the origin of `server`.
-    fn metadata_url(&self, server: &Url) -> Option<Url> {
+    pub(in crate::http) fn metadata_url(&self, server: &Url) -> Option<Url> {
         let url = match self.param("resource_metadata") {
             Some(named) => Url::parse(&named).ok()?,
             None => server.join(METADATA_PATH).ok()?,
@@ -131,70 +107,6 @@ fn quoted(text: &str) -> (String, &str) {
         }
     }
     (out, "")
-}
-
-impl Client {
-    /// Returns the failure of a link whose credentials the server refused. Asks the server for its issuer.
-    pub(in crate::http) async fn refusal(
-        &self,
-        status: StatusCode,
-        challenge: &Challenge,
-    ) -> SourceFailure {
-        let issuer = timeout(METADATA_TIMEOUT, self.issuer(challenge)).await;
-        self.refusal_by(status, challenge, issuer.ok().flatten())
-    }
-
-    /// Returns the same failure without a request to the server.
-    pub(in crate::http) fn refusal_by(
-        &self,
-        status: StatusCode,
-        challenge: &Challenge,
-        issuer: Option<String>,
-    ) -> SourceFailure {
-        let issuer = issuer.map(|issuer| format!("names the authorization server `{issuer}`"));
-        let asks = challenge.shown(&self.redactor());
-        let asks = asks.map(|shown| format!("asks for `{shown}`"));
-        let said: Vec<_> = asks.into_iter().chain(issuer).collect();
-        let status = status.as_u16();
-        let message = format!("the server refused the credentials (HTTP status {status})");
-        SourceFailure {
-            said: (!said.is_empty()).then(|| format!("it {}", said.join(" and ")).into()),
-            http_status: NonZeroU16::new(status),
-            ..SourceFailure::new(SourceCause::NeedsAuth, message)
-        }
-    }
-
-    /// Returns the authorization server that the server names, redacted and printable.
-    async fn issuer(&self, challenge: &Challenge) -> Option<String> {
-        let url = challenge.metadata_url(self.url())?;
-        let document = self.public_document(url, MAX_METADATA_BYTES).await?;
-        let metadata: ResourceMetadata<'_> = serde_json::from_slice(&document).ok()?;
-        let first = metadata.authorization_servers.first()?;
-        let issuer: String = serde_json::from_str(first.get()).ok()?;
-        let shown = shown_line(&self.redactor().redact(&issuer), MAX_ISSUER_CHARS);
-        (!shown.is_empty()).then_some(shown)
-    }
-}
-
-impl LinkState {
-    /// Ends the link because the server refused the credentials, and waits for the end. Only the first refusal asks
-    /// the server for its issuer, and a request that is cancelled meanwhile does not stop that.
-    pub(in crate::http) async fn credentials_refused(
-        self: &Arc<Self>,
-        status: StatusCode,
-        challenge: Challenge,
-    ) {
-        if !self.is_refused.swap(true, Ordering::Relaxed) {
-            let state = self.clone();
-            self.tasks.spawn(async move {
-                let refusal = state.client.refusal(status, &challenge);
-                if let Some(failure) = state.ended.run_until_cancelled(refusal).await {
-                    state.finish(failure);
-                }
-            });
-        }
-        self.ended.cancelled().await;
-    }
 }
 
 /// Whether a status refuses the credentials of a request.

@@ -18,9 +18,9 @@ use super::FETCH_TIMEOUT;
 use super::grant::{Grant, TokenType};
 use crate::failure::SourceFailure;
 use crate::http::body::{self, BodyError};
-use crate::http::client::{connections, transport_failure};
 use crate::http::headers::JSON;
 use crate::http::spec::{ClientCredentials, HttpSpec};
+use crate::http::transport::{connections, transport_failure};
 use crate::spec::SourceSpec;
 
 /// Maximum bytes of an answer.

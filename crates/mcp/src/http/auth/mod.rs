@@ -12,109 +12,32 @@ mod token_file;
 #[cfg(test)]
 mod tests;
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use broker_model::SourceCause;
-use broker_model::redact::{Redactor, Secret};
-use http::header::HeaderValue;
-use tokio::sync::{Mutex, OwnedMutexGuard};
+use broker_model::redact::Redactor;
+use tokio::sync::OwnedMutexGuard;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 use super::spec::{AuthSpec, HttpSpec};
+use super::token_cache::{CacheState, FileStamp, HeldToken, MAX_TOKEN_BYTES, Token, TokenCache};
 use crate::failure::SourceFailure;
-use crate::session::Opening;
+use crate::opening::Opening;
 use crate::spec::SourceSpec;
 pub(super) use challenge::{Challenge, is_refusal};
 use client_credentials::TokenEndpoint;
 use grant::Grant;
 use token_command::TokenCommand;
-use token_file::{FileStamp, TokenFile};
+use token_file::TokenFile;
 
 /// Maximum time to get a token.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum bytes of a token, and of the file or the output that has it.
-const MAX_TOKEN_BYTES: usize = 8 << 10;
 /// A token is replaced a tenth of its lifetime before it expires, and at most this time.
 const MAX_EXPIRY_MARGIN: Duration = Duration::from_secs(60);
-
-/// An access token. `Debug` does not show it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Token {
-    secret: Secret,
-    header: HeaderValue,
-}
-
-impl Token {
-    /// Reads the token in `text`; an error says why it is not usable.
-    fn new(text: &str) -> Result<Self, &'static str> {
-        let text = text.trim_ascii();
-        if text.is_empty() {
-            return Err("has no token");
-        }
-        if text.len() > MAX_TOKEN_BYTES {
-            return Err("has a token of more than 8192 bytes");
-        }
-        let invalid = "has a character other than visible ASCII in the token; the scheme `Bearer` does not belong there";
-        if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(invalid);
-        }
-        let mut header = HeaderValue::try_from(format!("Bearer {text}")).map_err(|_| invalid)?;
-        header.set_sensitive(true);
-        Ok(Self {
-            secret: Secret::new(text),
-            header,
-        })
-    }
-
-    /// Returns the value of `Authorization`.
-    pub(super) fn header(&self) -> HeaderValue {
-        self.header.clone()
-    }
-}
-
-/// The token that all links of a source share. `Debug` does not show it.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct TokenCache(Arc<Cached>);
-
-#[derive(Debug, Default)]
-struct Cached {
-    /// Locked while a token is fetched.
-    state: Arc<Mutex<CacheState>>,
-    /// The number of fetches that have ended.
-    fetches: AtomicU64,
-    /// Masks the secrets of the config, the current token and the one before it; absent before the first token.
-    redactor: RwLock<Option<Redactor>>,
-}
-
-#[derive(Debug, Default)]
-struct CacheState {
-    held: Option<HeldToken>,
-    /// The outcome of the last fetch.
-    outcome: Option<Result<Token, SourceFailure>>,
-    /// The last token, also after it is no longer held.
-    last: Option<Token>,
-}
-
-#[derive(Debug)]
-struct HeldToken {
-    token: Token,
-    /// It is not sent from this time on.
-    expires: Option<Instant>,
-    /// For a token of a file: the file, and the time of the last look at it.
-    file: Option<(FileStamp, Instant)>,
-}
-
-impl TokenCache {
-    /// Masks the secrets of the config, the current token and the one before it; `None` before the first token.
-    pub(crate) fn redactor(&self) -> Option<Redactor> {
-        let redactor = self.0.redactor.read();
-        redactor.unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
 
 /// The origin of the tokens of one link. Dropping it ends a fetch under way.
 #[derive(Debug)]
@@ -202,12 +125,6 @@ impl TokenSource {
                 "the connection was dropped",
             )),
         }
-    }
-}
-
-impl HeldToken {
-    fn is_usable(&self, refused: Option<&Token>, now: Instant) -> bool {
-        refused != Some(&self.token) && self.expires.is_none_or(|expires| now < expires)
     }
 }
 

@@ -15,7 +15,7 @@ use tokio_util::task::TaskTracker;
 use super::grant::{Grant, TokenType};
 use super::{FETCH_TIMEOUT, MAX_TOKEN_BYTES, Token};
 use crate::failure::SourceFailure;
-use crate::session::Opening;
+use crate::opening::Opening;
 use crate::spec::Timing;
 
 /// Lines of its stderr that are kept.

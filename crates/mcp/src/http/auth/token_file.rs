@@ -1,7 +1,5 @@
 //! A token in a file that another program replaces.
 
-use std::fs;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +9,7 @@ use broker_model::redact::Redactor;
 use broker_model::text::shown_line;
 use tokio::time::timeout;
 
-use super::{FETCH_TIMEOUT, MAX_TOKEN_BYTES, Token};
+use super::{FETCH_TIMEOUT, FileStamp, MAX_TOKEN_BYTES, Token};
 use crate::failure::SourceFailure;
 
 /// The minimum time between two looks at the file.
@@ -23,27 +21,6 @@ pub(super) struct TokenFile {
     path: Arc<PathBuf>,
     /// Its path, for messages.
     shown: String,
-}
-
-/// The properties of a file that change when it is written or replaced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct FileStamp {
-    place: (u64, u64),
-    bytes: u64,
-    modified: (i64, i64),
-    changed: (i64, i64),
-}
-
-impl FileStamp {
-    fn of(path: &Path) -> Option<Self> {
-        let metadata = fs::metadata(path).ok()?;
-        Some(Self {
-            place: (metadata.dev(), metadata.ino()),
-            bytes: metadata.size(),
-            modified: (metadata.mtime(), metadata.mtime_nsec()),
-            changed: (metadata.ctime(), metadata.ctime_nsec()),
-        })
-    }
 }
 
 impl TokenFile {
@@ -66,7 +43,7 @@ impl TokenFile {
         before: FileStamp,
     ) -> Result<Option<(Token, FileStamp)>, SourceFailure> {
         let file = self.clone();
-        let read = move || match FileStamp::of(&file.path) {
+        let read = move || match FileStamp::read(&file.path) {
             Some(stamp) if stamp == before => Ok(None),
             _ => file.read_now().map(Some),
         };
@@ -75,7 +52,7 @@ impl TokenFile {
 
     fn read_now(&self) -> Result<(Token, FileStamp), SourceFailure> {
         // Before it is read: a change meanwhile is found by the next look.
-        let stamp = FileStamp::of(&self.path);
+        let stamp = FileStamp::read(&self.path);
         let text = broker_files::read_text(&self.path, MAX_TOKEN_BYTES);
         let text = text.map_err(|error| self.refused(format_args!("cannot be read: {error}")))?;
         let token = Token::new(&text).map_err(|reason| self.refused(format_args!("{reason}")))?;

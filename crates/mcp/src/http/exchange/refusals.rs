@@ -13,8 +13,8 @@ use http::StatusCode;
 use tokio::time::timeout;
 
 use super::Exchange;
-use crate::connection::{HttpRefusal, RequestError, RequestKind};
-use crate::failure::SourceFailure;
+use crate::connection::RequestKind;
+use crate::failure::{HttpRefusal, RequestError, SourceFailure};
 use crate::http::auth::{Challenge, is_refusal};
 use crate::http::client::Client;
 use crate::http::lost_session::LostSession;
@@ -30,7 +30,7 @@ impl Exchange<'_> {
     /// Returns the error of an answer with another status than 2xx.
     pub(super) async fn refused(&mut self, kind: RequestKind, answer: Response) -> RequestError {
         let state = self.state;
-        let (status, challenge) = (answer.status(), Challenge::of(answer.headers()));
+        let (status, challenge) = (answer.status(), Challenge::read(answer.headers()));
         let lacks_scope = kind == RequestKind::Call && challenge.is_insufficient_scope();
         let refuses_credentials = is_refusal(status) && !lacks_scope;
         let is_probe = self.is_probe(kind);
@@ -57,7 +57,7 @@ impl Exchange<'_> {
         let read = timeout(ERROR_BODY_TIMEOUT, read).await;
         let body = read.ok().and_then(Result::ok).unwrap_or_default();
         let rpc_error = error_of(&body, &state.account, Some(self.id));
-        let lost = LostSession::of(status, &body, rpc_error.as_deref());
+        let lost = LostSession::read(status, &body, rpc_error.as_deref());
         match lost.filter(|_| has_session && named_wait.is_none()) {
             Some(LostSession::Refused) => {
                 state.session_ended(status);
@@ -119,7 +119,7 @@ impl Client {
         let read = timeout(ERROR_BODY_TIMEOUT, read).await;
         let body = read.ok().and_then(Result::ok).unwrap_or_default();
         let error = error_of(&body, self.account(), None);
-        LostSession::of(status, &body, error.as_deref())
+        LostSession::read(status, &body, error.as_deref())
     }
 }
 

@@ -14,6 +14,7 @@ use super::*;
 use crate::AskedLogLevel;
 use crate::Pipes;
 use crate::events::{CallEvent, CallEvents, WantedEvents};
+use crate::opening::Opening;
 use crate::test_spec::scripted_source;
 
 /// A legacy server with logging. A call has in `steps` what it does: `[seconds, progress or level]`, each after
@@ -129,7 +130,7 @@ impl Fixture {
         let args = args.to_string();
         let call = ServerCall {
             events: Some(events),
-            ..ServerCall::of_tool("t", args.as_bytes())
+            ..ServerCall::new("t", args.as_bytes())
         };
         self.session.call(call, time).await
     }

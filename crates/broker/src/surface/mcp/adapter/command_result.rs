@@ -63,7 +63,7 @@ impl ResultForm {
     pub(super) fn converted(&self, result: &Text, charge: Charge) -> Result<Text, RpcError> {
         let text = std::str::from_utf8(result.as_ref()).unwrap_or_default();
         // The broker or the checks of a call made the object.
-        let Some(members) = JsonMembers::of_valid(text) else {
+        let Some(members) = JsonMembers::from_valid(text) else {
             return Err(self.failure("the result is not an object", &Output::default()));
         };
         let output = Output::of(&members);

@@ -48,7 +48,7 @@ pub(in crate::surface::mcp) async fn document(
 
 /// Returns the description of an entry, else its summary.
 fn text_of(description: &str) -> String {
-    let members = JsonMembers::of_valid(description);
+    let members = JsonMembers::from_valid(description);
     let text = |name| {
         let members = members.as_ref()?;
         let text = members.get(name).and_then(valid_string)?;

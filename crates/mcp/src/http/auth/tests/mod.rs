@@ -26,7 +26,7 @@ use crate::failure::SourceFailure;
 use crate::http::HttpShared;
 use crate::http::client::Client;
 use crate::http::spec::{AuthSpec, ClientCredentials, HttpSpec};
-use crate::session::Opening;
+use crate::opening::Opening;
 use crate::spec::{Endpoint, SourceSpec, Timing};
 use crate::test_spec::process_source;
 use broker_model::redact::{Redactor, Secret};
@@ -51,7 +51,7 @@ fn source(server: &TestServer, auth: Option<AuthSpec>) -> SourceSpec {
         ca_file: None,
     }));
     spec.redactor = Redactor::new([Secret::new(KEY.1)]);
-    spec.timing = Timing::of_http();
+    spec.timing = Timing::for_http();
     spec
 }
 

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use broker_model::{Snapshot, SourceCause};
 
 use super::*;
-use crate::connection::{RequestError, RequestKind};
+use crate::connection::RequestKind;
+use crate::failure::RequestError;
 use crate::http::HttpLink;
 use crate::instance::{DriftCheck, Instance, Verdict};
 use crate::session::Session;

@@ -100,7 +100,7 @@ async fn shown() -> String {
         let linked = Linked::new(&spec).await;
         if let Ok(answer) = linked.post().await {
             let refusal = {
-                let challenge = Challenge::of(answer.headers());
+                let challenge = Challenge::read(answer.headers());
                 linked.client.refusal(answer.status(), &challenge).await
             };
             writeln!(shown, "{refusal} {refusal:?}").unwrap();

@@ -2,9 +2,11 @@
 
 use broker_memory::MemoryBudget;
 use proptest::prelude::*;
+use serde_json::value::RawValue;
 
 use super::*;
 use crate::batch::MAX_BATCH_NOISE;
+use crate::{Id, Raw};
 
 fn read_line(line: Bytes) -> ServerLine {
     read_server_line(line, &MemoryBudget::new(usize::MAX).whole_account())
@@ -28,7 +30,7 @@ fn batch(line: impl Into<Vec<u8>>) -> Vec<Incoming> {
 fn raw(json: &str) -> Raw {
     let line = Bytes::copy_from_slice(json.as_bytes());
     let value: &RawValue = serde_json::from_slice(&line).unwrap();
-    Raw::of(&line, value)
+    Raw::new(&line, value)
 }
 
 fn result(id: u64, json: &str) -> Incoming {

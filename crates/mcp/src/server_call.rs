@@ -53,7 +53,7 @@ pub struct ServerCall<'a> {
 
 impl<'a> ServerCall<'a> {
     /// Returns a call of a tool, without members for `_meta` and without events.
-    pub const fn of_tool(name: &'a str, args: &'a [u8]) -> Self {
+    pub const fn new(name: &'a str, args: &'a [u8]) -> Self {
         Self {
             operation: ServerOperation::CallTool { name, args },
             meta: None,
