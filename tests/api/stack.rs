@@ -243,15 +243,27 @@ async fn three_layers_take_part_in_lists_and_calls_over_stdio() {
     core.close().await;
 }
 
-#[test]
-fn example_of_a_layer_refuses_and_calls() {
+/// Runs an example of the package.
+fn run_example(name: &str) -> String {
     let own = std::env::current_exe().expect("a test has a path");
     let build = own
         .parent()
         .and_then(Path::parent)
         .expect("the target folder");
-    let output = Run::new(&build.join("examples/embed")).output();
+    let output = Run::new(&build.join("examples").join(name)).output();
     assert_eq!(output.code, Some(0), "{}", output.stderr);
+    output.stdout
+}
+
+#[test]
+fn example_of_a_layer_refuses_and_calls() {
+    let stdout = run_example("embed");
     let expected = "serving on 127.0.0.1\nwithout a credential: calls need a credential\ncalled /util/hash_text: ";
-    assert!(output.stdout.starts_with(expected), "{}", output.stdout);
+    assert!(stdout.starts_with(expected), "{stdout}");
+}
+
+#[test]
+fn example_of_a_server_in_the_process_is_compared_and_called() {
+    let stdout = run_example("in_process");
+    assert_eq!(stdout, "hash: 5 bytes\ntime: tool_withdrawn\n");
 }

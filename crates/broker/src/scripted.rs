@@ -1,5 +1,5 @@
-//! Serves callers over streams in memory, and servers that are tasks of the runtime, for the test that counts the cost
-//! of a call. Only with the feature `scripted`. No program turns it on.
+//! Serves callers over streams in memory, for the test that counts the cost of a call. Only with the feature `scripted`.
+//! No program turns it on.
 
 use std::io::{self, Read, Write};
 use std::net::Ipv4Addr;
@@ -8,8 +8,6 @@ use std::sync::Arc;
 use broker_model::redact::Secret;
 use broker_surface_http::{HttpAccess, HttpSurface};
 use tokio::io::{AsyncRead, AsyncWrite};
-
-pub use broker_mcp::scripted::{Pipes, register};
 
 use crate::app::stack::stack;
 use crate::core::{Core, Identity};

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use broker_config::{Config, Embedder, StartDefaults};
-use broker_mcp::{AskedLogLevel, ConcurrencyLimits, Environment};
+use broker_mcp::{AskedLogLevel, ConcurrencyLimits, Environment, LinkFactory};
 use broker_memory::MemoryBudget;
 use broker_model::Diagnostic;
 use tokio::sync::watch;
@@ -32,17 +32,21 @@ pub struct CoreBuilder<'a> {
     pub(crate) failure: Option<Box<CoreError>>,
     pub(crate) partial: PartialStart,
     /// The parts of a running broker whose catalog this one replaces.
-    pub(crate) kept: Option<Kept>,
+    pub(crate) shared: Option<SharedParts>,
+    pub(crate) links: LinkFactory,
     pub(crate) filters: Filters,
     pub(crate) clock: Arc<dyn Clock>,
 }
 
 /// The parts of a broker that a new catalog takes over.
-#[derive(Debug)]
-pub(crate) struct Kept {
+#[derive(Clone, Debug)]
+pub(crate) struct SharedParts {
     pub(crate) memory: MemoryBudget,
+    /// Limits that all sources share, also those that a reload starts.
     pub(crate) concurrency: ConcurrencyLimits,
+    /// The level of log messages that callers asked for.
     pub(crate) log_level: AskedLogLevel,
+    pub(crate) links: LinkFactory,
     pub(crate) drain: Drain,
     pub(crate) tasks: TaskTracker,
     pub(crate) tool_changes: watch::Sender<u64>,
@@ -59,8 +63,9 @@ impl<'a> CoreBuilder<'a> {
             start_defaults: StartDefaults::default(),
             embedder: None,
             failure: None,
-            kept: None,
+            shared: None,
             partial: PartialStart::default(),
+            links: LinkFactory::default(),
             filters: Filters::default(),
             clock: Arc::new(SystemClock),
         }
@@ -104,6 +109,14 @@ impl<'a> CoreBuilder<'a> {
         self
     }
 
+    /// Sets what makes the links to sources that tasks serve instead of processes. A catalog that replaces this one keeps
+    /// it. Default: every source is a process.
+    #[must_use]
+    pub fn link_factory(mut self, links: LinkFactory) -> Self {
+        self.links = links;
+        self
+    }
+
     /// Sets the error of every call, for a broker that could not be started and still has a client to answer. By
     /// default, calls are served.
     #[must_use]
@@ -140,6 +153,19 @@ impl<'a> CoreBuilder<'a> {
     pub fn clock(mut self, clock: impl Clock + 'static) -> Self {
         self.clock = Arc::new(clock);
         self
+    }
+
+    /// Returns the parts that the catalog takes over, or new ones.
+    pub(crate) fn shared_parts(&mut self, memory_bytes: usize) -> SharedParts {
+        self.shared.take().unwrap_or_else(|| SharedParts {
+            memory: MemoryBudget::new(memory_bytes),
+            concurrency: ConcurrencyLimits::new(),
+            log_level: AskedLogLevel::new(),
+            links: self.links.clone(),
+            drain: Drain::default(),
+            tasks: TaskTracker::new(),
+            tool_changes: watch::Sender::new(0),
+        })
     }
 
     /// Reads the config from the catalog, unless it was given.

@@ -6,26 +6,24 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use broker_memory::MemoryBudget;
 use broker_model::Diagnostic;
 use broker_model::redact::Redactor;
 use tokio::task::JoinSet;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use crate::builder::Kept;
-use crate::drain::Drain;
-use crate::sources::lifecycle::STOP_TIMEOUT;
-use crate::{Core, CoreBuilder, Inner, StartOutcome};
+use crate::CallPath;
+use crate::builder::SharedParts;
+use crate::sources::fleet::STOP_TIMEOUT;
+use crate::{Core, CoreBuilder, StartOutcome};
 
 /// The maximum number of replaced catalogs whose calls are still running; no other catalog replaces one before.
 const MAX_REPLACED: usize = 8;
 
 /// The catalog in force, and those before it that still have calls.
 pub(crate) struct Generations {
-    current: ArcSwap<Inner>,
-    memory: MemoryBudget,
-    drain: Drain,
-    replaced: Mutex<Vec<Arc<Inner>>>,
+    current: ArcSwap<CallPath>,
+    pub(crate) shared: SharedParts,
+    replaced: Mutex<Vec<Arc<CallPath>>>,
     /// The grace of [`Core::shorten_stop`].
     stop_grace: OnceLock<Duration>,
     /// Held while a catalog is replaced.
@@ -55,44 +53,35 @@ pub enum ReplaceError {
 }
 
 impl Generations {
-    pub(crate) fn new(inner: Inner) -> Self {
+    pub(crate) fn new(call_path: CallPath) -> Self {
         Self {
-            memory: inner.memory.clone(),
-            drain: inner.drain.clone(),
-            current: ArcSwap::from_pointee(inner),
+            shared: call_path.fleet.shared.clone(),
+            current: ArcSwap::from_pointee(call_path),
             replaced: Mutex::default(),
             stop_grace: OnceLock::new(),
             replacing: tokio::sync::Mutex::new(()),
         }
     }
 
-    pub(crate) const fn memory(&self) -> &MemoryBudget {
-        &self.memory
-    }
-
-    pub(crate) const fn drain(&self) -> &Drain {
-        &self.drain
-    }
-
-    pub(crate) fn current(&self) -> Arc<Inner> {
+    pub(crate) fn current(&self) -> Arc<CallPath> {
         self.current.load_full()
     }
 
     /// Returns the catalog for one call. It is kept until the token is dropped.
-    pub(crate) fn enter(&self) -> (Arc<Inner>, TaskTrackerToken) {
+    pub(crate) fn enter(&self) -> (Arc<CallPath>, TaskTrackerToken) {
         loop {
-            let inner = self.current();
-            let token = inner.active.token();
+            let call_path = self.current();
+            let token = call_path.active.token();
             // Counted before a replacement looks at the count, or the next catalog is used.
-            if Arc::ptr_eq(&inner, &self.current.load()) {
-                return (inner, token);
+            if Arc::ptr_eq(&call_path, &self.current.load()) {
+                return (call_path, token);
             }
         }
     }
 
     pub(crate) fn shorten_stop(&self, grace: Duration) {
         let _ = self.stop_grace.set(grace);
-        self.current().shorten_stop(grace);
+        self.current().fleet.shorten_stop(grace);
     }
 
     /// Stops all sources of every catalog within about `time`; pending calls fail at once.
@@ -100,28 +89,27 @@ impl Generations {
         let replaced = self.replaced().clone();
         let mut stops = JoinSet::new();
         for old in replaced {
-            stops.spawn(async move { old.stop_upstreams(time).await });
+            stops.spawn(async move { old.fleet.stop_upstreams(time).await });
         }
-        self.current().stop_sources(time).await;
+        self.current().fleet.stop_sources(time).await;
         while stops.join_next().await.is_some() {}
     }
 
-    fn replaced(&self) -> MutexGuard<'_, Vec<Arc<Inner>>> {
+    fn replaced(&self) -> MutexGuard<'_, Vec<Arc<CallPath>>> {
         self.replaced.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Stops the sources of a replaced catalog after its last call.
-    fn retire(self: &Arc<Self>, old: Arc<Inner>) {
+    fn retire(self: &Arc<Self>, old: Arc<CallPath>) {
         self.replaced().push(old.clone());
         let generations = self.clone();
-        let tasks = old.tasks.clone();
-        tasks.spawn(async move {
+        self.shared.tasks.spawn(async move {
             old.active.close();
             tokio::select! {
                 () = old.active.wait() => {}
-                () = old.drain.drained() => {}
+                () = generations.shared.drain.drained() => {}
             }
-            old.stop_upstreams(STOP_TIMEOUT).await;
+            old.fleet.stop_upstreams(STOP_TIMEOUT).await;
             generations
                 .replaced()
                 .retain(|known| !Arc::ptr_eq(known, &old));
@@ -144,17 +132,10 @@ impl Core {
             return Err(ReplaceError::Busy);
         }
         let old = generations.current();
-        let reloading = old.reloading.lock().await;
+        let reloading = old.fleet.reloading.lock().await;
         let builder = CoreBuilder {
-            kept: Some(Kept {
-                memory: old.memory.clone(),
-                concurrency: old.concurrency.clone(),
-                log_level: old.log_level.clone(),
-                drain: old.drain.clone(),
-                tasks: old.tasks.clone(),
-                tool_changes: old.drift_state.tool_change_sender(),
-            }),
-            filters: old.filters.clone(),
+            shared: Some(generations.shared.clone()),
+            filters: old.fleet.filters.clone(),
             ..builder
         };
         let memory_bytes = builder
@@ -164,13 +145,13 @@ impl Core {
             .memory_bytes;
         let new = Arc::new(crate::sources::setup::build(builder).map_err(ReplaceError::Unusable)?);
         if let Some(grace) = generations.stop_grace.get() {
-            new.shorten_stop(*grace);
+            new.fleet.shorten_stop(*grace);
         }
-        mask(&new.drift_state.redactor());
-        new.start_sources();
-        let draining = generations.drain.draining();
+        mask(&new.fleet.drift_state.redactor());
+        new.fleet.start_sources();
+        let draining = generations.shared.drain.draining();
         let outcome = tokio::select! {
-            outcome = new.drift_state.gate.outcome() => Ok(outcome),
+            outcome = new.fleet.drift_state.gate.outcome() => Ok(outcome),
             () = draining.cancelled() => Err(ReplaceError::NotRunning),
         };
         let outcome = outcome.and_then(|outcome| match outcome.refuse {
@@ -178,16 +159,16 @@ impl Core {
             Some(_) => Err(ReplaceError::Refused(Box::new(outcome))),
         });
         if let Err(error) = outcome {
-            new.stop_upstreams(STOP_TIMEOUT).await;
+            new.fleet.stop_upstreams(STOP_TIMEOUT).await;
             return Err(error);
         }
         let replacement = Replacement {
             catalog_digest: new.catalog.catalog_digest,
             before: old.catalog.catalog_digest,
         };
-        generations.memory.set_limit(memory_bytes);
+        generations.shared.memory.set_limit(memory_bytes);
         generations.current.store(new.clone());
-        new.drift_state.count_tool_change();
+        new.fleet.drift_state.count_tool_change();
         drop(reloading);
         generations.retire(old);
         Ok(replacement)

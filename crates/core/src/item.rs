@@ -2,6 +2,8 @@
 
 use broker_model::item::ItemKind;
 
+use crate::catalog::Catalog;
+
 /// A tool, prompt, template or resource, as lists and look-ups show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToolItem {
@@ -15,4 +17,18 @@ pub struct ToolItem {
     pub source: &'static str,
     /// Whether it is withdrawn, so that calls are refused.
     pub withdrawn: bool,
+}
+
+impl ToolItem {
+    /// Returns an item by its index.
+    pub(crate) fn new(catalog: &Catalog, at: u32, withdrawn: bool) -> Self {
+        let item = catalog.item(at);
+        Self {
+            kind: item.kind,
+            path: catalog.entry(item.entry).path,
+            flat_name: item.flat_name,
+            source: catalog.sources[item.source as usize].path,
+            withdrawn,
+        }
+    }
 }

@@ -40,7 +40,7 @@ use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
 use broker_config::StartDefaults;
-use broker_mcp::{AskedLogLevel, ConcurrencyLimits, SourceSpec};
+use broker_mcp::SourceSpec;
 use broker_model::Diagnostic;
 use tokio_util::task::TaskTracker;
 
@@ -50,6 +50,7 @@ mod admission;
 mod broker;
 mod builder;
 mod call;
+mod call_path;
 pub mod catalog;
 mod clock;
 mod drain;
@@ -73,7 +74,8 @@ pub use admission::{Admission, HealthView};
 pub use broker::{Broker, DynBroker, Restrict, areas};
 pub use broker_drift::Class as DriftClass;
 pub use broker_mcp::{
-    CallEvent, CallEvents, LogMessage, Progress, State as SourceState, WantedEvents,
+    CallEvent, CallEvents, LinkFactory, LogMessage, Pipes, Progress, ServerTask,
+    State as SourceState, WantedEvents,
 };
 pub use broker_memory::{
     Account, Charge, ChargeError, MemoryBudget, Owner, SMALL_BYTES, Size, UNCHARGED_BYTES, reserve,
@@ -124,23 +126,20 @@ pub use types::{
 
 pub use generations::{ReplaceError, Replacement};
 
-use admission::{Caller, Filters, Policy};
-
+use admission::Filters;
+use builder::SharedParts;
 use call::validator::LazyValidator;
 use call::waiting::WaitingCalls;
 use call::work::WorkPool;
-use listing::items;
 use listing::query_vector::QueryVectors;
-use listing::scope::Scope;
 use listing::search::ToolSearch;
-use listing::tools;
+use listing::{items, tools};
+use snapshot::Terms;
 use sources::drift_state::DriftState;
-use sources::lifecycle::STOP_TIMEOUT;
+use sources::fleet::STOP_TIMEOUT;
 use sources::setup;
 use sources::slot::SourceSlot;
-use sources::tool_settings::ToolSettings;
 use sources::upstream::Upstream;
-use view::View;
 
 pub use broker_search::{DEFAULT_HITS, MAX_HITS, MAX_QUERY_CHARS};
 
@@ -153,7 +152,8 @@ pub const MAX_DEPTH: u8 = 16;
 #[derive(Clone)]
 pub struct Core(Services);
 
-struct Inner {
+/// A catalog that is served, with everything that calls and listings of it need.
+struct CallPath {
     catalog: &'static Catalog,
     heights: Box<[u8]>,
     search: ToolSearch,
@@ -161,30 +161,35 @@ struct Inner {
     query_vectors: Option<QueryVectors>,
     /// The nodes whose compiled summary is the names of their tools.
     named: BTreeSet<u32>,
-    /// Who may see and call what; a reload replaces it.
-    policy: ArcSwap<Policy>,
-    /// Filters of the program, in addition to the policy.
-    filters: Filters,
     clock: Arc<dyn Clock>,
     /// By the catalog's tools.
-    validators: Arc<[LazyValidator]>,
-    /// By the catalog's tools; a reload replaces them.
-    settings: ArcSwap<Box<[ToolSettings]>>,
-    drift_state: Arc<DriftState>,
-    memory: MemoryBudget,
-    /// Limits that all sources share, also those that a reload starts.
-    concurrency: ConcurrencyLimits,
-    /// The level of log messages that callers asked for; all sources share it.
-    log_level: AskedLogLevel,
+    validators: Box<[LazyValidator]>,
     /// The pool for long jobs before a call is sent,
     work: WorkPool,
     /// and the pool for long results.
     verifying: WorkPool,
     shaping: WorkPool,
-    drain: Drain,
-    start_defaults: StartDefaults,
     /// The calls that wait for their sources to start.
     waiting: WaitingCalls,
+    /// The calls of this catalog. The catalog may be replaced while they run.
+    active: TaskTracker,
+    /// The error of every call of a broker that could not be started.
+    failure: Option<Box<CoreError>>,
+    /// The sources of the catalog.
+    fleet: Arc<Fleet>,
+}
+
+/// The sources of a catalog, and what verdicts and reloads change.
+struct Fleet {
+    catalog: &'static Catalog,
+    drift_state: Arc<DriftState>,
+    /// A reload replaces them.
+    terms: ArcSwap<Terms>,
+    /// Filters of the program, in addition to the policy.
+    filters: Filters,
+    shared: SharedParts,
+    start_defaults: StartDefaults,
+    partial: PartialStart,
     /// The sources to start; taken when they are started.
     specs: Mutex<Vec<SourceSpec>>,
     /// The slots of the catalog's sources, once they are started.
@@ -194,24 +199,13 @@ struct Inner {
     extra_upstreams: Mutex<Vec<Upstream>>,
     /// Held while a reload is under way.
     reloading: tokio::sync::Mutex<()>,
-    tasks: TaskTracker,
-    /// The calls of this catalog. The catalog may be replaced while they run.
-    active: TaskTracker,
     created: SystemTime,
-    /// The error of every call of a broker that could not be started.
-    failure: Option<Box<CoreError>>,
-    partial: PartialStart,
 }
 
 impl Core {
     /// Returns a builder of a core that serves this catalog.
     pub fn builder<'a>(catalog: &'static Catalog) -> CoreBuilder<'a> {
         CoreBuilder::new(catalog)
-    }
-
-    /// Returns the catalog that is served now, with everything that belongs to it.
-    fn inner(&self) -> Arc<Inner> {
-        self.0.inner()
     }
 }
 
@@ -222,7 +216,7 @@ impl CoreBuilder<'_> {
     ///
     /// All problems of the catalog, the config and the variables together.
     pub fn build(self) -> Result<Core, Vec<Diagnostic>> {
-        setup::build(self).map(|inner| Core(Services::new(inner)))
+        setup::build(self).map(|call_path| Core(Services::new(call_path)))
     }
 }
 
@@ -281,9 +275,9 @@ impl Broker for Core {
         request: Request,
     ) -> impl Future<Output = Result<Outcome, Box<CoreError>>> + Send {
         async move {
-            let (inner, _active) = self.0.generations().enter();
+            let (call_path, _active) = self.0.generations().enter();
             let (identity, context) = (&request.identity, &request.context);
-            inner
+            call_path
                 .call(identity, context, &request.path, request.operation)
                 .await
         }
@@ -299,39 +293,6 @@ impl Broker for Core {
 
     async fn close(&self) {
         self.close_within(STOP_TIMEOUT).await;
-    }
-}
-
-impl Inner {
-    /// Returns an item by its index.
-    fn item(&self, at: u32, withdrawn: bool) -> ToolItem {
-        let item = self.catalog.item(at);
-        ToolItem {
-            kind: item.kind,
-            path: self.catalog.entry(item.entry).path,
-            flat_name: item.flat_name,
-            source: self.catalog.sources[item.source as usize].path,
-            withdrawn,
-        }
-    }
-
-    fn lists_may_differ(&self) -> bool {
-        self.policy.load().has_rules() || self.filters.are_set()
-    }
-
-    fn caller(&self, identity: &Identity) -> Caller {
-        Caller::new(self, identity)
-    }
-
-    fn scope<'a>(&'a self, view: &'a View, caller: &'a Caller) -> Scope<'a> {
-        Scope {
-            catalog: self.catalog,
-            heights: &self.heights,
-            named: &self.named,
-            view,
-            caller,
-            drift_state: &self.drift_state,
-        }
     }
 }
 

@@ -7,7 +7,7 @@ use broker_config::Config;
 use broker_mcp::Environment;
 use broker_model::Diagnostic;
 
-use crate::sources::lifecycle::STOP_TIMEOUT;
+use crate::sources::fleet::STOP_TIMEOUT;
 use crate::sources::setup;
 use crate::{Core, PreparedConfig, ReloadError, ReloadSummary, ServedCounts};
 
@@ -20,8 +20,7 @@ impl Core {
 
     /// Starts all sources concurrently. Must be called once, within a runtime.
     pub fn start(&self) {
-        let inner = self.inner();
-        inner.start_sources();
+        self.0.call_path().fleet.start_sources();
     }
 
     /// Prepares a config for [`Core::reload`] and reports all problems. The current config stays in force.
@@ -31,10 +30,16 @@ impl Core {
         environment: &Environment,
         base: &Path,
     ) -> Result<PreparedConfig, Vec<Diagnostic>> {
-        let inner = self.inner();
-        let shared = (&inner.memory, &inner.concurrency, &inner.log_level);
-        let settings = (&inner.partial, inner.start_defaults);
-        setup::prepare(inner.catalog, config, environment, base, settings, shared)
+        let fleet = &self.0.call_path().fleet;
+        setup::prepare(
+            fleet.catalog,
+            config,
+            environment,
+            base,
+            &fleet.partial,
+            fleet.start_defaults,
+            &fleet.shared,
+        )
     }
 
     /// Applies a config completely or not at all. Sources whose command line, variables or bounds changed are started
@@ -42,22 +47,19 @@ impl Core {
     /// call is dropped. Call it after [`first_verdict`](crate::Services::first_verdict); concurrent reloads run one after
     /// the other.
     pub async fn reload(&self, prepared: PreparedConfig) -> Result<ReloadSummary, ReloadError> {
-        let inner = self.inner();
-        inner.reload(prepared).await
+        self.0.call_path().fleet.reload(prepared).await
     }
 
     /// Returns the number of sources and tools that are served, once
     /// [`first_verdict`](crate::Services::first_verdict) has an outcome.
     pub fn served(&self) -> ServedCounts {
-        let inner = self.inner();
-        inner.served()
+        ServedCounts::new(&self.0.call_path().fleet)
     }
 
     /// Stops all sources after a refused start, in which no call was sent. Calls fail with
     /// `start_refused` until [`Broker::close`](crate::Broker::close).
     pub async fn stop_after_refusal(&self) {
-        let inner = self.inner();
-        inner.stop_upstreams(STOP_TIMEOUT).await;
+        self.0.call_path().fleet.stop_upstreams(STOP_TIMEOUT).await;
     }
 
     /// Fails the remaining calls with `shutting_down` and stops all sources concurrently, within about `time`: servers

@@ -9,7 +9,7 @@ use broker_model::redact::Redactor;
 use broker_wire::LogLevel;
 use tokio::sync::watch;
 
-use crate::Inner;
+use crate::CallPath;
 use crate::call::arguments::{self, ParsedCharge, overloaded};
 use crate::drain::Drain;
 use crate::errors::error::CoreError;
@@ -28,8 +28,8 @@ use crate::types::{SearchQuery, StartOutcome};
 pub struct Services(Arc<Generations>);
 
 impl Services {
-    pub(crate) fn new(inner: Inner) -> Self {
-        Self(Arc::new(Generations::new(inner)))
+    pub(crate) fn new(call_path: CallPath) -> Self {
+        Self(Arc::new(Generations::new(call_path)))
     }
 
     pub(crate) const fn generations(&self) -> &Arc<Generations> {
@@ -37,23 +37,23 @@ impl Services {
     }
 
     /// Returns the catalog that is served now, with everything that belongs to it.
-    pub(crate) fn inner(&self) -> Arc<Inner> {
+    pub(crate) fn call_path(&self) -> Arc<CallPath> {
         self.0.current()
     }
 
     /// Returns the catalog as the caller sees it now.
     pub(crate) fn snapshot(&self, identity: &Identity) -> Snapshot {
-        Snapshot::take(self.inner(), identity)
+        Snapshot::take(self.call_path(), identity)
     }
 
     /// Returns the memory budget for callers' requests and results.
     pub fn memory(&self) -> &MemoryBudget {
-        self.0.memory()
+        &self.0.shared.memory
     }
 
     /// Returns the phases of the shutdown. From draining on, new calls fail with `shutting_down`.
     pub fn drain(&self) -> &Drain {
-        self.0.drain()
+        &self.0.shared.drain
     }
 
     /// Charges the memory of a long body other than a call, once parsed.
@@ -72,8 +72,8 @@ impl Services {
         account: &Account,
         read: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Box<CoreError>> {
-        let inner = self.inner();
-        inner.read_long(account, read).await
+        let core = self.call_path();
+        core.read_long(account, read).await
     }
 
     /// Verifies a signature on threads for signatures only, so that it never waits for arguments of other callers.
@@ -81,8 +81,8 @@ impl Services {
         &self,
         verify: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Box<CoreError>> {
-        let inner = self.inner();
-        let verified = inner.verifying.run(Owner::BROKER, |_| verify());
+        let core = self.call_path();
+        let verified = core.verifying.run(Owner::BROKER, |_| verify());
         verified.await.map_err(|busy| Box::new(overloaded(busy)))
     }
 
@@ -92,13 +92,13 @@ impl Services {
         account: &Account,
         shape: impl FnOnce() -> T + Send + 'static,
     ) -> T {
-        let inner = self.inner();
-        inner.shaping.run_bounded(account.owner(), shape).await
+        let core = self.call_path();
+        core.shaping.run_bounded(account.owner(), shape).await
     }
 
     /// Returns the catalog's own copy of a path, if it has an entry there. This does not depend on access rights.
     pub fn known_path(&self, path: &str) -> Option<&'static str> {
-        let catalog = self.inner().catalog;
+        let catalog = self.call_path().catalog;
         catalog.find(path).map(|at| catalog.entry(at).path)
     }
 
@@ -107,7 +107,7 @@ impl Services {
     pub fn within(&self, identity: &Identity, path: &str) -> Result<Identity, Box<CoreError>> {
         let snapshot = self.snapshot(identity);
         let at = paths::resolve(snapshot.scope(), path)?;
-        let catalog = snapshot.inner.catalog;
+        let catalog = snapshot.core.catalog;
         if catalog.entry(at).path == "/" {
             return Ok(identity.clone());
         }
@@ -118,19 +118,19 @@ impl Services {
     /// the lowest level that any caller asked for; it is never raised. A modern server gets the level of
     /// each call with the call.
     pub fn ask_for_logs(&self, level: LogLevel) {
-        self.inner().log_level.ask(level);
+        self.0.shared.log_level.ask(level);
     }
 
     /// Records a change of the filters. The program calls it when the filters of
     /// [`CoreBuilder::admission`](crate::CoreBuilder::admission) change their answers, so that callers are informed of
     /// other lists. Changes of health are noticed without it.
     pub fn note_filter_change(&self) {
-        self.inner().drift_state.count_tool_change();
+        self.call_path().fleet.drift_state.count_tool_change();
     }
 
     /// Returns a counter that grows when the tool list of some caller changes. Several changes may be counted as one.
     pub fn tool_changes(&self) -> watch::Receiver<u64> {
-        self.inner().drift_state.tool_changes()
+        self.call_path().fleet.drift_state.tool_changes()
     }
 
     /// Returns the changes of the tool list that a caller sees, from now on.
@@ -138,7 +138,7 @@ impl Services {
         let (services, identity) = (self.clone(), identity.clone());
         let own_list = move || {
             let snapshot = services.snapshot(&identity);
-            let may_differ = snapshot.inner.lists_may_differ();
+            let may_differ = snapshot.core.fleet.lists_may_differ();
             may_differ.then(|| changes::hash_of(&snapshot))
         };
         ToolListChanges::new(self.tool_changes(), own_list)
@@ -161,18 +161,18 @@ impl Services {
     /// Waits until no source is awaited any longer: each required one was checked, failed to start, or,
     /// if the start can go on without it, was not reached in time.
     pub async fn first_verdict(&self) -> StartOutcome {
-        let inner = self.inner();
-        inner.drift_state.gate.outcome().await
+        let core = self.call_path();
+        core.fleet.drift_state.gate.outcome().await
     }
 
     /// Returns the error of every call after a refused start; `None` unless the start was refused.
     pub fn start_refusal(&self, identity: &Identity) -> Option<Box<CoreError>> {
-        self.inner().start_refusal(identity)
+        self.call_path().start_refusal(identity)
     }
 
     /// Returns a redactor that knows the secrets of every source, and the key of an endpoint for embeddings.
     pub fn redactor(&self) -> Redactor {
-        self.inner().redactor()
+        self.call_path().redactor()
     }
 
     /// Finds the tools that fit a query best. Equals the answer of a catalog that has only the tools that exist for the
@@ -182,10 +182,10 @@ impl Services {
         identity: &Identity,
         what: SearchQuery<'_>,
     ) -> Result<FoundTools, Box<CoreError>> {
-        let vector = self.inner().query_vector(identity, what.query).await;
+        let vector = self.call_path().query_vector(identity, what.query).await;
         let snapshot = self.snapshot(identity);
         let root = identity.root();
-        if !vector.is_long_search(&snapshot.inner) {
+        if !vector.is_long_search(snapshot.core.catalog) {
             return search::found(&snapshot, root, &what, &vector);
         }
         let (query, path) = (what.query.to_owned(), what.path.map(str::to_owned));
@@ -211,7 +211,7 @@ impl Services {
         account: &Account,
     ) -> Result<Vec<Described>, Box<CoreError>> {
         let snapshot = self.snapshot(identity);
-        if !is_long_lookup(snapshot.inner.catalog, paths) {
+        if !is_long_lookup(snapshot.core.catalog, paths) {
             return Description::all(snapshot, paths);
         }
         let paths: Vec<String> = paths.iter().map(|path| (*path).to_owned()).collect();
@@ -221,48 +221,48 @@ impl Services {
 
     /// Returns whether the broker is ready, and the state of every source.
     pub fn health(&self) -> Health {
-        self.inner().health()
+        Health::new(&self.call_path().fleet)
     }
 
     /// Whether the config has access rules.
     pub fn has_access_rules(&self) -> bool {
-        self.inner().policy.load().has_rules()
+        self.call_path().fleet.policy().has_rules()
     }
 
     /// Whether callers may see different entries: by access rules, or by filters of the program.
     pub fn lists_may_differ(&self) -> bool {
-        self.inner().lists_may_differ()
+        self.call_path().fleet.lists_may_differ()
     }
 
     /// Returns when the right of the caller to call was withdrawn, or its credential has expired. Waits forever
     /// for a caller whose right does not end.
     pub async fn right_ended(&self, identity: &Identity) {
-        let inner = self.inner();
-        identity.right_ended(&*inner.clock).await;
+        let core = self.call_path();
+        identity.right_ended(&*core.clock).await;
     }
 
     /// Whether the caller sees the state of the sources.
     pub fn is_operator(&self, identity: &Identity) -> bool {
-        let inner = self.inner();
-        let policy = inner.policy.load();
-        policy.is_operator(identity, !inner.lists_may_differ())
+        let core = self.call_path();
+        let policy = core.fleet.policy();
+        policy.is_operator(identity, !core.fleet.lists_may_differ())
     }
 
     /// Whether callers without a credential belong to a group; `None` if the config has no access rules.
     pub fn anonymous_has_groups(&self) -> Option<bool> {
-        self.inner().policy.load().anonymous_has_groups()
+        self.call_path().fleet.policy().anonymous_has_groups()
     }
 
     /// Returns the facts for the headers of a reply: the digest of the catalog that is served, and whether callers may
     /// see different entries.
     pub fn reply_facts(&self) -> (&'static str, bool) {
-        let inner = self.inner();
-        (inner.catalog.catalog_digest, inner.lists_may_differ())
+        let core = self.call_path();
+        (core.catalog.catalog_digest, core.fleet.lists_may_differ())
     }
 
     /// Returns the digest of the catalog it serves.
     pub fn catalog_digest(&self) -> &'static str {
-        self.inner().catalog.catalog_digest
+        self.call_path().catalog.catalog_digest
     }
 }
 

@@ -3,40 +3,59 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::Inner;
-use crate::admission::Caller;
+use crate::CallPath;
+use crate::admission::{Caller, Policy};
 use crate::identity::Identity;
 use crate::listing::scope::Scope;
+use crate::sources::tool_settings::ToolSettings;
 use crate::view::View;
 
-/// The view and the rights of one caller at one moment.
+/// The part of a config that decides about calls. A reload replaces it as a whole.
+#[derive(Debug)]
+pub(crate) struct Terms {
+    /// Who may see and call what.
+    pub(crate) policy: Arc<Policy>,
+    /// By the catalog's tools.
+    pub(crate) settings: Box<[ToolSettings]>,
+}
+
+/// What is in force at one moment. A call takes it when it begins, and again right before it is sent.
+pub(crate) struct InForce {
+    pub(crate) terms: Arc<Terms>,
+    pub(crate) view: Arc<View>,
+}
+
+/// What is in force at one moment, and the rights of one caller under it.
 #[derive(Clone)]
 pub(crate) struct Snapshot {
-    pub(crate) inner: Arc<Inner>,
+    pub(crate) core: Arc<CallPath>,
+    pub(crate) terms: Arc<Terms>,
     pub(crate) view: Arc<View>,
     pub(crate) caller: Caller,
 }
 
 impl Snapshot {
-    /// Takes the view in force, then the rights of the caller.
-    pub(crate) fn take(inner: Arc<Inner>, identity: &Identity) -> Self {
+    /// Takes what is in force when a call or a listing begins.
+    pub(crate) fn take(core: Arc<CallPath>, identity: &Identity) -> Self {
+        let now = core.fleet.in_force();
         Self {
-            view: inner.drift_state.view.load_full(),
-            caller: inner.caller(identity),
-            inner,
+            caller: Caller::new(&core.fleet, &now.terms.policy, &now.view, identity),
+            terms: now.terms,
+            view: now.view,
+            core,
         }
     }
 
     /// Returns the entries that exist for the caller.
     pub(crate) fn scope(&self) -> Scope<'_> {
-        self.inner.scope(&self.view, &self.caller)
+        self.core.scope(&self.view, &self.caller)
     }
 }
 
 impl fmt::Debug for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Snapshot")
-            .field("catalog_digest", &self.inner.catalog.catalog_digest)
+            .field("catalog_digest", &self.core.catalog.catalog_digest)
             .finish_non_exhaustive()
     }
 }

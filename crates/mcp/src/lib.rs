@@ -18,6 +18,7 @@ mod handshake;
 mod http;
 mod instance;
 mod link;
+mod link_factory;
 mod list;
 mod log_level;
 mod masks;
@@ -27,9 +28,6 @@ mod request;
 mod resolve;
 mod right;
 mod rpc_error;
-#[cfg(any(test, feature = "scripted"))]
-#[doc(hidden)]
-pub mod scripted;
 mod server_call;
 mod session;
 mod spec;
@@ -56,6 +54,7 @@ pub use failure::{CallFailure, SourceFailure};
 pub use http::{AuthSpec, ClientCredentials, HttpShared, HttpSpec, MCP_PATH};
 pub use instance::{DriftCheck, Instance, SessionHandle, SourceSettings, Verdict};
 pub use link::Carrier;
+pub use link_factory::{LinkFactory, Pipes, ServerTask};
 pub use log_level::AskedLogLevel;
 pub use overload::Overload;
 pub use resolve::{resolve, resolve_command, unavailable};

@@ -14,9 +14,8 @@ use crate::connection::{Connection, RawResult, RequestKind, Subscription};
 use crate::events::CallEvents;
 use crate::failure::{RequestError, SourceFailure};
 use crate::http::{EventLink, HttpLink, HttpSpec, Pause, ToolParams};
+use crate::link_factory::TaskHandle;
 use crate::opening::{Negotiated, Opening};
-#[cfg(any(test, feature = "scripted"))]
-use crate::scripted;
 use crate::server_call::{CallTime, ServerCall};
 use crate::spec::{Endpoint, SourceSpec};
 
@@ -32,11 +31,10 @@ pub(crate) enum Link {
     Http(HttpLink),
     /// A server over the older transport HTTP+SSE.
     Events(EventLink),
-    /// A task of a test's runtime, over pipes.
-    #[cfg(any(test, feature = "scripted"))]
-    Scripted {
+    /// A task of this runtime, over pipes.
+    Task {
         connection: Connection,
-        task: scripted::TaskHandle,
+        task: TaskHandle,
     },
 }
 
@@ -53,11 +51,11 @@ impl Link {
             }
             Endpoint::Unavailable(failure) => return Err((**failure).clone()),
         };
-        #[cfg(any(test, feature = "scripted"))]
-        if let Some((stdin, stdout, task)) = scripted::start(process, opening.tasks) {
-            let ends = (task.exit(), task.stderr_ended());
+        let source = spec.source.as_str();
+        if let Some((stdin, stdout, task)) = spec.links.start(source, process, opening.tasks) {
+            let ends = (task.exit.clone(), task.stderr_ended.clone());
             let connection = Connection::open(stdin, stdout, ends, spec, opening);
-            return Ok(Self::Scripted { connection, task });
+            return Ok(Self::Task { connection, task });
         }
         let grace = StopGrace {
             close: spec.timing.close_grace,
@@ -238,9 +236,7 @@ impl Link {
     pub(crate) fn pid(&self) -> Option<u32> {
         match self {
             Self::Process { process, .. } => Some(process.pid()),
-            Self::Http(_) | Self::Events(_) => None,
-            #[cfg(any(test, feature = "scripted"))]
-            Self::Scripted { .. } => None,
+            Self::Http(_) | Self::Events(_) | Self::Task { .. } => None,
         }
     }
 
@@ -271,8 +267,7 @@ impl Link {
             }
             Self::Http(http) => http.close(reason).await,
             Self::Events(link) => link.close(reason).await,
-            #[cfg(any(test, feature = "scripted"))]
-            Self::Scripted { connection, task } => {
+            Self::Task { connection, task } => {
                 connection.close(reason).await;
                 task.stop().await;
             }
@@ -289,11 +284,10 @@ impl Link {
 
     const fn transport(&self) -> Transport<'_> {
         match self {
-            Self::Process { connection, .. } => Transport::Streams(connection),
             Self::Http(http) => Transport::Http(http),
-            Self::Events(EventLink { connection, .. }) => Transport::Streams(connection),
-            #[cfg(any(test, feature = "scripted"))]
-            Self::Scripted { connection, .. } => Transport::Streams(connection),
+            Self::Process { connection, .. }
+            | Self::Events(EventLink { connection, .. })
+            | Self::Task { connection, .. } => Transport::Streams(connection),
         }
     }
 }

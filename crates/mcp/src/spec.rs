@@ -13,6 +13,7 @@ use broker_wire::protocol::{PROMPTS_CHANGED, RESOURCES_CHANGED, TOOLS_CHANGED};
 use crate::concurrency::ConcurrencyLimits;
 use crate::failure::SourceFailure;
 use crate::http::spec::{AuthSpec, HttpSpec};
+use crate::link_factory::LinkFactory;
 use crate::log_level::AskedLogLevel;
 
 /// The specification of one source. `Debug` shows no value.
@@ -52,6 +53,8 @@ pub struct SourceSpec {
     pub concurrency: ConcurrencyLimits,
     /// The level of log messages that callers of its broker ask for.
     pub log_level: AskedLogLevel,
+    /// Decides whether a task serves it instead of its process.
+    pub links: LinkFactory,
     /// Times that have no key in the config.
     pub timing: Timing,
 }

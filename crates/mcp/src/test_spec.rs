@@ -1,6 +1,7 @@
 //! The spec of a scripted server, for unit tests.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use broker_model::NodePath;
@@ -9,15 +10,32 @@ use broker_model::trust::Exposure;
 use broker_process::ProcessSpec;
 
 use crate::spec::{Endpoint, ItemLists, SourceSpec, Timing};
-use crate::{AskedLogLevel, ConcurrencyLimits};
+use crate::{AskedLogLevel, ConcurrencyLimits, LinkFactory, Pipes, ServerTask};
 
-/// Returns the source `/s`, whose server is registered as `program`. A test changes the fields that it is about.
-pub(crate) fn scripted_source(program: String) -> SourceSpec {
+/// Returns the source `/s`, which `serve` serves. A test changes the fields that it is about.
+pub(crate) fn scripted_source<S>(serve: impl Fn(Pipes) -> S + Send + Sync + 'static) -> SourceSpec
+where
+    S: Future<Output = i32> + Send + 'static,
+{
+    let serve = Arc::new(serve);
+    let server = move |_: &str| {
+        let serve = serve.clone();
+        let task: ServerTask = Box::new(move |pipes| Box::pin(serve(pipes)));
+        Some(task)
+    };
+    SourceSpec {
+        links: LinkFactory::new(server),
+        ..process_source()
+    }
+}
+
+/// Returns the source `/s` without a server.
+pub(crate) fn process_source() -> SourceSpec {
     SourceSpec {
         source: NodePath::parse("/s").unwrap(),
         endpoint: Endpoint::Process(ProcessSpec {
             name: "/s".to_owned(),
-            program,
+            program: String::new(),
             search: Vec::new(),
             args: Vec::new(),
             env: BTreeMap::new(),
@@ -40,6 +58,7 @@ pub(crate) fn scripted_source(program: String) -> SourceSpec {
         withheld: Vec::new(),
         empty_variables: Vec::new(),
         log_level: AskedLogLevel::new(),
+        links: LinkFactory::default(),
         timing: Timing::default(),
     }
 }

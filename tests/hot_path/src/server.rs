@@ -8,9 +8,6 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 use crate::path::{LARGE_BYTES, SMALL_BYTES};
 
-/// The program that the config names.
-pub const PROGRAM: &str = "chaos-mcp";
-
 const TOOLS: &str = include_str!("../tools.json");
 const READ_BYTES: usize = 64 << 10;
 

@@ -46,6 +46,7 @@ pub(crate) fn launch(
         withheld: Vec::new(),
         empty_variables: Vec::new(),
         log_level: broker_mcp::AskedLogLevel::new(),
+        links: broker_mcp::LinkFactory::default(),
         timing,
     }
 }

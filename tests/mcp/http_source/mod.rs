@@ -131,6 +131,7 @@ pub(crate) fn spec_of(url: &str) -> SourceSpec {
         memory: MemoryBudget::new(512 << 20),
         concurrency: ConcurrencyLimits::new(),
         log_level: AskedLogLevel::new(),
+        links: broker_mcp::LinkFactory::default(),
         timing: Timing {
             close_grace: Duration::from_secs(1),
             recheck_gap: Duration::from_millis(20),

@@ -12,7 +12,7 @@ use super::lifecycle::drain;
 use super::settings::LoadedConfig;
 use super::stack::{Stack, stack};
 use crate::catalog::{self, Catalog};
-use crate::core::{Broker, Core, StartMode, StartOutcome};
+use crate::core::{Broker, Core, LinkFactory, StartMode, StartOutcome};
 use crate::typed::error::OpenError;
 
 /// The options of a broker inside a program. The defaults are the same as on the command line: the compiled-in config,
@@ -22,6 +22,7 @@ pub struct OpenOptions {
     config: Option<PathBuf>,
     environment: Option<Environment>,
     mode: StartMode,
+    links: LinkFactory,
     sinks: Sinks,
 }
 
@@ -32,6 +33,7 @@ impl OpenOptions {
             config: None,
             environment: None,
             mode: StartMode::Plain,
+            links: LinkFactory::default(),
             sinks: Sinks::default(),
         }
     }
@@ -48,6 +50,13 @@ impl OpenOptions {
     #[must_use]
     pub fn environment(mut self, environment: Environment) -> Self {
         self.environment = Some(environment);
+        self
+    }
+
+    /// Serves sources by tasks of this program instead of processes.
+    #[must_use]
+    pub fn link_factory(mut self, links: LinkFactory) -> Self {
+        self.links = links;
         self
     }
 
@@ -89,6 +98,7 @@ pub(crate) async fn open(
         .config(&settings.config, &settings.base)
         .environment(&environment)
         .mode(options.mode)
+        .link_factory(options.links)
         .build()
         .map_err(OpenError::Diagnostics)?;
     core.start();

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use broker_mcp::State;
 
-use crate::Inner;
+use crate::Fleet;
+use crate::catalog::Source;
 use crate::identity::Identity;
 use crate::item::ToolItem;
 
@@ -52,39 +53,13 @@ impl Filters {
     pub(crate) const fn are_set(&self) -> bool {
         self.admission.is_some() || self.health.is_some()
     }
-}
-
-impl Inner {
-    /// Returns the tools that the filters exclude for a caller, among the tools that the access rules allow; `None` if
-    /// they exclude no tool.
-    pub(super) fn excluded(
-        &self,
-        identity: &Identity,
-        exists: impl Fn(u32) -> bool,
-    ) -> Option<Excluded> {
-        let offered = self.offered_sources();
-        let view = self.drift_state.view.load();
-        let mut bits = vec![0u64; self.catalog.items.len().div_ceil(64)];
-        let admission = self.filters.admission.as_deref();
-        for (tool, at) in self.catalog.items.iter().zip(0u32..) {
-            if view.is_hidden(at) || !exists(at) {
-                continue;
-            }
-            let admits = |admission: &dyn Admission| {
-                admission.admits(identity, &self.item(at, view.withdrawn(at).is_some()))
-            };
-            let stays = offered[tool.source as usize] && admission.is_none_or(admits);
-            bits[at as usize / 64] |= u64::from(!stays) << (at % 64);
-        }
-        bits.iter().any(|word| *word != 0).then(|| bits.into())
-    }
 
     /// Returns for each source of the catalog whether the health view offers it.
-    pub(crate) fn offered_sources(&self) -> Vec<bool> {
-        let sources = self.catalog.sources.iter().enumerate();
-        let offers = |(at, source): (usize, &crate::catalog::Source)| {
-            let view = self.filters.health.as_deref();
-            view.is_none_or(|view| view.offers(source.path, self.source_state(at)))
+    pub(crate) fn offered_sources(&self, fleet: &Fleet) -> Vec<bool> {
+        let sources = fleet.catalog.sources.iter().enumerate();
+        let offers = |(at, source): (usize, &Source)| {
+            let view = self.health.as_deref();
+            view.is_none_or(|view| view.offers(source.path, fleet.source_state(at)))
         };
         sources.map(offers).collect()
     }

@@ -20,10 +20,12 @@ use std::sync::{Arc, OnceLock};
 
 use broker_model::access::{Decision, Denied};
 
-use crate::Inner;
+use crate::Fleet;
 use crate::catalog::{Catalog, EntryKind};
 use crate::identity::{Identity, Subtree};
+use crate::item::ToolItem;
 use crate::view::View;
+use filters::Excluded;
 use nodes::NodeSet;
 
 /// A caller, as far as admission knows it.
@@ -38,29 +40,33 @@ pub(crate) struct Caller {
 
 impl Caller {
     /// Makes the caller under the rules and filters in force.
-    pub(crate) fn new(core: &Inner, identity: &Identity) -> Self {
-        let mut caller = Self::by_rules(core, identity);
-        if core.filters.are_set() {
+    pub(crate) fn new(
+        fleet: &Fleet,
+        policy: &Arc<Policy>,
+        view: &View,
+        identity: &Identity,
+    ) -> Self {
+        let mut caller = Self::by_rules(fleet.catalog, policy, identity);
+        if fleet.filters.are_set() {
             // Tools that do not exist for the caller in any case leave no trace in its class, nor in its entity tags.
             let is_inside = |at| caller.subtree.is_none_or(|subtree| subtree.contains(at));
             let exists = |tool: u32| {
-                is_inside(core.catalog.item(tool).entry)
+                is_inside(fleet.catalog.item(tool).entry)
                     && caller.policy.decide(&caller.class, tool) != Decision::Absent
             };
-            let excluded = core.excluded(identity, exists);
+            let excluded = excluded(fleet, view, identity, exists);
             caller.class = caller.class.without(excluded);
         }
         caller
     }
 
     /// Returns the caller under the rules in force, without the filters of the program.
-    pub(crate) fn by_rules(core: &Inner, identity: &Identity) -> Self {
-        let policy = core.policy.load_full();
+    pub(crate) fn by_rules(catalog: &Catalog, policy: &Arc<Policy>, identity: &Identity) -> Self {
         Self {
             class: policy.class_of(identity),
-            subtree: identity.subtree(core.catalog),
+            subtree: identity.subtree(catalog),
             nodes: OnceLock::new(),
-            policy,
+            policy: policy.clone(),
         }
     }
 
@@ -122,4 +128,29 @@ impl Caller {
     pub(crate) fn narrowed(&self, tool: u32) -> Option<NarrowedArgs> {
         self.policy.narrowed(&self.class, tool)
     }
+}
+
+/// Returns the tools that the filters exclude for a caller, among the tools that the access rules allow; `None` if
+/// they exclude no tool.
+fn excluded(
+    fleet: &Fleet,
+    view: &View,
+    identity: &Identity,
+    exists: impl Fn(u32) -> bool,
+) -> Option<Excluded> {
+    let (catalog, offered) = (fleet.catalog, fleet.filters.offered_sources(fleet));
+    let mut bits = vec![0u64; catalog.items.len().div_ceil(64)];
+    let admission = fleet.filters.admission.as_deref();
+    for (tool, at) in catalog.items.iter().zip(0u32..) {
+        if view.is_hidden(at) || !exists(at) {
+            continue;
+        }
+        let admits = |admission: &dyn Admission| {
+            let item = ToolItem::new(catalog, at, view.withdrawn(at).is_some());
+            admission.admits(identity, &item)
+        };
+        let stays = offered[tool.source as usize] && admission.is_none_or(admits);
+        bits[at as usize / 64] |= u64::from(!stays) << (at % 64);
+    }
+    bits.iter().any(|word| *word != 0).then(|| bits.into())
 }

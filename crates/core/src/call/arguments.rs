@@ -9,18 +9,14 @@ use broker_model::CallCode;
 use broker_model::json::Estimate;
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
-use tokio::time::timeout;
 
-use crate::Inner;
 use crate::call::work::PoolError;
 use crate::errors::error::CoreError;
-use crate::errors::failure::{self, SHORT_RETRY_DELAY};
+use crate::errors::failure::SHORT_RETRY_DELAY;
 
 /// Parsed text of at least this many bytes is returned to the system when it is freed. It consists of small blocks; the
 /// C library would otherwise keep them outside the budget.
 const MIN_TRIM_BYTES: usize = 8 << 20;
-/// The time that a long body of a listing request may wait for the pool.
-const LISTING_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The arguments of a call: one JSON object as the caller wrote it.
 #[derive(Debug)]
@@ -68,25 +64,6 @@ impl Drop for ParsedCharge {
     fn drop(&mut self) {
         if self.0.bytes() >= MIN_TRIM_BYTES {
             broker_process::trim_heap();
-        }
-    }
-}
-
-impl Inner {
-    /// Runs a long job before the tool is known, within the longest time that a call may take.
-    pub(crate) async fn read_long<T: Send + 'static>(
-        &self,
-        account: &Account,
-        read: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Box<CoreError>> {
-        let settings = self.settings.load();
-        let times = settings.iter().map(|tool| tool.timeout);
-        let time = times.max().unwrap_or(LISTING_TIMEOUT);
-        drop(settings);
-        match timeout(time, self.work.run(account.owner(), move |_| read())).await {
-            Ok(Ok(outcome)) => Ok(outcome),
-            Ok(Err(busy)) => Err(Box::new(overloaded(busy))),
-            Err(_) => Err(failure::from_call(unsent(time), "", "")),
         }
     }
 }

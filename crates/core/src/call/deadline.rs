@@ -6,7 +6,7 @@ use broker_mcp::CallTime;
 use tokio::time::Instant;
 
 use super::resolve::Target;
-use crate::Inner;
+use crate::snapshot::Terms;
 use crate::sources::tool_settings::ToolSettings;
 
 /// The time of one call, with the settings that give it.
@@ -18,27 +18,27 @@ pub(super) struct Deadline {
     began: Instant,
 }
 
-impl Inner {
-    pub(super) fn deadline(
-        &self,
+impl Deadline {
+    /// Returns the time of a call by these terms: from its arrival, if it was `received` before now, to the `end` that
+    /// its caller sets.
+    pub(super) fn new(
+        terms: &Terms,
         target: &Target,
         received: Option<Instant>,
-        deadline: Option<Instant>,
-    ) -> Deadline {
-        let settings = self.settings.load()[target.at as usize];
+        end: Option<Instant>,
+    ) -> Self {
+        let settings = terms.settings[target.at as usize];
         let began = received.unwrap_or_else(Instant::now);
-        let until = |deadline: Instant| deadline.saturating_duration_since(began);
-        let left = deadline.map_or(Duration::MAX, until);
+        let until = |end: Instant| end.saturating_duration_since(began);
+        let left = end.map_or(Duration::MAX, until);
         let time = left.min(settings.timeout);
-        Deadline {
+        Self {
             settings,
             time,
             began,
         }
     }
-}
 
-impl Deadline {
     /// Returns the arrival time of the call.
     pub(super) const fn began(&self) -> Instant {
         self.began

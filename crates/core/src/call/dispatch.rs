@@ -14,27 +14,21 @@ use super::deadline::Deadline;
 use super::gate::too_many;
 use super::operation::CheckedOperation;
 use super::recheck::AdmittedCall;
-use super::resolve::{Target, out_of_service};
-use crate::Inner;
+use super::resolve::out_of_service;
 use crate::call::arguments::memory_error_for_request;
 use crate::errors::error::CoreError;
 use crate::errors::failure;
 use crate::sources::slot::SourceSlot;
 
-impl Inner {
+impl Call<'_> {
     /// Sends the call and waits for its result.
     pub(super) async fn dispatch(
         &self,
-        call: &Call<'_>,
         slot: &SourceSlot,
         operation: &CheckedOperation,
         deadline: &Deadline,
     ) -> Result<RawResult, Box<CoreError>> {
-        let Call {
-            identity,
-            context,
-            target,
-        } = *call;
+        let (context, target) = (self.context, self.target);
         // The line that is made from the arguments.
         let (mut line_charge, needed) = (Charge::default(), operation.text().len());
         line_charge
@@ -48,10 +42,11 @@ impl Inner {
             true => meta.map(Cow::Borrowed),
             false => meta.and_then(without_baggage),
         };
-        let admitted = AdmittedCall::new(self, call, operation.text(), operation.uri());
-        let (changes, may_send) = (self.drift_state.tool_changes(), || admitted.is_admitted());
+        let admitted = AdmittedCall::new(self, operation.text(), operation.uri());
+        let changes = self.core.fleet.drift_state.tool_changes();
+        let may_send = || admitted.is_admitted(&admitted.in_force());
         let right = CallRight {
-            revoked: identity.revocation().map(|it| &it.revoked),
+            revoked: self.identity.revocation().map(|it| &it.revoked),
             changes: &changes,
             may_send: &may_send,
         };
@@ -78,11 +73,11 @@ impl Inner {
             }
         }
         answer.map_err(|failure| match failure.maybe_executed() {
-            true => self.failed(failure, target, deadline),
+            true => self.failed(failure, deadline),
             // It may have been given up for this reason.
             false => admitted
-                .refusal()
-                .unwrap_or_else(|| self.failed(failure, target, deadline)),
+                .refusal(&admitted.in_force())
+                .unwrap_or_else(|| self.failed(failure, deadline)),
         })
     }
 
@@ -97,7 +92,7 @@ impl Inner {
             return false;
         };
         let was_refused = failure.cause == SourceCause::SessionEnded && !maybe_executed;
-        (deadline.settings.retry || was_refused) && !self.drain.is_closing()
+        (deadline.settings.retry || was_refused) && !self.core.fleet.shared.drain.is_closing()
     }
 
     /// Sends the call to the source in the slot, within `time`. The error is final: a withdrawal, or the end of
@@ -109,9 +104,7 @@ impl Inner {
         server_call: ServerCall<'_>,
         time: CallTime,
     ) -> Result<Result<RawResult, CallFailure>, Box<CoreError>> {
-        let Call {
-            context, target, ..
-        } = *admitted.call();
+        let (core, target) = (self.core, self.target);
         let mut left = time;
         loop {
             // Held until the call ends: a reload waits for it before it stops the source.
@@ -120,7 +113,8 @@ impl Inner {
                 Some(session) => Ok(session),
                 None => {
                     let source = target.item.source as usize;
-                    let Some(_place) = self.waiting.enter(source, context.account.owner()) else {
+                    let Some(_place) = core.waiting.enter(source, self.context.account.owner())
+                    else {
                         return Err(Box::new(too_many(target)));
                     };
                     let began = Instant::now();
@@ -131,20 +125,20 @@ impl Inner {
             };
             // The withdrawal is checked again now that the session is known: the session's verdict was
             // stored before the session was handed out, and may have withdrawn the tool.
-            let withdrawn = self.drift_state.view.load().withdrawn(target.at).cloned();
+            let now = admitted.in_force();
             // A reload puts a source into the slot before its verdict is in the view. If the slot has
             // changed, the view may not be about this source, so the call starts again.
             if !Arc::ptr_eq(&slot.load(), &running) {
                 continue;
             }
-            if let Some(withdrawn) = withdrawn {
-                return Err(out_of_service(target, &withdrawn));
+            if let Some(withdrawn) = now.view.withdrawn(target.at) {
+                return Err(out_of_service(target, withdrawn));
             }
-            if let Some(refusal) = admitted.refusal() {
+            if let Some(refusal) = admitted.refusal(&now) {
                 return Err(refusal);
             }
             if let Some(uri) = admitted.uri() {
-                self.check_listed(target, uri)?;
+                self.check_listed(uri)?;
             }
             return Ok(match session {
                 Ok(session) => session.call(server_call, left).await,
@@ -153,9 +147,9 @@ impl Inner {
         }
     }
 
-    fn failed(&self, failure: CallFailure, target: &Target, deadline: &Deadline) -> Box<CoreError> {
-        let (path, source) = (target.path, target.source);
-        let closing = self.drain.is_closing();
+    fn failed(&self, failure: CallFailure, deadline: &Deadline) -> Box<CoreError> {
+        let (path, source) = (self.target.path, self.target.source);
+        let closing = self.core.fleet.shared.drain.is_closing();
         match failure {
             // The broker ended the process, so the caller gets `shutting_down` and not the exit of the
             // process.

@@ -13,43 +13,48 @@ use super::recheck::AdmittedCall;
 use super::resolve::{Target, out_of_service};
 use super::revoked;
 use super::waiting::MAX_STARTING_CALLS;
-use crate::Inner;
 use crate::errors::error::CoreError;
 use crate::errors::failure::{self, SHORT_RETRY_DELAY, shutting_down};
+use crate::snapshot::InForce;
 use crate::sources::slot::SourceSlot;
 use crate::sources::startup_gate::GateState;
+use crate::view::View;
 
 /// The part of its time that a call keeps after the wait for its source, to be made or to report the wait.
 const CALL_RESERVE: Duration = Duration::from_secs(1);
 /// The retry delay of a call that waited for its source in vain.
 const STARTING_RETRY_DELAY: Duration = Duration::from_secs(5);
 
-impl Inner {
+impl<'a> Call<'a> {
     /// Returns the slot of the tool's source, if calls of the tool may be sent to it. Before the end of a plain start a
-    /// withdrawal is not an answer yet: the start will be refused. After a wait, `deadline` has the settings that a
-    /// reload may have changed.
+    /// withdrawal is not an answer yet: the start will be refused. `view` is the one as the call begins. After a wait,
+    /// `deadline` has the settings that a reload may have changed.
     pub(super) async fn pass_gate(
         &self,
-        call: &Call<'_>,
+        view: &View,
         args: &[u8],
         deadline: &mut Deadline,
-    ) -> Result<&SourceSlot, Box<CoreError>> {
-        let target = call.target;
+    ) -> Result<&'a SourceSlot, Box<CoreError>> {
+        let (target, fleet) = (self.target, &self.core.fleet);
         let source = target.item.source as usize;
-        let Some(slots) = self.slots.get() else {
+        let Some(slots) = fleet.slots.get() else {
             return Err(Box::new(starting(target)));
         };
         let slot = &slots[source];
-        match self.drift_state.gate.state(source) {
+        let after_wait;
+        let mut view = view;
+        match fleet.drift_state.gate.state(source) {
             GateState::Open => {}
             GateState::Awaited => {
                 // Boxed, so that other calls do not carry its size.
-                Box::pin(self.await_source(call, args, deadline)).await?;
+                after_wait = Box::pin(self.await_source(args, deadline)).await?;
                 let began = Some(deadline.began());
-                *deadline = self.deadline(target, began, call.context.deadline);
+                let (terms, end) = (&after_wait.terms, self.context.deadline);
+                *deadline = Deadline::new(terms, target, began, end);
+                view = &after_wait.view;
             }
             GateState::Closed => {
-                let refusal = self.start_refusal(call.identity);
+                let refusal = self.core.start_refusal(self.identity);
                 return Err(refusal.map_or_else(
                     || Box::new(starting(target)),
                     |refusal| Box::new(refusal.path(target.path)),
@@ -63,7 +68,7 @@ impl Inner {
                     .map_err(|failure| failure::from_call(failure, target.path, target.source))?;
             }
         }
-        match self.drift_state.view.load().withdrawn(target.at) {
+        match view.withdrawn(target.at) {
             Some(withdrawn) => Err(out_of_service(target, withdrawn)),
             None => Ok(slot),
         }
@@ -73,18 +78,18 @@ impl Inner {
     /// time of the call allows. A call whose caller may not make it any longer ends at once.
     async fn await_source(
         &self,
-        call: &Call<'_>,
         args: &[u8],
         deadline: &Deadline,
-    ) -> Result<(), Box<CoreError>> {
-        let (identity, target) = (call.identity, call.target);
-        let (source, gate) = (target.item.source as usize, &self.drift_state.gate);
-        let Some(_place) = self.waiting.enter(source, call.context.account.owner()) else {
+    ) -> Result<InForce, Box<CoreError>> {
+        let (identity, target, core) = (self.identity, self.target, self.core);
+        let (source, drift_state) = (target.item.source as usize, &core.fleet.drift_state);
+        let gate = &drift_state.gate;
+        let Some(_place) = core.waiting.enter(source, self.context.account.owner()) else {
             return Err(Box::new(too_many(target)));
         };
-        let admitted = AdmittedCall::new(self, call, args, None);
-        let (mut outcomes, mut rules) = (gate.changes(), self.drift_state.tool_changes());
-        let draining = self.drain.draining();
+        let admitted = AdmittedCall::new(self, args, None);
+        let (mut outcomes, mut rules) = (gate.changes(), drift_state.tool_changes());
+        let draining = core.fleet.shared.drain.draining();
         let revoked = async {
             match identity.revocation() {
                 Some(revocation) => revocation.revoked.cancelled().await,
@@ -99,9 +104,9 @@ impl Inner {
         let (mut revoked, mut end) = (std::pin::pin!(revoked), std::pin::pin!(sleep(time)));
         loop {
             if gate.state(source) == GateState::Open {
-                return Ok(());
+                return Ok(admitted.in_force());
             }
-            if let Some(refusal) = self.start_refusal(identity) {
+            if let Some(refusal) = core.start_refusal(identity) {
                 return Err(Box::new(refusal.path(target.path)));
             }
             tokio::select! {
@@ -114,13 +119,13 @@ impl Inner {
                 // The senders live as long as the core.
                 _ = outcomes.changed() => {}
                 _ = rules.changed() => {
-                    if let Some(refusal) = admitted.refusal() {
+                    if let Some(refusal) = admitted.refusal(&admitted.in_force()) {
                         return Err(refusal);
                     }
                 }
                 () = &mut end => {
                     return Err(admitted
-                        .refusal()
+                        .refusal(&admitted.in_force())
                         .unwrap_or_else(|| Box::new(still_starting(target, began.elapsed()))));
                 }
             }

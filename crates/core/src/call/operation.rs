@@ -15,11 +15,11 @@ use super::coerce::CoercedArgs;
 use super::context::Operation;
 use super::deadline::Deadline;
 use super::resolve::Target;
-use crate::Inner;
 use crate::call::arguments::Args;
 use crate::errors::error::CoreError;
 use crate::listing::items::covers;
 use crate::listing::look_up::{no_prompt, no_resource};
+use crate::snapshot::Snapshot;
 
 /// The hints of errors about URIs and completions.
 const URI_HINT: &str = "Send other values.";
@@ -178,32 +178,30 @@ impl Call<'_> {
     fn bad_uri(&self, message: String) -> Box<CoreError> {
         refused(self.target, message, URI_HINT)
     }
-}
 
-impl Inner {
     /// Checks the arguments of an operation and the URI that it reads.
     pub(super) async fn check(
         &self,
-        call: &Call<'_>,
+        begun: &Snapshot,
         operation: UncheckedOperation,
         deadline: &Deadline,
     ) -> Result<CheckedOperation, Box<CoreError>> {
         match operation {
             UncheckedOperation::Result(args) => {
-                let (text, coerced) = self.validate(call, args, deadline).await?;
+                let (text, coerced) = self.validate(args, deadline).await?;
                 let mut checked = CheckedOperation {
                     text,
                     coerced,
                     asked: Asked::Result,
                 };
-                if let Some(uri) = self.uri_of(call, checked.text())? {
+                if let Some(uri) = self.uri_of(begun, checked.text())? {
                     checked.asked = Asked::Uri(uri);
                 }
                 Ok(checked)
             }
             UncheckedOperation::Resource(uri) => {
-                let (text, coerced) = self.validate(call, Args::empty(), deadline).await?;
-                self.check_rights(call, &uri)?;
+                let (text, coerced) = self.validate(Args::empty(), deadline).await?;
+                self.check_rights(begun, &uri)?;
                 Ok(CheckedOperation {
                     text,
                     coerced,
@@ -211,7 +209,7 @@ impl Inner {
                 })
             }
             UncheckedOperation::Uri(uri) => {
-                self.check_template_uri(call, &uri)?;
+                self.check_template_uri(begun, &uri)?;
                 Ok(CheckedOperation {
                     text: Bytes::from_static(b"{}"),
                     coerced: None,
@@ -228,15 +226,15 @@ impl Inner {
 
     /// Returns the URI that is read for these arguments: the argument of a live entry, or the URI that a template
     /// expands to. `None` for everything else.
-    fn uri_of(&self, call: &Call<'_>, args: &[u8]) -> Result<Option<Box<str>>, Box<CoreError>> {
-        let item = call.target.item;
+    fn uri_of(&self, begun: &Snapshot, args: &[u8]) -> Result<Option<Box<str>>, Box<CoreError>> {
+        let item = self.target.item;
         let values = || serde_json::from_slice::<Map<String, Value>>(args).unwrap_or_default();
         match item.kind {
             ItemKind::Template => {
                 let uri = UriTemplate::parse(item.id)
                     .and_then(|template| template.expand(&values()))
-                    .map_err(|error| call.bad_uri(error.to_string()))?;
-                self.check_template_uri(call, &uri)?;
+                    .map_err(|error| self.bad_uri(error.to_string()))?;
+                self.check_template_uri(begun, &uri)?;
                 Ok(Some(uri.into()))
             }
             ItemKind::Resource if item.is_live() => {
@@ -245,10 +243,10 @@ impl Inner {
                     .get("uri")
                     .and_then(Value::as_str)
                     .unwrap_or_default();
-                if !self.is_readable_now(call.target, uri, true) {
-                    return Err(refused(call.target, not_listed(uri), LIST_HINT));
+                if !self.is_readable_now(uri, true) {
+                    return Err(refused(self.target, not_listed(uri), LIST_HINT));
                 }
-                self.check_rights(call, uri)?;
+                self.check_rights(begun, uri)?;
                 Ok(Some(uri.into()))
             }
             ItemKind::Tool | ItemKind::Prompt | ItemKind::Resource => Ok(None),
@@ -256,20 +254,21 @@ impl Inner {
     }
 
     /// Refuses a URI of a template that the filter of the source or another entry excludes.
-    fn check_template_uri(&self, call: &Call<'_>, uri: &str) -> Result<(), Box<CoreError>> {
-        match self.exposes_uri(call.target, uri) {
-            true => self.check_rights(call, uri),
-            false => Err(call.bad_uri(
+    fn check_template_uri(&self, begun: &Snapshot, uri: &str) -> Result<(), Box<CoreError>> {
+        let source = self.target.item.source as usize;
+        match self.core.fleet.drift_state.admits_uri(source, uri) {
+            true => self.check_rights(begun, uri),
+            false => Err(self.bad_uri(
                 "the filter of the source does not admit the URI for these values".to_owned(),
             )),
         }
     }
 
     /// Refuses a URI of an entry that the caller may not use, in the same way as an unknown URI.
-    fn check_rights(&self, call: &Call<'_>, uri: &str) -> Result<(), Box<CoreError>> {
-        let (view, caller) = (self.drift_state.view.load(), self.caller(call.identity));
-        let source = call.target.item.source;
-        match caller.may_read(&view, self.catalog, (source, uri), Some(call.target.at)) {
+    fn check_rights(&self, begun: &Snapshot, uri: &str) -> Result<(), Box<CoreError>> {
+        let (catalog, view) = (self.core.catalog, &begun.view);
+        let (read, called) = ((self.target.item.source, uri), Some(self.target.at));
+        match begun.caller.may_read(view, catalog, read, called) {
             true => Ok(()),
             false => Err(no_resource(uri)),
         }
@@ -277,30 +276,25 @@ impl Inner {
 
     /// Refuses a URI of a live entry that its source does not list any longer: its first list may have come after the
     /// check of the arguments.
-    pub(super) fn check_listed(&self, target: &Target, uri: &str) -> Result<(), Box<CoreError>> {
-        match target.item.is_live() && !self.is_readable_now(target, uri, false) {
-            true => Err(refused(target, not_listed(uri), LIST_HINT)),
+    pub(super) fn check_listed(&self, uri: &str) -> Result<(), Box<CoreError>> {
+        match self.target.item.is_live() && !self.is_readable_now(uri, false) {
+            true => Err(refused(self.target, not_listed(uri), LIST_HINT)),
             false => Ok(()),
         }
     }
 
     /// Whether the source of a live entry lists a URI now, or has a template that covers it. `unlisted` is the answer
     /// before its first list.
-    fn is_readable_now(&self, target: &Target, uri: &str, unlisted: bool) -> bool {
-        let source = target.item.source;
-        if uri.len() > MAX_URI_BYTES || has_dot_segment(uri) || !self.exposes_uri(target, uri) {
+    fn is_readable_now(&self, uri: &str, unlisted: bool) -> bool {
+        let (source, drift_state) = (self.target.item.source, &self.core.fleet.drift_state);
+        let is_admitted = || drift_state.admits_uri(source as usize, uri);
+        if uri.len() > MAX_URI_BYTES || has_dot_segment(uri) || !is_admitted() {
             return false;
         }
-        let mut items = self.catalog.items.iter();
-        let list = self.drift_state.live.get(source as usize);
+        let mut items = self.core.catalog.items.iter();
+        let list = drift_state.live.get(source as usize);
         list.map_or(unlisted, |list| list.has(uri))
             || items.any(|item| item.source == source && covers(item, uri))
-    }
-
-    /// Whether the filter of a source admits a URI.
-    fn exposes_uri(&self, target: &Target, uri: &str) -> bool {
-        let source = target.item.source as usize;
-        self.drift_state.admits_uri(source, uri)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Re-checks authorization right before sending: a reload may have changed the rules while the call waited.
+//! Re-checks authorization after a wait and right before sending: a reload may have changed the rules meanwhile.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,7 +9,6 @@ use broker_schema::Budget;
 use super::Call;
 use super::revoked;
 use super::validate::MAX_INLINE_STEPS;
-use crate::Inner;
 use crate::admission::{Caller, NarrowedArgs};
 use crate::call::arguments::charge_parsed;
 use crate::call::validator::Refusal;
@@ -17,13 +16,13 @@ use crate::errors::error::CoreError;
 use crate::errors::failure::SHORT_RETRY_DELAY;
 use crate::listing::look_up::no_resource;
 use crate::listing::paths;
+use crate::snapshot::InForce;
 
 /// The maximum length of arguments that are parsed again.
 const MAX_ARGS_BYTES: usize = 64 << 10;
 
 /// A call that was admitted and is not sent yet.
 pub(super) struct AdmittedCall<'a> {
-    core: &'a Inner,
     call: &'a Call<'a>,
     args: &'a [u8],
     /// The URI that is read, if the operation names one.
@@ -33,14 +32,8 @@ pub(super) struct AdmittedCall<'a> {
 }
 
 impl<'a> AdmittedCall<'a> {
-    pub(super) fn new(
-        core: &'a Inner,
-        call: &'a Call<'a>,
-        args: &'a [u8],
-        uri: Option<&'a str>,
-    ) -> Self {
+    pub(super) fn new(call: &'a Call<'a>, args: &'a [u8], uri: Option<&'a str>) -> Self {
         Self {
-            core,
             call,
             args,
             uri,
@@ -48,24 +41,23 @@ impl<'a> AdmittedCall<'a> {
         }
     }
 
-    /// Returns the call.
-    pub(super) const fn call(&self) -> &'a Call<'a> {
-        self.call
-    }
-
     /// Returns the URI that is read, if the operation names one.
     pub(super) const fn uri(&self) -> Option<&'a str> {
         self.uri
     }
 
-    /// Whether the rules and the filter of the source that are in force admit it.
-    pub(super) fn is_admitted(&self) -> bool {
-        let number = self.core.policy.load().number();
-        let view = self.core.drift_state.view.load();
-        if number == self.policy.load(Ordering::Relaxed) && !view.is_hidden(self.call.target.at) {
+    /// Returns what is in force now, for a call that has waited or is about to be sent.
+    pub(super) fn in_force(&self) -> InForce {
+        self.call.core.fleet.in_force()
+    }
+
+    /// Whether the rules and the filter of the source admit it.
+    pub(super) fn is_admitted(&self, now: &InForce) -> bool {
+        let (number, at) = (now.terms.policy.number(), self.call.target.at);
+        if number == self.policy.load(Ordering::Relaxed) && !now.view.is_hidden(at) {
             return true;
         }
-        let is_admitted = self.decide().is_ok();
+        let is_admitted = self.decide(now).is_ok();
         if is_admitted {
             self.policy.store(number, Ordering::Relaxed);
         }
@@ -73,34 +65,35 @@ impl<'a> AdmittedCall<'a> {
     }
 
     /// Returns the error of the call if it must not be sent.
-    pub(super) fn refusal(&self) -> Option<Box<CoreError>> {
+    pub(super) fn refusal(&self, now: &InForce) -> Option<Box<CoreError>> {
         if self.call.identity.is_revoked() {
             return Some(revoked::error(false));
         }
-        match self.is_admitted() {
+        match self.is_admitted(now) {
             true => None,
-            false => self.decide().err(),
+            false => self.decide(now).err(),
         }
     }
 
     /// Refuses the call like one that arrives now.
-    fn decide(&self) -> Result<(), Box<CoreError>> {
-        let (core, identity, target) = (self.core, self.call.identity, self.call.target);
-        let view = core.drift_state.view.load();
+    fn decide(&self, now: &InForce) -> Result<(), Box<CoreError>> {
+        let (core, target) = (self.call.core, self.call.target);
+        let (view, policy) = (&now.view, &now.terms.policy);
+        let identity = self.call.identity;
         // Filters of the program are not asked again: they may depend on the health of the source, and the call waits
         // for this source.
-        let caller = Caller::by_rules(core, identity);
-        if caller.decide(&view, core.catalog, target.item.entry) == Decision::Absent {
+        let caller = Caller::by_rules(core.catalog, policy, identity);
+        if caller.decide(view, core.catalog, target.item.entry) == Decision::Absent {
             // The filters also apply to the suggestions in the error.
-            let caller = core.caller(identity);
-            let found = paths::resolve(core.scope(&view, &caller), target.path);
+            let caller = Caller::new(&core.fleet, policy, view, identity);
+            let found = paths::resolve(core.scope(view, &caller), target.path);
             return found
                 .map(drop)
                 .map_err(|error| Box::new(error.maybe_executed(false)));
         }
         if let Some(uri) = self.uri {
             let read = (target.item.source, uri);
-            if !caller.may_read(&view, core.catalog, read, Some(target.at)) {
+            if !caller.may_read(view, core.catalog, read, Some(target.at)) {
                 return Err(no_resource(uri));
             }
         }

@@ -1,14 +1,12 @@
 //! Step 2: finds the item at the path, if it exists for the caller.
 
 use super::record::{CallRecord, RecordedItem};
-use crate::Inner;
 use crate::admission::NarrowedArgs;
 use crate::catalog::{EntryKind, Item};
 use crate::errors::error::CoreError;
 use crate::errors::failure;
-use crate::identity::Identity;
 use crate::listing::paths;
-use crate::listing::scope::Scope;
+use crate::snapshot::Snapshot;
 use crate::view::Withdrawal;
 use broker_mcp::CallFailure;
 use broker_model::path;
@@ -29,66 +27,64 @@ pub(super) struct Target {
     pub(super) policy: u64,
 }
 
-impl Inner {
-    pub(super) fn resolve(
-        &self,
-        identity: &Identity,
-        path: &str,
-        record: Option<&CallRecord>,
-    ) -> Result<Target, Box<CoreError>> {
-        let (view, caller) = (self.drift_state.view.load(), self.caller(identity));
-        let scope = self.scope(&view, &caller);
-        let found = match paths::resolve(scope, path) {
-            Ok(found) => found,
-            Err(error) => return Err(self.stale_source_above(scope, path).unwrap_or(error)),
-        };
-        let entry = self.catalog.entry(found);
-        let EntryKind::Item(at) = entry.kind else {
-            return Err(paths::is_node(scope, found));
-        };
-        let item = self.catalog.item(at);
-        let target = Target {
-            at,
-            item,
-            path: entry.path,
-            source: self.catalog.sources[item.source as usize].path,
-            narrowed: caller.narrowed(at),
-            policy: caller.policy_number(),
-        };
-        if let Some(record) = record {
-            record.resolved(RecordedItem {
-                path: target.path,
-                kind: item.kind,
-                source: target.source,
-                digest: item.digest,
-            });
-        }
-        Ok(target)
+/// Finds the item at a path, as the call begins.
+pub(super) fn target(
+    begun: &Snapshot,
+    path: &str,
+    record: Option<&CallRecord>,
+) -> Result<Target, Box<CoreError>> {
+    let (scope, caller) = (begun.scope(), &begun.caller);
+    let found = match paths::resolve(scope, path) {
+        Ok(found) => found,
+        Err(error) => return Err(stale_source_above(begun, path).unwrap_or(error)),
+    };
+    let entry = scope.catalog.entry(found);
+    let EntryKind::Item(at) = entry.kind else {
+        return Err(paths::is_node(scope, found));
+    };
+    let item = scope.catalog.item(at);
+    let target = Target {
+        at,
+        item,
+        path: entry.path,
+        source: scope.catalog.sources[item.source as usize].path,
+        narrowed: caller.narrowed(at),
+        policy: caller.policy_number(),
+    };
+    if let Some(record) = record {
+        record.resolved(RecordedItem {
+            path: target.path,
+            kind: item.kind,
+            source: target.source,
+            digest: item.digest,
+        });
     }
+    Ok(target)
+}
 
-    /// Returns the error for a path that the lock does not have, below a source whose part of the lock is stale: the
-    /// next lock may have it.
-    fn stale_source_above(&self, scope: Scope<'_>, path: &str) -> Option<Box<CoreError>> {
-        path::check(path).ok()?;
-        let is_above = |node: &str| {
-            path.strip_prefix(node)
-                .is_some_and(|rest| rest.starts_with('/'))
-        };
-        let sources = self.catalog.sources.iter().enumerate();
-        let (at, source) = sources
-            .filter(|(_, source)| is_above(source.path))
-            .max_by_key(|(_, source)| source.path.len())?;
-        if !scope.admits(self.catalog.find(source.path)?) {
-            return None;
-        }
-        let failure = self.source_failure(at)?;
-        let is_stale = failure.cause == SourceCause::LockStale;
-        let unavailable = CallFailure::Unavailable {
-            failure,
-            retry_after: None,
-        };
-        is_stale.then(|| failure::from_call(unavailable, path, source.path))
+/// Returns the error for a path that the lock does not have, below a source whose part of the lock is stale: the
+/// next lock may have it.
+fn stale_source_above(begun: &Snapshot, path: &str) -> Option<Box<CoreError>> {
+    path::check(path).ok()?;
+    let is_above = |node: &str| {
+        path.strip_prefix(node)
+            .is_some_and(|rest| rest.starts_with('/'))
+    };
+    let scope = begun.scope();
+    let sources = scope.catalog.sources.iter().enumerate();
+    let (at, source) = sources
+        .filter(|(_, source)| is_above(source.path))
+        .max_by_key(|(_, source)| source.path.len())?;
+    if !scope.admits(scope.catalog.find(source.path)?) {
+        return None;
     }
+    let failure = begun.core.fleet.source_failure(at)?;
+    let is_stale = failure.cause == SourceCause::LockStale;
+    let unavailable = CallFailure::Unavailable {
+        failure,
+        retry_after: None,
+    };
+    is_stale.then(|| failure::from_call(unavailable, path, source.path))
 }
 
 /// Returns the error for a tool that is withdrawn.

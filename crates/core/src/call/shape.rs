@@ -13,7 +13,6 @@ use bytes::Bytes;
 use super::Call;
 use super::hidden_chars;
 use super::reviewed_ui;
-use crate::Inner;
 use crate::call::context::{Outcome, ResultForm, ResultLimit};
 use crate::call::cut::{cut, is_over};
 use crate::call::render_mode::render;
@@ -82,16 +81,15 @@ impl Form {
     }
 }
 
-impl Inner {
+impl Call<'_> {
     pub(super) async fn shape(
         &self,
-        call: &Call<'_>,
         answer: RawResult,
         warning: Option<String>,
         settings: &ToolSettings,
     ) -> Result<Outcome, Box<CoreError>> {
-        let (target, account) = (call.target, &call.context.account);
-        let form = match call.context.form {
+        let (target, account) = (self.target, &self.context.account);
+        let form = match self.context.form {
             ResultForm::Verbatim => Form::Verbatim,
             ResultForm::Whole => Form::Configured {
                 mode: RenderMode::Json,
@@ -121,27 +119,30 @@ impl Inner {
         };
         let review = reviewed_ui::is_needed(kind, result);
         let is_long = is_long || (review && result.len() > MIN_POOLED_BYTES);
-        let (catalog, tool) = (self.catalog, target.item);
+        let (catalog, tool) = (self.core.catalog, target.item);
         let shape = move |account: &Account| {
             let mut answer = answer;
             if review {
                 let reviewed = reviewed_ui::with_reviewed(catalog, tool, answer.result, account);
                 answer.result = reviewed.map_err(|error| Box::new(error.path(path)))?;
             }
-            shaped((path, kind, warning), answer, form, account)
+            shaped(path, kind, warning, answer, form, account)
         };
         if !is_long {
             return shape(account);
         }
         let (owner, account) = (account.owner(), account.clone());
-        self.shaping
+        self.core
+            .shaping
             .run_bounded(owner, move || shape(&account))
             .await
     }
 }
 
 fn shaped(
-    (path, kind, warning): (&'static str, ItemKind, Option<String>),
+    path: &'static str,
+    kind: ItemKind,
+    warning: Option<String>,
     answer: RawResult,
     form: Form,
     account: &Account,
@@ -243,7 +244,9 @@ mod tests {
         let raw = b" {\"content\": [], \"n\":1.00,\"n\":2}";
         for form in [form, Form::Verbatim] {
             let outcome = shaped(
-                ("/a/t", ItemKind::Tool, None),
+                "/a/t",
+                ItemKind::Tool,
+                None,
                 answer(raw, false),
                 form,
                 &account,
@@ -253,7 +256,9 @@ mod tests {
             assert!(outcome.warnings.is_empty() && outcome.cut.is_none());
         }
         let repaired = shaped(
-            ("/a/t", ItemKind::Tool, None),
+            "/a/t",
+            ItemKind::Tool,
+            None,
             answer(b"{}", true),
             form,
             &account,
@@ -262,7 +267,9 @@ mod tests {
         assert_eq!(repaired.warnings, [REPAIRED]);
         for bad in [&b"[]"[..], b"", b"  ", b"null"] {
             let error = shaped(
-                ("/a/t", ItemKind::Tool, None),
+                "/a/t",
+                ItemKind::Tool,
+                None,
                 answer(bad, false),
                 form,
                 &account,
@@ -295,7 +302,7 @@ mod tests {
                     repaired: false,
                 };
                 let account = budget.whole_account();
-                let shaped = shaped(("/a/t", ItemKind::Tool, None), answer, form, &account);
+                let shaped = shaped("/a/t", ItemKind::Tool, None, answer, form, &account);
                 let code = shaped.as_ref().err().map(|error| error.code);
                 let refused = (!fits).then_some(CallCode::OutputTooLarge);
                 assert_eq!(code, refused, "{form:?} with {parts} times the result");
@@ -310,7 +317,7 @@ mod tests {
         };
         let form = configured(RenderMode::Json, Some(2 << 20));
         let account = budget.whole_account();
-        let whole = shaped(("/a/t", ItemKind::Tool, None), answer, form, &account);
+        let whole = shaped("/a/t", ItemKind::Tool, None, answer, form, &account);
         assert!(whole.is_ok(), "a result that fits is not copied");
     }
 }

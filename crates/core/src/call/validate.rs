@@ -16,14 +16,12 @@ use super::Call;
 use super::coerce::CoercedArgs;
 use super::deadline::Deadline;
 use super::resolve::Target;
-use crate::Inner;
-use crate::admission::NarrowedArgs;
+use crate::CallPath;
 use crate::call::arguments::{
     Args, ParsedCharge, charge_parsed, memory_error_for_request, overloaded, unsent,
 };
-use crate::call::validator::{self, LazyValidator, Refusal};
+use crate::call::validator::{self, Refusal};
 use crate::call::work::StopFlag;
-use crate::catalog::{Catalog, Item};
 use crate::errors::error::CoreError;
 use crate::errors::failure;
 use crate::errors::json_error::json_invalid;
@@ -38,25 +36,19 @@ enum PooledArgs {
     Text(Bytes, Range<usize>),
 }
 
-impl Inner {
+impl Call<'_> {
     /// Refuses arguments that must not be sent, within the remaining time of the call. Returns their text, and, if some
     /// arguments were converted, the arguments to send instead of the caller's arguments; boxed, so that other calls do
     /// not carry their size.
     pub(super) async fn validate(
         &self,
-        call: &Call<'_>,
         args: Args,
         deadline: &Deadline,
     ) -> Result<(Bytes, Option<Box<CoercedArgs>>), Box<CoreError>> {
-        let (target, account) = (call.target, &call.context.account);
-        let Target { at, item, path, .. } = *target;
+        let (target, account) = (self.target, &self.context.account);
         let check = Check {
-            validators: Arc::clone(&self.validators),
-            at: at as usize,
-            catalog: self.catalog,
-            item,
-            path,
-            narrowed: target.narrowed.clone(),
+            core: Arc::clone(self.core),
+            target: target.clone(),
             coerces: deadline.settings.coerces,
             account: account.clone(),
         };
@@ -74,14 +66,15 @@ impl Inner {
             Args::Unread { body, at } => (body.slice(at.clone()), PooledArgs::Text(body, at)),
         };
         let checked = self
+            .core
             .work
             .run(account.owner(), move |stop| check.run(long, stop));
         match timeout(deadline.left(), checked).await {
             Ok(Ok(outcome)) => outcome.map(|converted| (text, converted)),
-            Ok(Err(busy)) => Err(Box::new(overloaded(busy).path(path))),
+            Ok(Err(busy)) => Err(Box::new(overloaded(busy).path(target.path))),
             Err(_) => Err(failure::from_call(
                 unsent(deadline.time),
-                path,
+                target.path,
                 target.source,
             )),
         }
@@ -90,12 +83,8 @@ impl Inner {
 
 /// A check of one call on the pool.
 struct Check {
-    validators: Arc<[LazyValidator]>,
-    at: usize,
-    catalog: &'static Catalog,
-    item: &'static Item,
-    path: &'static str,
-    narrowed: Option<NarrowedArgs>,
+    core: Arc<CallPath>,
+    target: Target,
     /// Whether arguments that do not match are converted.
     coerces: bool,
     account: Account,
@@ -129,8 +118,9 @@ impl Check {
         value: &Value,
         budget: &Budget<'_>,
     ) -> Result<Option<Box<CoercedArgs>>, Refusal> {
-        let validator = &self.validators[self.at];
-        let converted = match validator.check(self.catalog, self.item, value, budget) {
+        let (catalog, item) = (self.core.catalog, self.target.item);
+        let validator = &self.core.validators[self.target.at as usize];
+        let converted = match validator.check(catalog, item, value, budget) {
             Ok(()) => None,
             Err(Refusal::Final(refusal)) if self.coerces => {
                 // The conversion works on a copy.
@@ -139,14 +129,14 @@ impl Check {
                     charge_parsed(&self.account, text.len(), size).map_err(Refusal::Final)?;
                 let text = std::str::from_utf8(text).unwrap_or_default();
                 let args = (text, value);
-                let coerced = validator.coerce(self.catalog, self.item, args, budget, refusal)?;
+                let coerced = validator.coerce(catalog, item, args, budget, refusal)?;
                 Some(Box::new(self.charged(coerced)?))
             }
             Err(refusal) => return Err(refusal),
         };
-        if let Some(narrowed) = &self.narrowed {
+        if let Some(narrowed) = &self.target.narrowed {
             let sent = converted.as_ref().map_or(value, |coerced| &coerced.value);
-            narrowed.check(self.path, sent, budget)?;
+            narrowed.check(self.target.path, sent, budget)?;
         }
         Ok(converted)
     }
@@ -157,7 +147,7 @@ impl Check {
         let charged = coerced.charge.cover(&self.account, needed);
         charged.map_err(|full| {
             let error = memory_error_for_request(full, needed, &self.account);
-            Refusal::Final(Box::new(error.path(self.path)))
+            Refusal::Final(Box::new(error.path(self.target.path)))
         })?;
         Ok(coerced)
     }
@@ -174,7 +164,7 @@ impl Check {
         let text = body.get(at.clone()).ok_or_else(invalid)?;
         let size = json::estimate(text.as_bytes());
         if size.values > MAX_VALUES {
-            return Err(validator::too_many_values(self.path, size.values));
+            return Err(validator::too_many_values(self.target.path, size.values));
         }
         let charge = charge_parsed(&self.account, body.len(), size)?;
         let value = json::parse(text)

@@ -68,7 +68,7 @@ impl ToolListChanges {
 
 /// Returns a hash of the tools that a caller sees, and of what a change of the config changes of them.
 pub(crate) fn hash_of(snapshot: &Snapshot) -> u64 {
-    let (scope, settings) = (snapshot.scope(), snapshot.inner.settings.load());
+    let (scope, settings) = (snapshot.scope(), &snapshot.terms.settings);
     let mut hasher = DefaultHasher::new();
     for (tool, at) in scope.catalog.items.iter().zip(0..) {
         if scope.view.is_served(at) && scope.admits(tool.entry) {

@@ -51,16 +51,16 @@ const SHOWN_MEMBERS: [&str; 5] = ["uri", "name", "title", "description", "mimeTy
 
 /// Finds the item that serves a URI, and the form of its read.
 pub(super) fn find_readable(snapshot: &Snapshot, uri: &str) -> Option<(u32, ReadForm)> {
-    let (inner, scope) = (&snapshot.inner, snapshot.scope());
+    let (scope, drift_state) = (snapshot.scope(), &snapshot.core.fleet.drift_state);
     let is_resource =
         |item: &Item| item.kind == ItemKind::Resource && item.id == uri && !item.is_live();
     let is_listed = |item: &Item| {
         let source = item.source as usize;
-        let list = item.is_live().then(|| inner.drift_state.live.get(source));
+        let list = item.is_live().then(|| drift_state.live.get(source));
         list.flatten().is_some_and(|list| list.has(uri))
     };
     let covers =
-        |item: &Item| covers(item, uri) && inner.drift_state.admits_uri(item.source as usize, uri);
+        |item: &Item| covers(item, uri) && drift_state.admits_uri(item.source as usize, uri);
     // The source does not depend on the caller, who could otherwise read the URI from another one.
     let first = |form, is_it: &dyn Fn(&Item) -> bool| {
         let found = scope.catalog.items.iter().position(is_it)?;
@@ -80,12 +80,12 @@ pub(super) fn find_readable(snapshot: &Snapshot, uri: &str) -> Option<(u32, Read
 
 /// Lists the served items of a kind that exist for the caller, in the order of their paths, then of their URIs.
 pub(crate) fn list(snapshot: &Snapshot, kind: ItemKind) -> Vec<ListedItem> {
-    let (inner, scope) = (&snapshot.inner, snapshot.scope());
+    let (scope, drift_state) = (snapshot.scope(), &snapshot.core.fleet.drift_state);
     let mut items = Vec::new();
     for item in listed(scope).filter(|item| item.kind == kind) {
         let path = scope.catalog.entry(item.entry).path;
         if item.is_live() {
-            let list = inner.drift_state.live.get(item.source as usize);
+            let list = drift_state.live.get(item.source as usize);
             let listed = list.iter().flat_map(|list| list.iter());
             items.extend(listed.map(|(uri, json)| ListedItem {
                 path,

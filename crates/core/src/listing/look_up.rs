@@ -89,7 +89,8 @@ impl FoundItem {
 impl Snapshot {
     /// Returns an item by its index.
     pub(crate) fn item(&self, at: u32) -> ToolItem {
-        self.inner.item(at, self.view.withdrawn(at).is_some())
+        let is_withdrawn = self.view.withdrawn(at).is_some();
+        ToolItem::new(self.core.catalog, at, is_withdrawn)
     }
 
     /// Finds the item with this name.
@@ -130,14 +131,14 @@ impl Snapshot {
     }
 
     fn found(&self, at: u32, read_form: ReadForm) -> FoundItem {
-        let catalog = self.inner.catalog;
+        let catalog = self.core.catalog;
         let item = catalog.item(at);
         let has_output = item.listed.is_some_and(|listed| listed.output.is_some());
         FoundItem {
             item: self.item(at),
             digest: item.digest,
             header_params: item.header_params,
-            lists_output: has_output && lists_output(&self.inner.settings.load()[at as usize]),
+            lists_output: has_output && lists_output(&self.terms.settings[at as usize]),
             read_form,
             head: catalog.text(catalog.entry(item.entry).head),
             list_head: catalog.text(item.list_head),
@@ -164,7 +165,7 @@ impl Snapshot {
     /// Whether a source whose resources the caller may read has not been compared yet at this start, so that its
     /// resources are not known.
     pub(crate) fn awaits_resources(&self) -> bool {
-        let gate = &self.inner.drift_state.gate;
+        let gate = &self.core.fleet.drift_state.gate;
         let is_awaited = |item: &Item| item.is_live() && !gate.is_settled(item.source as usize);
         self.find(is_awaited).is_some()
     }

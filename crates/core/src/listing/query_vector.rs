@@ -14,10 +14,8 @@ use broker_model::{Diagnostic, DiagnosticCode};
 use broker_search::{Embedding, ModelVectors, Similarity};
 use tokio::time::timeout;
 
-use crate::Inner;
 use crate::admission::AdmissionClass;
 use crate::catalog::{Catalog, ModelTable};
-use crate::identity::Identity;
 
 /// The maximum number of vectors that are kept.
 const MAX_KEPT: usize = 1024;
@@ -60,37 +58,11 @@ enum State {
     Vector(usize, Arc<Embedding>),
 }
 
-impl Inner {
-    /// Returns the vector of a query by the models of the catalog; empty without models. It is kept for the next search
-    /// of callers with the same rights.
-    ///
-    /// A query has at most 400 characters. If a model gives no vector within `search.timeout`, the search uses words,
-    /// and its answer says so.
-    pub(crate) async fn query_vector(&self, identity: &Identity, query: &str) -> QueryVector {
-        match &self.query_vectors {
-            Some(vectors) if broker_search::is_query(query) => {
-                let class = self.caller(identity).class().clone();
-                vectors.get(class, query, || self.redactor()).await
-            }
-            _ => QueryVector::default(),
-        }
-    }
-
-    /// Returns a redactor that knows the secrets of every source, and the key of an endpoint for embeddings.
-    pub(crate) fn redactor(&self) -> Redactor {
-        let sources = self.drift_state.redactor();
-        match &self.query_vectors {
-            Some(vectors) => sources.merge(&vectors.redactor()),
-            None => sources,
-        }
-    }
-}
-
 impl QueryVector {
     /// Whether a search with this vector takes longer than a worker of the runtime may be occupied.
-    pub(crate) fn is_long_search(&self, inner: &Inner) -> bool {
+    pub(crate) fn is_long_search(&self, catalog: &Catalog) -> bool {
         match &self.0 {
-            State::Vector(_, query) => query.dimensions() * inner.catalog.items.len() > LONG_SEARCH,
+            State::Vector(_, query) => query.dimensions() * catalog.items.len() > LONG_SEARCH,
             State::NotUsed | State::Failed => false,
         }
     }
@@ -175,7 +147,8 @@ impl QueryVectors {
         }
     }
 
-    async fn get(
+    /// Returns the vector of a query of callers of a class. `redactor` is asked if queries leave this machine.
+    pub(crate) async fn get(
         &self,
         class: AdmissionClass,
         query: &str,

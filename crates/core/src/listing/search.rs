@@ -61,7 +61,7 @@ pub(crate) fn found(
     what: &SearchQuery<'_>,
     vector: &QueryVector,
 ) -> Result<FoundTools, Box<CoreError>> {
-    let (inner, scope) = (&snapshot.inner, snapshot.scope());
+    let (core, scope) = (&snapshot.core, snapshot.scope());
     check(what.query, what.limit)?;
     let place = match (what.detail, what.path) {
         // A caller may be restricted to one tool, or to an entry that a reload removed.
@@ -69,9 +69,9 @@ pub(crate) fn found(
         (Detail::Listing, None) => node_at(scope, root)?,
         (Detail::Call { .. } | Detail::Listing, Some(path)) => node_at(scope, path)?,
     };
-    let vectors = inner.query_vectors.as_ref();
+    let vectors = core.query_vectors.as_ref();
     let similarity = vectors.and_then(|vectors| vectors.similarity(vector));
-    let search = &inner.search;
+    let search = &core.search;
     let mut ranking = search.ranking(scope, place, what.query, similarity);
     let is_weak = ranking.is_weak;
     let (hits, nodes) = match what.detail {

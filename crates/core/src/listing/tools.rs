@@ -184,11 +184,11 @@ fn head(members: &str) -> ListHead {
 
 /// Returns a page of the tool list. `None` if no tool with the flat name `after` exists for the caller.
 pub(crate) fn page(snapshot: &Snapshot, what: &ToolQuery<'_>) -> Option<ToolPage> {
-    let (scope, settings) = (snapshot.scope(), snapshot.inner.settings.load());
+    let (scope, settings) = (snapshot.scope(), &snapshot.terms.settings);
     if let Some(names) = what.names {
         let listed = names.iter().filter_map(|name| {
             let at = find(scope, name).filter(|at| scope.lists(*at))?;
-            entry(scope, &settings, what.vendor, at)
+            entry(scope, settings, what.vendor, at)
         });
         return Some(ToolPage {
             tools: listed.take(what.max_tools).collect(),
@@ -206,7 +206,7 @@ pub(crate) fn page(snapshot: &Snapshot, what: &ToolQuery<'_>) -> Option<ToolPage
         if !scope.lists(at) {
             continue;
         }
-        let Some(tool) = entry(scope, &settings, what.vendor, at) else {
+        let Some(tool) = entry(scope, settings, what.vendor, at) else {
             continue;
         };
         bytes += tool.bytes() + 1;

@@ -39,7 +39,7 @@ impl Listing {
             return Err(Box::new(CoreError::new(CallCode::FieldInvalid, message)));
         }
         let at = paths::resolve(snapshot.scope(), path)?;
-        let entry = snapshot.inner.catalog.entry(at);
+        let entry = snapshot.core.catalog.entry(at);
         match entry.kind {
             EntryKind::Item(_) => Err(paths::is_tool(entry.path)),
             EntryKind::Node { .. } => Ok(Self(Tree::Catalog(snapshot, at, depth))),

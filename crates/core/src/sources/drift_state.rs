@@ -267,11 +267,6 @@ impl DriftState {
         }
     }
 
-    /// Returns the counter itself, for the catalog that replaces this one.
-    pub(crate) fn tool_change_sender(&self) -> watch::Sender<u64> {
-        self.tool_changes.clone()
-    }
-
     /// Returns a counter that grows when the set of served tools changes, or what `tools/list` says about one.
     pub(crate) fn tool_changes(&self) -> watch::Receiver<u64> {
         self.tool_changes.subscribe()

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use broker_drift::Report;
-use broker_mcp::{ConcurrencyLimits, ServerExam, SourceSpec};
+use broker_mcp::{ServerExam, SourceSpec};
 use broker_model::redact::Redactor;
 use broker_model::trust::Exposure;
 use broker_model::{Diagnostic, DiagnosticCode, Snapshot};
@@ -20,7 +20,7 @@ use crate::sources::listing_notes::ListingNotes;
 use crate::sources::setup::{prepare, tools};
 use crate::sources::startup_gate::StartupGate;
 use crate::view::View;
-use crate::{CoreBuilder, StartMode};
+use crate::{CoreBuilder, PartialStart, StartMode};
 
 /// Sources that can be examined.
 #[derive(Debug)]
@@ -108,19 +108,19 @@ impl ToolComparison {
 impl SourceExam {
     /// Resolves how every source is started. Fails with every problem that a start would report, except for variables,
     /// because each concerns only one source.
-    pub fn new(parts: CoreBuilder<'_>) -> Result<Self, Vec<Diagnostic>> {
+    pub fn new(mut parts: CoreBuilder<'_>) -> Result<Self, Vec<Diagnostic>> {
         let (config, environment) = (parts.read_config()?, parts.read_environment());
         let (config, environment) = (&*config, &*environment);
         let CoreBuilder { catalog, base, .. } = parts;
-        let memory = broker_memory::MemoryBudget::new(config.limits.memory_bytes);
-        let concurrency = ConcurrencyLimits::new();
+        let shared = parts.shared_parts(config.limits.memory_bytes);
         if let Err(problems) = prepare(
             catalog,
             config,
             environment,
             base,
-            (&crate::PartialStart::default(), parts.start_defaults),
-            (&memory, &concurrency, &broker_mcp::AskedLogLevel::new()),
+            &PartialStart::default(),
+            parts.start_defaults,
+            &shared,
         ) && !problems.iter().all(is_about_variables)
         {
             return Err(problems);
@@ -132,7 +132,8 @@ impl SourceExam {
         let (mut sources, mut check_settings) = (Vec::new(), Vec::new());
         for source in catalog.sources {
             let given = configured[source.path];
-            let spec = broker_mcp::resolve(given, &config.limits, environment, base, &concurrency);
+            let (limits, concurrency) = (&config.limits, &shared.concurrency);
+            let spec = broker_mcp::resolve(given, limits, environment, base, concurrency);
             let spec = spec.map_err(|problems| {
                 let problems = problems.into_iter();
                 problems.map(|problem| config.place(problem)).collect()

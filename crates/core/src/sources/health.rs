@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use broker_mcp::{SourceFailure, State, Status};
+use broker_mcp::{State, Status};
 use serde::Serialize;
 
-use crate::Inner;
+use crate::Fleet;
 use crate::catalog::Source;
 use crate::sources::listing_notes::ListingNotes;
 use crate::sources::time::rfc3339;
@@ -69,12 +69,6 @@ pub struct SourceHealth {
     /// Its processes; not part of `/readyz`.
     #[serde(skip)]
     pub instances: Vec<InstanceHealth>,
-}
-
-impl SourceHealth {
-    fn is_ready(&self) -> bool {
-        self.state == State::Ready.as_str()
-    }
 }
 
 /// One withdrawn tool, as `/sources` shows it.
@@ -184,52 +178,39 @@ impl SourceCounters {
     }
 }
 
-impl Inner {
-    pub(crate) fn health(&self) -> Health {
+impl Health {
+    pub(crate) fn new(fleet: &Fleet) -> Self {
         // The view is read after the gate: a broker that is ready shows what its start has withdrawn.
-        let is_ready = self.drift_state.gate.is_ready() && !self.drain.is_draining();
-        let view = self.drift_state.view_after_verdicts();
-        let sources = self.catalog.sources.iter().enumerate();
+        let is_ready = fleet.drift_state.gate.is_ready() && !fleet.shared.drain.is_draining();
+        let view = fleet.drift_state.view_after_verdicts();
+        let sources = fleet.catalog.sources.iter().enumerate();
         let sources: Vec<_> = sources
-            .map(|(at, source)| self.source_health(at, source, &view))
+            .map(|(at, source)| SourceHealth::new(fleet, at, source, &view))
             .collect();
         // A catalog without sources does not have to wait.
         let serves = sources.is_empty() || sources.iter().any(SourceHealth::is_ready);
-        Health {
+        Self {
             ready: is_ready && serves,
             degraded: sources
                 .iter()
                 .any(|source| !source.is_ready() || source.withdrawn > 0),
-            catalog_digest: self.catalog.catalog_digest,
+            catalog_digest: fleet.catalog.catalog_digest,
             sources,
             built_from: BuiltFrom {
-                config: self.catalog.config_name,
-                config_digest: self.catalog.config_digest,
-                root_digest: self.catalog.root_digest,
+                config: fleet.catalog.config_name,
+                config_digest: fleet.catalog.config_digest,
+                root_digest: fleet.catalog.root_digest,
             },
         }
     }
+}
 
-    /// Returns the state of a source: the state of its best process.
-    pub(crate) fn source_state(&self, at: usize) -> State {
-        let statuses = self
-            .slots
-            .get()
-            .map(|all| all[at].load().upstream.statuses());
-        let states = statuses.into_iter().flatten().map(|one| one.borrow().state);
-        states
-            .min_by_key(|state| rank(*state))
-            .unwrap_or(State::Starting)
+impl SourceHealth {
+    fn is_ready(&self) -> bool {
+        self.state == State::Ready.as_str()
     }
 
-    /// Returns the reason why a source is not ready, or why it last ended: the failure of one of its processes.
-    pub(crate) fn source_failure(&self, at: usize) -> Option<SourceFailure> {
-        let running = self.slots.get()?[at].load_full();
-        let statuses = running.upstream.statuses();
-        statuses.iter().find_map(|one| one.borrow().failure.clone())
-    }
-
-    fn source_health(&self, at: usize, source: &'static Source, view: &View) -> SourceHealth {
+    fn new(fleet: &Fleet, at: usize, source: &'static Source, view: &View) -> Self {
         let shown = source.items.iter().filter(|tool| !view.is_hidden(**tool));
         let (mut tools, mut withdrawn) = (0, 0);
         let mut withdrawn_tools = Vec::new();
@@ -240,14 +221,12 @@ impl Inner {
             };
             withdrawn += 1;
             if withdrawn_tools.len() < MAX_NAMED {
-                let entry = self.catalog.item(*tool).entry;
-                let path = self.catalog.entry(entry).path;
+                let entry = fleet.catalog.item(*tool).entry;
+                let path = fleet.catalog.entry(entry).path;
                 withdrawn_tools.push(WithdrawnTool::new(path, withdrawal));
             }
         }
-        let running = self.slots.get().map(|all| all[at].load_full());
-        let statuses = running.map_or_else(Vec::new, |running| running.upstream.statuses());
-        let statuses: Vec<Status> = statuses.iter().map(|one| one.borrow().clone()).collect();
+        let statuses = fleet.statuses(at);
         // The state of a source is the state of its best process.
         let best = statuses.iter().min_by_key(|status| rank(status.state));
         let (mut state, mut since, mut cause) = match best {
@@ -256,7 +235,7 @@ impl Inner {
                 rfc3339(status.since),
                 status.failure.as_ref().map(|failure| failure.cause),
             ),
-            None => (State::Starting, rfc3339(self.created), None),
+            None => (State::Starting, rfc3339(fleet.created), None),
         };
         if state == State::Ready {
             cause = None;
@@ -271,7 +250,7 @@ impl Inner {
                     .unwrap_or(since);
             }
         }
-        SourceHealth {
+        Self {
             path: source.path,
             state: state.as_str(),
             cause: cause.map(|cause| cause.as_str()),
@@ -280,14 +259,14 @@ impl Inner {
             withdrawn,
             withdrawn_tools,
             counters: SourceCounters::from_statuses(&statuses),
-            notes: self.drift_state.notes.get(at),
+            notes: fleet.drift_state.notes.get(at),
             instances: statuses.iter().map(InstanceHealth::from).collect(),
         }
     }
 }
 
 /// Returns the rank of a state: lower is more useful to a caller.
-fn rank(state: State) -> u8 {
+pub(crate) fn rank(state: State) -> u8 {
     match state {
         State::Ready => 0,
         State::Starting => 1,

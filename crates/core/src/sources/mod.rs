@@ -6,8 +6,8 @@ pub(crate) mod drift_state;
 pub(crate) mod examine;
 #[cfg(test)]
 pub(crate) mod fake;
+pub(crate) mod fleet;
 pub(crate) mod health;
-pub(crate) mod lifecycle;
 pub(crate) mod listing_notes;
 mod live_resources;
 pub(crate) mod reason;

@@ -6,10 +6,10 @@ use broker_model::SourceCause;
 use std::fmt;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
-use crate::Inner;
+use crate::Fleet;
 use crate::listing::tools;
 use crate::sources::drift_state::CheckSettings;
-use crate::sources::lifecycle::STOP_TIMEOUT;
+use crate::sources::fleet::STOP_TIMEOUT;
 use crate::sources::setup::PreparedConfig;
 use crate::sources::slot::{Phase, RunningSource, SlotState};
 use crate::sources::upstream::Upstream;
@@ -57,7 +57,7 @@ struct UnchangedSource {
     check_settings: CheckSettings,
 }
 
-impl Inner {
+impl Fleet {
     pub(crate) async fn reload(
         self: &Arc<Self>,
         mut prepared: PreparedConfig,
@@ -91,15 +91,15 @@ impl Inner {
                 refused.push(self.refused(candidate.source, &failure));
             }
         }
-        let outcome = if self.drain.is_closing() {
+        let outcome = if self.shared.drain.is_closing() {
             Err(ReloadError::NotRunning)
         } else if !refused.is_empty() {
             Err(ReloadError::Refused(refused))
         } else {
             // This may have to wait for a verdict in progress.
-            let inner = self.clone();
+            let fleet = self.clone();
             let moved = tokio::task::spawn_blocking(move || {
-                let outcome = inner.activate(&candidates, unchanged, prepared);
+                let outcome = fleet.activate(&candidates, unchanged, prepared);
                 (candidates, outcome)
             });
             match moved.await {
@@ -142,7 +142,7 @@ impl Inner {
     ) -> Result<Candidate, ReloadError> {
         let phase = Phase::Candidate(Box::new(check_settings));
         let mut extra_upstreams = self.extra_upstreams();
-        if self.drain.is_closing() {
+        if self.shared.drain.is_closing() {
             return Err(ReloadError::NotRunning);
         }
         let running = self.start_source(source, spec, phase, Some(beside));
@@ -204,15 +204,14 @@ impl Inner {
             }
         }
         self.drift_state.hide(prepared.hidden);
-        self.policy.store(prepared.policy);
-        let before = self.settings.swap(Arc::new(prepared.tools));
-        let (view, now) = (self.drift_state.view.load(), self.settings.load());
+        let before = self.terms.swap(prepared.terms.clone());
+        let (view, now) = (self.drift_state.view.load(), prepared.terms);
         let is_served = |tool| view.is_served(tool);
-        let rules_may_differ = self.policy.load().has_rules();
-        if rules_may_differ || tools::is_listed_otherwise(self.catalog, is_served, &before, &now) {
+        let (old, new) = (&before.settings, &now.settings);
+        if now.policy.has_rules() || tools::is_listed_otherwise(self.catalog, is_served, old, new) {
             self.drift_state.count_tool_change();
         }
-        self.memory.set_limit(prepared.memory_bytes);
+        self.shared.memory.set_limit(prepared.memory_bytes);
         Ok(left)
     }
 
@@ -266,14 +265,14 @@ impl Inner {
     fn retire(self: &Arc<Self>, running: Arc<RunningSource>) {
         let (left, upstream) = (running.left.clone(), running.upstream.clone());
         drop(running);
-        let inner = self.clone();
-        self.tasks.spawn(async move {
+        let fleet = self.clone();
+        self.shared.tasks.spawn(async move {
             tokio::select! {
                 () = left.cancelled() => {}
-                () = inner.drain.drained() => {}
+                () = fleet.shared.drain.drained() => {}
             }
             upstream.stop_within(STOP_TIMEOUT).await;
-            inner.forget(&upstream);
+            fleet.forget(&upstream);
         });
     }
 

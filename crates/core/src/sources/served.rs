@@ -1,6 +1,6 @@
 //! Counts what is served once the start has an outcome.
 
-use crate::Inner;
+use crate::Fleet;
 
 /// The number of sources and tools that are served, of those that the config exposes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,18 +15,18 @@ pub struct ServedCounts {
     pub all_tools: usize,
 }
 
-impl Inner {
+impl ServedCounts {
     /// Counts by outcomes at the gate, since the state of a source is set shortly after its outcome.
-    pub(crate) fn served(&self) -> ServedCounts {
-        let view = self.drift_state.view.load();
-        let mut counts = ServedCounts::default();
-        for (at, source) in self.catalog.sources.iter().enumerate() {
+    pub(crate) fn new(fleet: &Fleet) -> Self {
+        let view = fleet.drift_state.view.load();
+        let mut counts = Self::default();
+        for (at, source) in fleet.catalog.sources.iter().enumerate() {
             let exposed = source.items.iter().filter(|tool| !view.is_hidden(**tool));
             let served = exposed
                 .clone()
                 .filter(|tool| view.withdrawn(**tool).is_none());
             let (exposed, mut served) = (exposed.count(), served.count());
-            if !self.drift_state.gate.is_compared(at) {
+            if !fleet.drift_state.gate.is_compared(at) {
                 served = 0;
             } else if served > 0 || exposed == 0 {
                 counts.sources += 1;

@@ -8,44 +8,42 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use broker_config::{Config, StartDefaults, StartRule};
-use broker_mcp::{AskedLogLevel, ConcurrencyLimits, Environment, SourceFailure, SourceSpec};
-use broker_memory::MemoryBudget;
+use broker_mcp::{Environment, SourceFailure, SourceSpec};
 use broker_model::item::ItemKind;
 use broker_model::redact::Redactor;
 use broker_model::text::shown_line;
 use broker_model::trust::TrustLevel;
 use broker_model::{Diagnostic, DiagnosticCode, SourceCause};
-use tokio::sync::watch;
 use tokio_util::task::TaskTracker;
 
+use crate::CallPath;
+use crate::Fleet;
 use crate::admission::Policy;
-use crate::builder::Kept;
+use crate::builder::SharedParts;
 use crate::call::validator::LazyValidator;
 use crate::call::waiting::WaitingCalls;
 use crate::call::work::WorkPool;
 use crate::catalog::{Catalog, FORMAT};
-use crate::drain::Drain;
 use crate::listing::heads::nodes_with_tool_names;
 use crate::listing::query_vector::QueryVectors;
 use crate::listing::scope::heights;
 use crate::listing::search::ToolSearch;
+use crate::snapshot::Terms;
 use crate::sources::drift_state::{CheckSettings, DriftState};
 use crate::sources::reason::MAX_MESSAGE;
 use crate::sources::startup_gate::StartupGate;
 use crate::sources::tool_settings::ToolSettings;
 use crate::view::View;
-use crate::{CoreBuilder, Inner, PartialStart};
+use crate::{CoreBuilder, PartialStart};
 
 /// A config that fits the catalog, resolved and not yet applied.
 #[derive(Debug)]
 pub struct PreparedConfig {
     /// The specification of each source and the settings of its check, by the catalog's sources.
     pub(crate) sources: Vec<(SourceSpec, CheckSettings)>,
-    pub(crate) tools: Box<[ToolSettings]>,
+    pub(crate) terms: Arc<Terms>,
     /// The tools that the config hides.
     pub(crate) hidden: BTreeSet<u32>,
-    /// Who may see and call what.
-    pub(crate) policy: Arc<Policy>,
     /// `limits.memory_bytes`.
     pub(crate) memory_bytes: usize,
 }
@@ -60,7 +58,7 @@ impl PreparedConfig {
     }
 }
 
-pub(crate) fn build(parts: CoreBuilder<'_>) -> Result<Inner, Vec<Diagnostic>> {
+pub(crate) fn build(mut parts: CoreBuilder<'_>) -> Result<CallPath, Vec<Diagnostic>> {
     let catalog = parts.catalog;
     if catalog.format != FORMAT {
         return Err(vec![Diagnostic::error(
@@ -76,28 +74,15 @@ pub(crate) fn build(parts: CoreBuilder<'_>) -> Result<Inner, Vec<Diagnostic>> {
         vec![Diagnostic::error(DiagnosticCode::LockVersion, message)]
     })?;
     let (config, environment) = (parts.read_config()?, parts.read_environment());
-    let Kept {
-        memory,
-        concurrency,
-        log_level,
-        drain,
-        tasks,
-        tool_changes,
-    } = parts.kept.unwrap_or_else(|| Kept {
-        memory: MemoryBudget::new(config.limits.memory_bytes),
-        concurrency: ConcurrencyLimits::new(),
-        log_level: AskedLogLevel::new(),
-        drain: Drain::default(),
-        tasks: TaskTracker::new(),
-        tool_changes: watch::Sender::new(0),
-    });
+    let shared = parts.shared_parts(config.limits.memory_bytes);
     let prepared = prepare(
         catalog,
         &config,
         &environment,
         parts.base,
-        (&parts.partial, parts.start_defaults),
-        (&memory, &concurrency, &log_level),
+        &parts.partial,
+        parts.start_defaults,
+        &shared,
     )?;
     let start_rules = start_rules(catalog, &config, parts.start_defaults);
     let (specs, check_settings) = prepared.sources.into_iter().unzip();
@@ -107,42 +92,41 @@ pub(crate) fn build(parts: CoreBuilder<'_>) -> Result<Inner, Vec<Diagnostic>> {
         StartupGate::new(parts.mode, start_rules),
         check_settings,
         parts.clock.clone(),
-        tool_changes,
+        shared.tool_changes.clone(),
     );
     let query_vectors =
         QueryVectors::open(catalog, parts.embedder, &config, parts.base, &environment)
             .map_err(|problem| vec![*problem])?;
     let validators = catalog.items.iter().map(|_| LazyValidator::default());
-    Ok(Inner {
+    let fleet = Fleet {
+        catalog,
+        drift_state: Arc::new(drift_state),
+        terms: ArcSwap::new(prepared.terms),
+        filters: parts.filters,
+        shared,
+        start_defaults: parts.start_defaults,
+        partial: parts.partial,
+        specs: Mutex::new(specs),
+        slots: OnceLock::new(),
+        extra_upstreams: Mutex::default(),
+        reloading: tokio::sync::Mutex::new(()),
+        created: parts.clock.now(),
+    };
+    Ok(CallPath {
         catalog,
         heights: heights(catalog),
         search,
         query_vectors,
         named: nodes_with_tool_names(catalog),
-        policy: ArcSwap::new(prepared.policy),
+        clock: parts.clock,
         validators: validators.collect(),
-        settings: ArcSwap::from_pointee(prepared.tools),
-        drift_state: Arc::new(drift_state),
-        memory,
-        concurrency,
-        log_level,
         work: WorkPool::new("broker-work"),
         verifying: WorkPool::new("broker-verify"),
         shaping: WorkPool::new("broker-shape"),
-        drain,
-        start_defaults: parts.start_defaults,
         waiting: WaitingCalls::new(catalog.sources.len()),
-        specs: Mutex::new(specs),
-        slots: OnceLock::new(),
-        extra_upstreams: Mutex::default(),
-        reloading: tokio::sync::Mutex::new(()),
-        tasks,
         active: TaskTracker::new(),
-        created: parts.clock.now(),
         failure: parts.failure,
-        partial: parts.partial,
-        filters: parts.filters,
-        clock: parts.clock,
+        fleet: Arc::new(fleet),
     })
 }
 
@@ -152,9 +136,11 @@ pub(crate) fn prepare(
     config: &Config,
     environment: &Environment,
     base: &Path,
-    (partial, start_defaults): (&PartialStart, StartDefaults),
-    (memory, concurrency, log_level): (&MemoryBudget, &ConcurrencyLimits, &AskedLogLevel),
+    partial: &PartialStart,
+    start_defaults: StartDefaults,
+    shared: &SharedParts,
 ) -> Result<PreparedConfig, Vec<Diagnostic>> {
+    let concurrency = &shared.concurrency;
     let configured: BTreeMap<_, _> = config
         .sources()
         .map(|source| (source.path.as_str(), source))
@@ -185,8 +171,9 @@ pub(crate) fn prepare(
         };
         match spec {
             Ok(mut spec) => {
-                spec.memory = memory.clone();
-                spec.log_level = log_level.clone();
+                spec.memory = shared.memory.clone();
+                spec.log_level = shared.log_level.clone();
+                spec.links = shared.links.clone();
                 let check_settings = CheckSettings {
                     path: given.path.clone(),
                     exposure: given.exposure.clone(),
@@ -226,12 +213,11 @@ pub(crate) fn prepare(
         }
     };
     let wait = |source: &broker_config::Source| config.start_wait(source, start_defaults.wait);
-    let (tools, hidden) = tools(catalog, &configured, config, wait);
+    let (settings, hidden) = tools(catalog, &configured, config, wait);
     Ok(PreparedConfig {
         sources,
-        tools,
+        terms: Arc::new(Terms { policy, settings }),
         hidden,
-        policy,
         memory_bytes: config.limits.memory_bytes,
     })
 }

@@ -5,9 +5,8 @@ use broker_drift::{Class, Finding, Report};
 use broker_model::{CallCode, SourceCause};
 use serde_json::{Map, Value, json};
 
-use crate::Inner;
+use crate::catalog::Catalog;
 use crate::errors::error::CoreError;
-use crate::identity::Identity;
 
 /// The maximum number of sources in the details of the error.
 const MAX_NAMED: usize = 20;
@@ -73,24 +72,15 @@ fn missing_variables(report: &Report) -> Option<String> {
     Some(finding.message.clone())
 }
 
-impl Inner {
-    /// Returns the error of every call after a refused start. Names only sources with an entry that exists for the
-    /// caller.
-    pub(crate) fn start_refusal(&self, identity: &Identity) -> Option<Box<CoreError>> {
-        if let Some(failure) = &self.failure {
-            return Some(failure.clone());
-        }
-        let refusal = self.drift_state.gate.refusal()?;
-        let (view, caller) = (self.drift_state.view.load(), self.caller(identity));
-        let scope = self.scope(&view, &caller);
+impl StartRefusal {
+    /// Returns the error of every call. Names only sources with an entry that exists for the caller.
+    pub(crate) fn error(&self, catalog: &Catalog, admits: impl Fn(u32) -> bool) -> Box<CoreError> {
         let is_visible = |one: &&RefusingSource| {
-            let tools = self.catalog.sources[one.source].items.iter();
-            tools
-                .copied()
-                .any(|at| scope.admits(self.catalog.item(at).entry))
+            let tools = catalog.sources[one.source].items.iter();
+            tools.copied().any(|at| admits(catalog.item(at).entry))
         };
-        let named: Vec<&RefusingSource> = refusal.sources.iter().filter(is_visible).collect();
-        let path = |one: &RefusingSource| self.catalog.sources[one.source].path;
+        let named: Vec<&RefusingSource> = self.sources.iter().filter(is_visible).collect();
+        let path = |one: &RefusingSource| catalog.sources[one.source].path;
         let members = |one: &RefusingSource| {
             let mut members = Map::new();
             members.insert("source".to_owned(), path(one).into());
@@ -103,7 +93,7 @@ impl Inner {
         let Some(first) = named.first() else {
             let message = "the start of the broker was refused";
             let error = CoreError::new(CallCode::StartRefused, message);
-            return Some(Box::new(error.maybe_executed(false)));
+            return Box::new(error.maybe_executed(false));
         };
         let (why, hint) = match first.cause {
             Some(cause) => ("could not be compared with the lock", cause.remedy()),
@@ -122,8 +112,6 @@ impl Inner {
         let all: Vec<Value> = all.map(|one| Value::from(members(one))).collect();
         details.insert("sources".to_owned(), json!(all));
         let error = CoreError::new(CallCode::StartRefused, message).hint(hint);
-        Some(Box::new(
-            error.details(details.into()).maybe_executed(false),
-        ))
+        Box::new(error.details(details.into()).maybe_executed(false))
     }
 }

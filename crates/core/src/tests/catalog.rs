@@ -98,12 +98,11 @@ async fn path_invalid_or_unknown_is_refused_with_suggestions() {
 #[tokio::test]
 async fn suggestions_of_one_request_share_a_step_budget() {
     let core = fixture(StartMode::Plain).core;
-    let view = core.inner().drift_state.view.load();
-    let caller = core.inner().caller(&CALLER);
+    let snapshot = core.services().snapshot(&CALLER);
     let mut budget = Budget::default();
     budget.names = 4;
     let mut suggested = |path| {
-        paths::resolve_within(core.inner().scope(&view, &caller), path, &mut budget)
+        paths::resolve_within(snapshot.scope(), path, &mut budget)
             .unwrap_err()
             .did_you_mean
     };

@@ -174,7 +174,7 @@ async fn tool_changes_grow_only_if_other_tools_are_listed() {
     assert!(!has_grown(), "it is still withdrawn");
     broker.matches(0);
     assert!(has_grown(), "it comes back");
-    let drift_state = broker.core.inner().drift_state.clone();
+    let drift_state = broker.core.0.call_path().fleet.drift_state.clone();
     drift_state.hide([1].into());
     assert!(has_grown(), "a reload hides `/a/echo` instead of `/a/twin`");
     drift_state.hide([1].into());
@@ -185,13 +185,17 @@ async fn tool_changes_grow_only_if_other_tools_are_listed() {
 async fn settings_change_the_list_only_through_output_schemas() {
     let core = |echo: Value, twin: Value| {
         let over = json!({"tool_overrides": {"echo": echo, "twin": twin}});
-        setup(StartMode::Plain, over, json!({})).unwrap().inner()
+        setup(StartMode::Plain, over, json!({}))
+            .unwrap()
+            .0
+            .call_path()
     };
     let rendered = || json!({"render_mode": "text"});
     let before = core(json!({}), json!({}));
-    let differs = |other: &crate::Inner, is_served: bool| {
-        let (one, two) = (before.settings.load(), other.settings.load());
-        is_listed_otherwise(before.catalog, |_| is_served, &one, &two)
+    let differs = |other: &crate::CallPath, is_served: bool| {
+        let (one, two) = (before.fleet.in_force(), other.fleet.in_force());
+        let (one, two) = (&one.terms.settings, &two.terms.settings);
+        is_listed_otherwise(before.catalog, |_| is_served, one, two)
     };
     assert!(differs(&core(rendered(), json!({})), true));
     assert!(!differs(&core(rendered(), json!({})), false));

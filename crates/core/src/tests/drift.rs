@@ -91,7 +91,15 @@ async fn optional_source_that_fails_refuses_no_start_and_is_retried() {
     assert!(outcome.refuse.is_none() && broker.core.services().health().ready);
     let failure = SourceFailure::new(SourceCause::StartupTimeout, "no answer");
     broker.sources[1].set(State::Backoff, Some(failure));
-    while !broker.core.inner().drift_state.gate.is_settled(1) {
+    while !broker
+        .core
+        .0
+        .call_path()
+        .fleet
+        .drift_state
+        .gate
+        .is_settled(1)
+    {
         tokio::task::yield_now().await;
     }
     broker.lists(1, &snapshot(&[]));
@@ -176,11 +184,11 @@ async fn withdrawn_tool_is_listed_not_callable_and_restored() {
     assert!(health.ready);
 
     // A re-check that finds the same keeps the time and the view.
-    let view = core.inner().drift_state.view.load_full();
+    let view = core.0.call_path().fleet.drift_state.view.load_full();
     broker.lists(0, &live);
     assert!(std::sync::Arc::ptr_eq(
         &view,
-        &core.inner().drift_state.view.load_full()
+        &core.0.call_path().fleet.drift_state.view.load_full()
     ));
 
     // The source itself is up since the epoch; its tools are withdrawn since now.

@@ -289,7 +289,7 @@ fn setup_of(config: &Config, mode: StartMode) -> Result<Core, Vec<broker_model::
     built(config, |builder| builder.mode(mode))
 }
 
-fn built(
+pub(super) fn built(
     config: &Config,
     with: impl FnOnce(CoreBuilder<'_>) -> CoreBuilder<'_>,
 ) -> Result<Core, Vec<broker_model::Diagnostic>> {
@@ -355,7 +355,7 @@ fn served(core: Core) -> Fixture {
         let state = SharedSlotState::new(Phase::Active, 1);
         RunningSource::new(Upstream::Fake(fake.clone()), None, state)
     });
-    core.inner().adopt(slots.collect());
+    core.0.call_path().fleet.adopt(slots.collect());
     Fixture { core, sources }
 }
 
@@ -371,10 +371,10 @@ impl Fixture {
     }
 
     pub(super) fn lists(&self, source: usize, snapshot: &Snapshot) -> broker_mcp::Verdict {
-        let inner = self.core.inner();
-        let running = inner.slots.get().expect("it was adopted")[source].load_full();
+        let fleet = &self.core.0.call_path().fleet;
+        let running = fleet.slots.get().expect("it was adopted")[source].load_full();
         let drift_check = SlotDriftCheck {
-            drift_state: inner.drift_state.clone(),
+            drift_state: fleet.drift_state.clone(),
             source,
             instance: 0,
             state: running.state.clone(),
@@ -392,10 +392,10 @@ impl Fixture {
             .core
             .prepare(&config, &environment, Path::new("."))
             .unwrap();
-        let inner = self.core.inner();
-        inner.drift_state.hide(prepared.hidden);
-        inner.policy.store(prepared.policy);
-        inner.drift_state.count_tool_change();
+        let fleet = &self.core.0.call_path().fleet;
+        fleet.drift_state.hide(prepared.hidden);
+        fleet.terms.store(prepared.terms);
+        fleet.drift_state.count_tool_change();
     }
 
     pub(super) async fn call(&self, path: &str, args: Value) -> Result<Outcome, Box<CoreError>> {

@@ -22,7 +22,15 @@ fn failure() -> SourceFailure {
 }
 
 async fn settled(broker: &Fixture, source: usize) {
-    while !broker.core.inner().drift_state.gate.is_settled(source) {
+    while !broker
+        .core
+        .0
+        .call_path()
+        .fleet
+        .drift_state
+        .gate
+        .is_settled(source)
+    {
         tokio::task::yield_now().await;
     }
 }

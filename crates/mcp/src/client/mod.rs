@@ -21,6 +21,7 @@ use tokio::sync::Mutex;
 
 use crate::concurrency::ConcurrencyLimits;
 use crate::http::{HttpShared, HttpSpec, MCP_PATH, visible_value};
+use crate::link_factory::LinkFactory;
 use crate::log_level::AskedLogLevel;
 use crate::server_call::ServerCall;
 use crate::session::{Session, stopped};
@@ -334,6 +335,7 @@ fn spec_of(http: HttpSpec, token: Option<&str>) -> SourceSpec {
         memory: MemoryBudget::new(limits.memory_bytes),
         concurrency: ConcurrencyLimits::new(),
         log_level: AskedLogLevel::new(),
+        links: LinkFactory::default(),
         timing: Timing::for_http(),
     }
 }

@@ -5,7 +5,7 @@ use broker_wire::Era;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
-use crate::scripted::{self, Pipes};
+use crate::Pipes;
 use crate::session::Session;
 use crate::test_spec::scripted_source;
 
@@ -35,15 +35,13 @@ async fn serve(pipes: Pipes, prefixes: &'static [&'static str], id: Option<u64>)
     0
 }
 
-/// Opens a session with such a server; `name` is unique.
+/// Opens a session with such a server.
 async fn open(
-    name: &str,
     era: Era,
     prefixes: &'static [&'static str],
     id: Option<u64>,
 ) -> Result<Session, crate::SourceFailure> {
-    scripted::register(name, move |pipes| serve(pipes, prefixes, id));
-    let mut spec = scripted_source(name.to_owned());
+    let mut spec = scripted_source(move |pipes| serve(pipes, prefixes, id));
     spec.timing.probe = std::time::Duration::from_secs(1);
     Session::open(&spec, Some(era)).await
 }
@@ -56,7 +54,7 @@ async fn text_before_the_first_answer_of_a_process_is_skipped() {
         ("escape", &["\u{1b}[2K\r"]),
     ] {
         for era in [Era::Legacy, Era::Modern] {
-            let session = open(name, era, prefix, None).await.unwrap();
+            let session = open(era, prefix, None).await.unwrap();
             assert_eq!(session.era(), Era::Legacy, "{name}");
         }
     }
@@ -74,7 +72,7 @@ async fn text_before_another_answer_is_not_skipped_and_named_in_the_error() {
         ("brace", Era::Legacy, &["noise {} "], None),
         ("long", Era::Legacy, *LONG, None),
     ] {
-        let failure = open(name, era, prefixes, id).await.unwrap_err();
+        let failure = open(era, prefixes, id).await.unwrap_err();
         assert_eq!(failure.cause, SourceCause::StartupTimeout, "{name}");
         let shown = failure.to_string();
         assert!(shown.contains("a line that is not a message: "), "{shown}");

@@ -1,7 +1,6 @@
 //! The times of repeated listings of a running source, and the state of a source whose listing fails: over scripted
 //! servers, with a paused clock.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
 
@@ -14,7 +13,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::task::TaskTracker;
 
 use super::*;
-use crate::scripted::{self, Pipes};
+use crate::Pipes;
 use crate::test_spec::scripted_source;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -169,15 +168,12 @@ struct SourceFixture {
 
 impl SourceFixture {
     async fn new(one_at_a_time: bool, relist_interval: Option<Duration>) -> Self {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
         let server = ScriptedServer::new(one_at_a_time);
-        let program = format!("/scripted/{}", NUMBER.fetch_add(1, Ordering::Relaxed));
         let served = server.clone();
-        scripted::register(&program, move |pipes| served.clone().serve(pipes));
         let spec = SourceSpec {
             startup_timeout: STARTUP_TIMEOUT,
             relist_interval,
-            ..scripted_source(program)
+            ..scripted_source(move |pipes| served.clone().serve(pipes))
         };
         let source = Instance::start(spec, None, Arc::new(Accept), &TaskTracker::new());
         let mut status = source.status();

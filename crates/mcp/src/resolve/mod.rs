@@ -15,6 +15,7 @@ use broker_process::ProcessSpec;
 use crate::concurrency::ConcurrencyLimits;
 use crate::environment::{Environment, withheld};
 use crate::failure::SourceFailure;
+use crate::link_factory::LinkFactory;
 use crate::log_level::AskedLogLevel;
 use crate::spec::{Endpoint, ItemLists, SourceSpec, Timing};
 use expander::Expander;
@@ -114,6 +115,7 @@ fn spec_of(
         memory: MemoryBudget::new(limits.memory_bytes),
         concurrency: concurrency.clone(),
         log_level: AskedLogLevel::new(),
+        links: LinkFactory::default(),
         timing,
     }
 }

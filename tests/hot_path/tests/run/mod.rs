@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use harness::Run;
 use hot_path::http::HttpCaller;
 use hot_path::{Path, Surface, server, stdio};
+use mcp_broker::core::{LinkFactory, ServerTask};
 use mcp_broker::scripted;
 use mcp_broker::typed::{Broker, Options};
 
@@ -21,11 +22,12 @@ pub(crate) fn run(path: Path, calls: usize) {
         .enable_all()
         .build()
         .expect("a runtime");
-    scripted::register(server::PROGRAM, |pipes| {
-        server::serve(pipes.input, pipes.output)
+    let links = LinkFactory::new(|_| {
+        let task: ServerTask = Box::new(|pipes| Box::pin(server::serve(pipes.input, pipes.output)));
+        Some(task)
     });
     runtime.block_on(async {
-        let broker = Broker::open(&CATALOG, Options::new())
+        let broker = Broker::open(&CATALOG, Options::new().link_factory(links))
             .await
             .expect("the broker starts");
         let replies = if path.surface() == Surface::Stdio {

@@ -332,11 +332,11 @@ fn build_script_compiles_no_runtime_and_launches_nothing() {
 }
 
 #[test]
-fn programs_are_built_without_scripted_servers() {
+fn programs_are_built_without_surfaces_in_memory() {
     // Features are unified over a selection, so the whole workspace shows that of every build.
     let has_scripted = |edges| {
         let tree = cargo_tree(&["--workspace"], edges);
-        assert!(tree.contains("broker-mcp feature"), "the tree was printed");
+        assert!(tree.contains("mcp-broker feature"), "the tree was printed");
         tree.contains(" feature \"scripted\"")
     };
     assert!(!has_scripted("normal,build,features"));

@@ -8,14 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use broker_mcp::Environment;
-use broker_mcp::scripted;
+use broker_mcp::{Environment, LinkFactory, ServerTask};
 use broker_model::CallCode;
 use serde_json::{Value, json};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::sleep;
 
-use super::fixture::{CALLER, call, config, setup};
+use super::fixture::{CALLER, built, call, config};
 use crate::{Broker, Core, CoreError, InstanceHealth, ReloadError, StartMode};
 
 mod servers;
@@ -63,8 +62,6 @@ impl History {
         let mut random = Random(seed);
         let servers = ScriptedServers::new();
         let program = "/scripted/interleavings".to_owned();
-        let served = servers.clone();
-        scripted::register(&program, move |pipes| served.clone().serve(pipes));
         let members = members(&program, &mut random);
         Self::with(servers, program, members, random)
     }
@@ -75,10 +72,16 @@ impl History {
         members: Value,
         random: Random,
     ) -> Self {
-        let quiet = ScriptedServers::new();
-        let beside_program = format!("{program}/beside");
-        scripted::register(&beside_program, move |pipes| quiet.clone().serve(pipes));
-        let core = setup(StartMode::Tolerant, members, beside(&program)).unwrap();
+        let (served, quiet) = (servers.clone(), ScriptedServers::new());
+        let links = LinkFactory::new(move |source| {
+            let servers = if source == "/a" { &served } else { &quiet }.clone();
+            let task: ServerTask = Box::new(|pipes| Box::pin(servers.serve(pipes)));
+            Some(task)
+        });
+        let core = built(&config(members, beside(&program)), |builder| {
+            builder.mode(StartMode::Tolerant).link_factory(links)
+        });
+        let core = core.unwrap();
         assert!(servers.core.set(core.clone()).is_ok());
         core.start();
         Self {
@@ -241,7 +244,7 @@ impl History {
             "processes are left or lost"
         );
         assert!(
-            self.core.inner().extra_upstreams().is_empty(),
+            self.core.0.call_path().fleet.extra_upstreams().is_empty(),
             "a source outside the slots is left"
         );
         assert!(self.succeeds(ECHO).await && self.succeeds(TWIN).await);
@@ -327,8 +330,6 @@ fn reload_drift_and_death_in_any_order_lose_no_call() {
 async fn calls_go_to_other_instances_while_one_owes_its_listing() {
     let servers = ScriptedServers::new();
     let program = "/scripted/instances".to_owned();
-    let served = servers.clone();
-    scripted::register(&program, move |pipes| served.clone().serve(pipes));
     // The process without a listing must not be ended for it here.
     let source = json!({"command": [program], "instances": 2, "relist_interval": 0, "startup_timeout": 3600});
     let mut history = History::with(servers.clone(), program, source, Random(1));
@@ -376,8 +377,6 @@ async fn calls_go_to_other_instances_while_one_owes_its_listing() {
 async fn call_waiting_for_a_replaced_source_goes_to_the_new_one() {
     let servers = ScriptedServers::new();
     let program = "/scripted/replaced".to_owned();
-    let served = servers.clone();
-    scripted::register(&program, move |pipes| served.clone().serve(pipes));
     let source = |value: &str| json!({"command": [program], "env": {"V": value}});
     let mut history = History::with(servers.clone(), program.clone(), source("1"), Random(1));
     sleep(QUIET).await;

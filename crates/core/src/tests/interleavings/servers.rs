@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
-use broker_mcp::scripted::Pipes;
+use broker_mcp::Pipes;
 use broker_model::snapshot::ListedTool;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
@@ -111,7 +111,7 @@ impl ScriptedServers {
     fn view(&self) -> Option<Arc<View>> {
         self.core
             .get()
-            .map(|core| core.inner().drift_state.view.load_full())
+            .map(|core| core.0.call_path().fleet.drift_state.view.load_full())
     }
 
     /// Notes the view a moment from now, when what happens now has been taken in.
@@ -142,7 +142,7 @@ impl ScriptedServers {
         let (Some(core), Some(now)) = (self.core.get(), self.view()) else {
             return;
         };
-        let catalog = core.inner().catalog;
+        let catalog = core.0.call_path().catalog;
         let found = catalog
             .items
             .iter()

@@ -12,9 +12,9 @@ use tokio::time::sleep;
 
 use super::*;
 use crate::AskedLogLevel;
+use crate::Pipes;
 use crate::events::{CallEvent, CallEvents, WantedEvents};
 use crate::opening::Opening;
-use crate::scripted::{self, Pipes};
 use crate::test_spec::scripted_source;
 
 /// A legacy server with logging. A call has in `steps` what it does: `[seconds, progress or level]`, each after
@@ -93,14 +93,13 @@ struct Fixture {
     counters: Arc<crate::Counters>,
 }
 
-async fn open(program: &str) -> Fixture {
+async fn open() -> Fixture {
     let heard = Arc::<Mutex<Vec<Value>>>::default();
     let seen = heard.clone();
-    scripted::register(program, move |pipes| serve(pipes, seen.clone()));
     let asked = AskedLogLevel::new();
     let spec = SourceSpec {
         log_level: asked.clone(),
-        ..scripted_source(program.to_owned())
+        ..scripted_source(move |pipes| serve(pipes, seen.clone()))
     };
     let tail = StderrTail::new(Redactor::default());
     let counters = Arc::<crate::Counters>::default();
@@ -150,7 +149,7 @@ fn time() -> CallTime {
 
 #[tokio::test(start_paused = true)]
 async fn progress_extends_the_timeout_of_a_call_up_to_its_maximum() {
-    let fixture = open("/scripted/events/timeout").await;
+    let fixture = open().await;
     let (events, _received) = CallEvents::new(8, ALL);
     let within = json!({"steps": [[8, 1], [8, 2]]});
     fixture.call(within, &events, time()).await.unwrap();
@@ -189,7 +188,7 @@ async fn progress_extends_the_timeout_of_a_call_up_to_its_maximum() {
 
 #[tokio::test(start_paused = true)]
 async fn log_message_is_passed_on_only_to_a_call_that_was_alone() {
-    let fixture = open("/scripted/events/logs").await;
+    let fixture = open().await;
     let (events, mut received) = CallEvents::new(8, ALL);
     let steps = json!({"steps": [[1, "debug"], [1, "warning"]]});
     fixture.call(steps.clone(), &events, time()).await.unwrap();
@@ -219,7 +218,7 @@ async fn log_message_is_passed_on_only_to_a_call_that_was_alone() {
 
 #[tokio::test(start_paused = true)]
 async fn log_level_is_sent_to_a_legacy_server_when_it_is_lowered() {
-    let fixture = open("/scripted/events/level").await;
+    let fixture = open().await;
     let levels = || -> Vec<Value> {
         let heard = fixture.heard.lock().unwrap();
         let set = heard
@@ -245,7 +244,7 @@ async fn log_level_is_sent_to_a_legacy_server_when_it_is_lowered() {
 
 #[tokio::test(start_paused = true)]
 async fn call_that_wants_log_messages_is_sent_after_the_log_level() {
-    let fixture = open("/scripted/events/order").await;
+    let fixture = open().await;
     let (events, mut received) = CallEvents::new(8, ALL);
     // Nothing has followed the level yet.
     fixture.asked.ask(LogLevel::Info);

@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 
 use super::*;
 use crate::EraHint;
-use crate::scripted::{self, Pipes};
+use crate::Pipes;
 use crate::test_spec::scripted_source;
 
 /// What a process does with the opening request.
@@ -69,21 +69,19 @@ async fn serve(pipes: Pipes, act: Act, asked: Asked, began: Instant) -> i32 {
 /// Opens a session with a program whose processes act so, one after the other. Returns also what they were asked, and
 /// the seconds that the start took.
 async fn open(
-    program: &str,
     acts: &'static [Act],
     hint: EraHint,
     change: impl FnOnce(&mut SourceSpec),
 ) -> (Result<Session, SourceFailure>, Vec<Vec<(String, u64)>>, u64) {
     let asked = Asked::default();
     let (seen, began) = (asked.clone(), Instant::now());
-    scripted::register(program, move |pipes| {
+    let mut spec = scripted_source(move |pipes| {
         let at = seen.lock().unwrap().len();
         let act = *acts
             .get(at)
             .unwrap_or_else(|| panic!("process {at} was started"));
         serve(pipes, act, seen.clone(), began)
     });
-    let mut spec = scripted_source(program.to_owned());
     spec.timing.second_try = Duration::from_secs(2);
     change(&mut spec);
     let opened = Session::open(&spec, hint).await;
@@ -99,7 +97,7 @@ fn once(method: &str, seconds: u64) -> Vec<(String, u64)> {
 async fn start_that_crashes_once_is_tried_again_in_the_known_era() {
     let acts = &[Act::Exit(1, 7), Act::Legacy];
     let hint = EraHint::known(Era::Legacy);
-    let (session, asked, _) = open("second-sound", acts, hint, |_| ()).await;
+    let (session, asked, _) = open(acts, hint, |_| ()).await;
     assert_eq!(session.unwrap().era(), Era::Legacy);
     assert_eq!(asked[0], once("initialize", 0));
     // One second until the crash, and two of pause.
@@ -108,12 +106,12 @@ async fn start_that_crashes_once_is_tried_again_in_the_known_era() {
 
 #[tokio::test(start_paused = true)]
 async fn start_that_crashes_twice_fails_with_the_exit_of_the_known_era() {
-    for (program, era, method) in [
-        ("second-legacy", Era::Legacy, "initialize"),
-        ("second-modern", Era::Modern, "server/discover"),
+    for (era, method) in [
+        (Era::Legacy, "initialize"),
+        (Era::Modern, "server/discover"),
     ] {
         let acts = &[Act::Exit(0, 7), Act::Exit(0, 7)];
-        let (failed, asked, _) = open(program, acts, EraHint::known(era), |_| ()).await;
+        let (failed, asked, _) = open(acts, EraHint::known(era), |_| ()).await;
         let failure = failed.unwrap_err();
         assert_eq!(failure.cause, SourceCause::ExitBeforeReady);
         assert_eq!(failure.exit.unwrap().code, Some(7));
@@ -129,7 +127,7 @@ async fn start_that_crashes_twice_fails_with_the_exit_of_the_known_era() {
 async fn other_era_is_asked_only_after_an_answer() {
     let acts = &[Act::Exit(0, 7), Act::Legacy];
     let hint = EraHint::known(Era::Modern);
-    let (session, asked, _) = open("second-older", acts, hint, |_| ()).await;
+    let (session, asked, _) = open(acts, hint, |_| ()).await;
     assert_eq!(session.unwrap().era(), Era::Legacy);
     let methods = |at: usize| -> Vec<&str> {
         asked[at]
@@ -141,7 +139,7 @@ async fn other_era_is_asked_only_after_an_answer() {
     assert_eq!(methods(1)[..2], ["server/discover", "initialize"]);
 
     let acts = &[Act::Exit(0, 7), Act::Refuse];
-    let (failed, _, _) = open("second-refused", acts, hint, |_| ()).await;
+    let (failed, _, _) = open(acts, hint, |_| ()).await;
     let failure = failed.unwrap_err();
     assert_eq!(failure.cause, SourceCause::HandshakeFailed);
     for part in [
@@ -158,7 +156,7 @@ async fn startup_timeout_holds_for_both_tries_together() {
     // The default of scripted sources is 20 seconds.
     let hint = EraHint::known(Era::Legacy);
     let acts = &[Act::Exit(15, 7), Act::Hang];
-    let (failed, asked, took) = open("second-hangs", acts, hint, |_| ()).await;
+    let (failed, asked, took) = open(acts, hint, |_| ()).await;
     let failure = failed.unwrap_err();
     assert_eq!((asked.len(), took), (2, 20));
     assert_eq!(failure.cause, SourceCause::ExitBeforeReady);
@@ -170,11 +168,11 @@ async fn startup_timeout_holds_for_both_tries_together() {
     }
     // There is no second try if the pause outlasts the time.
     let acts = &[Act::Exit(18, 7)];
-    let (failed, asked, took) = open("second-late", acts, hint, |_| ()).await;
+    let (failed, asked, took) = open(acts, hint, |_| ()).await;
     assert_eq!(failed.unwrap_err().cause, SourceCause::ExitBeforeReady);
     assert_eq!((asked.len(), took), (1, 18));
     let long = |spec: &mut SourceSpec| spec.timing.second_try = Duration::MAX;
-    let (failed, asked, took) = open("second-long", &[Act::Exit(0, 7)], hint, long).await;
+    let (failed, asked, took) = open(&[Act::Exit(0, 7)], hint, long).await;
     assert_eq!(failed.unwrap_err().cause, SourceCause::ExitBeforeReady);
     assert_eq!((asked.len(), took), (1, 0));
 }
@@ -182,12 +180,12 @@ async fn startup_timeout_holds_for_both_tries_together() {
 #[tokio::test(start_paused = true)]
 async fn crash_in_both_eras_is_named_by_the_first_if_none_is_known() {
     let acts = &[Act::Exit(0, 7), Act::Exit(0, 9)];
-    let (failed, asked, _) = open("unknown-dies", acts, EraHint::default(), |_| ()).await;
+    let (failed, asked, _) = open(acts, EraHint::default(), |_| ()).await;
     assert_eq!(failed.unwrap_err().exit.unwrap().code, Some(7));
     assert_eq!(asked, [once("server/discover", 0), once("initialize", 0)]);
 
     let acts = &[Act::Exit(0, 7), Act::Refuse];
-    let (failed, _, _) = open("unknown-refused", acts, EraHint::default(), |_| ()).await;
+    let (failed, _, _) = open(acts, EraHint::default(), |_| ()).await;
     let failure = failed.unwrap_err();
     for part in [
         "-32601",
@@ -202,7 +200,7 @@ async fn crash_in_both_eras_is_named_by_the_first_if_none_is_known() {
 async fn newest_era_is_asked_first_and_the_known_one_after_a_crash() {
     let acts = &[Act::Exit(0, 7), Act::Legacy];
     let hint = EraHint::newest(Some(Era::Legacy));
-    let (session, asked, _) = open("newest", acts, hint, |_| ()).await;
+    let (session, asked, _) = open(acts, hint, |_| ()).await;
     assert_eq!(session.unwrap().era(), Era::Legacy);
     assert_eq!(asked[0], once("server/discover", 0));
     assert_eq!(asked[1][0].0, "initialize");

@@ -28,7 +28,7 @@ use crate::http::client::Client;
 use crate::http::spec::{AuthSpec, ClientCredentials, HttpSpec};
 use crate::opening::Opening;
 use crate::spec::{Endpoint, SourceSpec, Timing};
-use crate::test_spec::scripted_source;
+use crate::test_spec::process_source;
 use broker_model::redact::{Redactor, Secret};
 use server::{Answer, Request, TestServer};
 
@@ -37,7 +37,7 @@ const KEY: (&str, &str) = ("x-api-key", "k3y-of-the-config");
 
 /// A source at `/mcp` of the server with this origin of its token, and with a header of the config.
 fn source(server: &TestServer, auth: Option<AuthSpec>) -> SourceSpec {
-    let mut spec = scripted_source(String::new());
+    let mut spec = process_source();
     let mut headers = HeaderMap::new();
     headers.insert(
         HeaderName::from_static(KEY.0),

@@ -1,4 +1,5 @@
-//! Starts and stops the sources, and watches each until its first outcome.
+//! The sources of a catalog: what each serves now, and its processes. Starts and stops them, and watches each until its
+//! first outcome.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, PoisonError};
@@ -11,7 +12,10 @@ use broker_wire::Era;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::Inner;
+use crate::Fleet;
+use crate::admission::Policy;
+use crate::snapshot::InForce;
+use crate::sources::health::rank;
 use crate::sources::slot::{Phase, RunningSource, SharedSlotState, SlotDriftCheck};
 use crate::sources::startup_gate::REACH_TIMEOUT;
 use crate::sources::upstream::Upstream;
@@ -24,7 +28,52 @@ const HEALTH_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum time for a source to stop without a deadline: enough for all of its graces.
 pub(crate) const STOP_TIMEOUT: Duration = Duration::from_secs(8);
 
-impl Inner {
+impl Fleet {
+    /// Returns what is in force now. The terms are read first: a reload changes the view before them.
+    pub(crate) fn in_force(&self) -> InForce {
+        InForce {
+            terms: self.terms.load_full(),
+            view: self.drift_state.view.load_full(),
+        }
+    }
+
+    /// Returns the access rules in force.
+    pub(crate) fn policy(&self) -> Arc<Policy> {
+        self.terms.load().policy.clone()
+    }
+
+    /// Whether callers may see different entries.
+    pub(crate) fn lists_may_differ(&self) -> bool {
+        self.terms.load().policy.has_rules() || self.filters.are_set()
+    }
+
+    /// Returns the longest time that a call may take; `None` if the catalog has no tools.
+    pub(crate) fn longest_timeout(&self) -> Option<Duration> {
+        let terms = self.terms.load();
+        terms.settings.iter().map(|tool| tool.timeout).max()
+    }
+
+    /// Returns the status of each process of a source.
+    pub(super) fn statuses(&self, at: usize) -> Vec<Status> {
+        let running = self.slots.get().map(|all| all[at].load_full());
+        let statuses = running.map_or_else(Vec::new, |running| running.upstream.statuses());
+        statuses.iter().map(|one| one.borrow().clone()).collect()
+    }
+
+    /// Returns the state of a source: the state of its best process.
+    pub(crate) fn source_state(&self, at: usize) -> State {
+        let states = self.statuses(at).into_iter().map(|status| status.state);
+        states
+            .min_by_key(|state| rank(*state))
+            .unwrap_or(State::Starting)
+    }
+
+    /// Returns the reason why a source is not ready, or why it last ended: the failure of one of its processes.
+    pub(crate) fn source_failure(&self, at: usize) -> Option<SourceFailure> {
+        let mut statuses = self.statuses(at).into_iter();
+        statuses.find_map(|status| status.failure)
+    }
+
     /// Limits the grace of sources that are not yet started to `grace`, before and after SIGTERM.
     pub(crate) fn shorten_stop(&self, grace: Duration) {
         let mut specs = self.specs.lock().unwrap_or_else(PoisonError::into_inner);
@@ -65,7 +114,7 @@ impl Inner {
                 state: state.clone(),
             })
         };
-        let upstream = Upstream::start(&spec, era, drift_check, &self.tasks, beside);
+        let upstream = Upstream::start(&spec, era, drift_check, &self.shared.tasks, beside);
         RunningSource::new(upstream, Some(spec), state)
     }
 
@@ -80,12 +129,14 @@ impl Inner {
             self.watch_first_outcome(source);
         }
         if self.filters.health.is_some() {
-            let known = self.offered_sources();
-            self.tasks.spawn(self.clone().watch_offered_sources(known));
+            let known = self.filters.offered_sources(&self);
+            self.shared
+                .tasks
+                .spawn(self.clone().watch_offered_sources(known));
         }
         if self.drift_state.gate.has_time_limit() {
-            let (drift_state, draining) = (self.drift_state.clone(), self.drain.draining());
-            self.tasks.spawn(async move {
+            let (drift_state, draining) = (self.drift_state.clone(), self.shared.drain.draining());
+            self.shared.tasks.spawn(async move {
                 let waited = tokio::time::sleep(REACH_TIMEOUT);
                 if draining.run_until_cancelled(waited).await.is_some() {
                     drift_state.stop_waiting();
@@ -96,10 +147,10 @@ impl Inner {
 
     /// Counts a change of the tool list whenever the health view offers other sources than the known ones.
     async fn watch_offered_sources(self: Arc<Self>, mut known: Vec<bool>) {
-        let draining = self.drain.draining();
+        let draining = self.shared.drain.draining();
         let pause = || tokio::time::sleep(HEALTH_INTERVAL);
         while draining.run_until_cancelled(pause()).await.is_some() {
-            let offered = catch_unwind(AssertUnwindSafe(|| self.offered_sources()));
+            let offered = catch_unwind(AssertUnwindSafe(|| self.filters.offered_sources(&self)));
             let Ok(now) = offered else {
                 tracing::error!("the health view panicked; callers may not learn of other lists");
                 continue;
@@ -117,9 +168,10 @@ impl Inner {
             return;
         };
         for status in running.upstream.statuses() {
-            let (inner, upstream) = (self.clone(), running.upstream.clone());
-            self.tasks
-                .spawn(async move { inner.first_outcome(source, upstream, status).await });
+            let (fleet, upstream) = (self.clone(), running.upstream.clone());
+            self.shared
+                .tasks
+                .spawn(async move { fleet.first_outcome(source, upstream, status).await });
         }
     }
 
@@ -157,18 +209,18 @@ impl Inner {
 
     /// Stops all sources within about `time`; pending calls fail at once.
     pub(crate) async fn stop_sources(&self, time: Duration) {
-        self.drain.begin_closing();
+        self.shared.drain.begin_closing();
         self.stop_upstreams(time).await;
         if self.slots.get().is_none() {
             return;
         }
-        self.tasks.close();
-        if tokio::time::timeout(TASKS_TIMEOUT, self.tasks.wait())
+        self.shared.tasks.close();
+        if tokio::time::timeout(TASKS_TIMEOUT, self.shared.tasks.wait())
             .await
             .is_err()
         {
             tracing::error!(
-                tasks = self.tasks.len(),
+                tasks = self.shared.tasks.len(),
                 "tasks of stopped sources are still running"
             );
         }
