@@ -129,7 +129,7 @@ impl Fleet {
             self.watch_first_outcome(source);
         }
         if self.filters.health.is_some() {
-            let known = self.filters.offered_sources(&self);
+            let known = self.filters.offered_sources(self);
             self.shared
                 .tasks
                 .spawn(self.clone().watch_offered_sources(known));
