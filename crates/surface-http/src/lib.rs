@@ -80,7 +80,7 @@ impl<B: Broker> HttpSurface<B> {
             auth: Auth::new(secret, key_header, &settings.callers),
             exposed: !address.ip().to_canonical().is_loopback(),
             settings: ArcSwap::from_pointee(settings),
-            ids: RequestIds::new(),
+            ids: RequestIds::random(),
             panics: AtomicU64::new(0),
         }
     }

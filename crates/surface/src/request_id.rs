@@ -16,8 +16,8 @@ pub struct RequestIds {
 }
 
 impl RequestIds {
-    /// Ids with a random prefix for this process.
-    pub fn new() -> Self {
+    /// Makes ids with a random prefix for this process.
+    pub fn random() -> Self {
         // The standard library seeds its hasher from the system's randomness; 32 bits are enough to
         // distinguish processes in a log, and an id is not a secret.
         let prefix = RandomState::new().build_hasher().finish() as u32;
@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn request_ids_differ_and_are_valid_header_values() {
-        let ids = RequestIds::new();
+        let ids = RequestIds::random();
         let (a, b) = (ids.next(), ids.next());
         assert_ne!(a, b);
         assert!(axum::http::HeaderValue::from_str(a.as_str()).is_ok());

@@ -81,7 +81,7 @@ impl<B: Broker> McpEndpoint<B> {
     pub fn new(broker: B) -> Self {
         Self {
             broker,
-            ids: Arc::new(RequestIds::new()),
+            ids: Arc::new(RequestIds::random()),
             sessions: Arc::default(),
             sse: Arc::default(),
         }

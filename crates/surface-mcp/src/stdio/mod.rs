@@ -49,7 +49,7 @@ impl<B: Broker> StdioSurface<B> {
     /// Returns a surface over `core` for a client with this identity. It accepts lines of at most `line_bytes`.
     pub fn new(broker: B, identity: Identity, settings: StdioSettings) -> Self {
         let account = broker.services().memory().whole_account();
-        let ids = Arc::new(RequestIds::new());
+        let ids = Arc::new(RequestIds::random());
         let exec = settings.list_changed_exec.as_ref();
         let client = Client::new(broker, identity, settings.view, ids)
             // The connection is the session, and no client names it.
