@@ -62,7 +62,7 @@ pub(crate) enum McpRoute {
 }
 
 /// Every route. Without MCP the routes of MCP clients are unknown.
-pub(crate) const ROWS: [Row; 20] = [
+pub(crate) const TABLE: &[Row] = &[
     named(meta("/meta_tree", MetaTool::List(Listing::Tree))),
     named(meta("/meta_desc", MetaTool::List(Listing::Desc))),
     named(meta("/meta_call", MetaTool::Call)),
@@ -172,8 +172,18 @@ const fn named(row: Row) -> Row {
 impl Row {
     /// Whether requests with this method are answered.
     pub(crate) fn allows(&self, method: &Method) -> bool {
-        self.methods.split(", ").any(|name| method == name)
+        // Most routes have one method, and a text is searched slowly.
+        self.methods == method.as_str()
+            || self
+                .methods
+                .split(',')
+                .any(|name| name.trim_start() == method.as_str())
             || (self.has_preflight && method == Method::OPTIONS)
+    }
+
+    /// Whether a listener with or without MCP has the route.
+    const fn exists(&self, has_mcp: bool) -> bool {
+        has_mcp || matches!(self.handler, Handler::Api(_))
     }
 }
 
@@ -185,7 +195,7 @@ pub(crate) fn unknown_message() -> String {
         methods,
         handler,
         ..
-    } in ROWS.iter().filter(|row| row.is_named)
+    } in TABLE.iter().filter(|row| row.is_named)
     {
         match handler {
             Handler::Api(_) => {
@@ -214,21 +224,18 @@ pub(crate) struct Route {
 pub(crate) fn find(parts: &Parts, has_mcp: bool) -> Option<Route> {
     let path = parts.uri.path();
     let path = path.strip_suffix('/').unwrap_or(path);
-    let row = rows(has_mcp).find(|row| row.path == path)?;
+    let row = TABLE.iter().find(|row| row.path == path)?;
+    if !row.exists(has_mcp) {
+        return None;
+    }
     let is_allowed = row.allows(&parts.method);
     Some(Route { row, is_allowed })
 }
 
 /// Returns every path, for suggestions.
 pub(crate) fn paths(has_mcp: bool) -> Vec<&'static str> {
-    rows(has_mcp).map(|row| row.path).collect()
-}
-
-/// Returns the rows of a listener with or without MCP.
-fn rows(has_mcp: bool) -> impl Iterator<Item = &'static Row> {
-    const ALL: &[Row] = &ROWS;
-    ALL.iter()
-        .filter(move |row| has_mcp || matches!(row.handler, Handler::Api(_)))
+    let rows = TABLE.iter().filter(|row| row.exists(has_mcp));
+    rows.map(|row| row.path).collect()
 }
 
 #[cfg(test)]
@@ -245,7 +252,7 @@ mod tests {
 
     #[test]
     fn route_is_found_by_exact_path_and_method() {
-        for row in &ROWS {
+        for row in TABLE {
             let allowed: Vec<&str> = row.methods.split(", ").collect();
             for method in ["POST", "GET", "HEAD", "DELETE", "PUT", "CONNECT", "BREW"] {
                 let expected = Some((row.path, allowed.contains(&method)));

@@ -4,7 +4,7 @@ use axum::http::Method;
 
 use super::*;
 use crate::pipeline::Credential;
-use crate::routes::table::{Handler, ROWS, Row};
+use crate::routes::table::{Handler, Row, TABLE};
 
 const METHODS: [Method; 6] = [
     Method::POST,
@@ -37,7 +37,7 @@ async fn ask_row(
 #[tokio::test]
 async fn route_is_answered_as_its_row_says() {
     let surface = surface(Some("s3cret"), "127.0.0.1:1");
-    for row in &ROWS {
+    for row in TABLE {
         for method in METHODS {
             let request = Request::builder()
                 .method(&method)
