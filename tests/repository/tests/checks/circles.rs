@@ -15,7 +15,7 @@ mod modules;
 /// Maximum number of circles in the workspace.
 const MAX_CIRCLES: usize = 2;
 /// Maximum number of files of a circle.
-const MAX_FILES: usize = 5;
+const MAX_FILES: usize = 3;
 
 /// The package of a circle and its files, relative to the package.
 type Circle = (String, BTreeSet<String>);
