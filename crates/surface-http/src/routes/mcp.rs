@@ -45,21 +45,21 @@ pub(crate) async fn handle(
         .hosts
         .check(&parts.uri, &parts.headers);
     let is_admitted = hosts.is_ok();
-    let outcome = {
-        let ids = (request_id, caller);
-        let answer = pin!(async {
-            hosts?;
-            answer(
+    let outcome = match hosts {
+        Ok(()) => {
+            let ids = (request_id, caller);
+            let route = (route, handler);
+            let answer = pin!(answer(
                 surface,
-                (route, handler),
+                route,
                 &mut parts,
                 &mut body,
                 credentials,
-                ids,
-            )
-            .await
-        });
-        surface.contain(request_id, answer).await
+                ids
+            ));
+            surface.contain(request_id, answer).await
+        }
+        Err(refusal) => Err(refusal),
     };
     let must_close = surface.must_close(body, caller);
     let reply = outcome.unwrap_or_else(|refusal| {
