@@ -19,13 +19,14 @@ pub(crate) struct Terms {
     pub(crate) settings: Box<[ToolSettings]>,
 }
 
-/// What is in force at one moment. A call takes it when it begins, and again right before it is sent.
+/// The rules, settings and view that were current at one moment. A call reads them when it begins, and again right before
+/// the call is sent.
 pub(crate) struct InForce {
     pub(crate) terms: Arc<Terms>,
     pub(crate) view: Arc<View>,
 }
 
-/// What is in force at one moment, and the rights of one caller under it.
+/// The rules, settings and view that were current at one moment, and the rights of one caller under them.
 #[derive(Clone)]
 pub(crate) struct Snapshot {
     pub(crate) core: Arc<CallPath>,

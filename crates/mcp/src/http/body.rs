@@ -1,4 +1,4 @@
-//! Bodies of requests and answers. Answers are read within bounds, which apply after decompression.
+//! Bodies of requests and answers. The bounds of an answer count its bytes after decompression.
 
 use broker_http_client::{Response, TransportError};
 use broker_memory::{Account, Charge, reserve};

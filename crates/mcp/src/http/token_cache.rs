@@ -70,7 +70,7 @@ pub(super) struct CacheState {
     pub(super) held: Option<HeldToken>,
     /// The outcome of the last fetch.
     pub(super) outcome: Option<Result<Token, SourceFailure>>,
-    /// The last token, also after it is no longer held.
+    /// The last token. It stays here after the cache has dropped the token.
     pub(super) last: Option<Token>,
 }
 
