@@ -1,5 +1,5 @@
 //! The transport over WebSocket: one text frame for a message in both directions. The connection is the legacy session,
-//! and modern requests are served as well. Its upgrade is in `surface/http`.
+//! and modern requests are served as well. Its upgrade is in `broker-surface-http`.
 
 use std::fmt::Debug;
 use std::sync::Arc;
