@@ -1,4 +1,4 @@
-//! The broker as an MCP server, in both eras. [`protocol`] has the methods, [`exposure`] what a client
+//! The broker as an MCP server, in both eras. `protocol` has the methods, `exposure` what a client
 //! sees in its mode; the transports `stdio` and `http` carry the messages.
 
 use std::sync::Arc;
