@@ -91,8 +91,9 @@ pub use call::context::{
 #[doc(hidden)]
 pub use call::cut::fuzzing;
 pub use call::cut::{Cut, CutDetail};
-pub use call::record::{CallRecord, RecordedItem};
+pub use call::record::{CallRecord, RecordedItem, ReviewedVersions};
 pub use call::request_id::RequestId;
+pub use call::send_gate::{Reserving, SendGate};
 pub use clock::{Clock, SystemClock};
 pub use drain::Drain;
 pub use errors::error::{CoreError, ErrorMembers};
