@@ -100,7 +100,7 @@ pub use errors::error::{CoreError, ErrorMembers};
 pub use errors::failure::memory_error_for_result;
 pub use errors::json_error::json_invalid;
 pub use errors::server_error::ServerError;
-pub use identity::{Claims, Identity, Revocation, Subject};
+pub use identity::{Claims, Identity, Origin, Revocation, Subject, Via};
 pub use item::ToolItem;
 pub use listing::changes::ToolListChanges;
 pub use listing::description::{Described, Description};

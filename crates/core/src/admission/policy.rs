@@ -1,11 +1,12 @@
 //! The access rules in force: the catalog's rules, or the rules of a config that narrows them.
 
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use broker_config::Config;
 use broker_model::access::{
-    Access, Decision, Denied, Effect, GroupSet, Hint, Hints, Matrix, Narrowing, Row, RowRef, ToolFacts,
+    Access, Decision, Denied, Effect, GroupSet, Hint, Hints, Matrix, Narrowing, Row, RowRef,
+    ToolFacts,
 };
 use broker_model::item::readable_path;
 use broker_model::{Diagnostic, DiagnosticCode};

@@ -150,7 +150,8 @@ pub(crate) fn status_of(code: CallCode) -> StatusCode {
         | C::SourceProtocol
         | C::UpstreamHttp
         | C::OutputTooLarge => StatusCode::BAD_GATEWAY,
-        C::IdentityUnavailable
+        C::AuditUnavailable
+        | C::IdentityUnavailable
         | C::SourceUnavailable
         | C::Starting
         | C::StartRefused
