@@ -45,7 +45,7 @@ pub(super) fn parse(
             is_named: false,
             exists,
         },
-        None => Rules::of_content(&spanned),
+        None => Rules::from_content(&spanned),
     };
     let servers_of = |root: &Spanned| {
         let key = clients::servers_key(root, rules.client)?;

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::workspace;
 
 /// The packages, from the ones that use no other package up to the programs, each with the packages that it uses.
-const ARROWS: [(&str, &[&str]); 27] = [
+const ARROWS: [(&str, &[&str]); 28] = [
     ("broker-files", &[]),
     ("broker-http-client", &[]),
     ("broker-memory", &[]),
@@ -18,6 +18,7 @@ const ARROWS: [(&str, &[&str]); 27] = [
     ("broker-search", &[]),
     ("broker-config", &["broker-model"]),
     ("broker-client-files", &["broker-config", "broker-model"]),
+    ("broker-metrics", &["broker-model"]),
     ("broker-process", &["broker-model"]),
     ("broker-schema", &["broker-model"]),
     ("broker-terminal", &["broker-model"]),
