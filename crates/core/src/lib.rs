@@ -112,6 +112,7 @@ pub use listing::search::{FoundTool, FoundTools};
 pub use listing::tools::{CallableTool, ListedTool, ToolPage, ToolQuery};
 pub use listing::tree::Listing;
 pub use services::Services;
+pub use sources::change_observer::{Change, ChangeObserver, ChangedItem};
 pub use sources::drift_log::DRIFT_LOG;
 pub use sources::examine::{ExamResult, SourceExam, StartedSource, ToolComparison};
 pub use sources::health::{

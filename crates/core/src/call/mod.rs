@@ -82,7 +82,7 @@ impl CallPath {
         }
         if !context.gates.is_empty() {
             // Boxed, so that calls without gates do not carry its size.
-            Box::pin(call.reserve(&deadline)).await?;
+            Box::pin(call.reserve(checked.text(), &deadline)).await?;
         }
         let answer = {
             // Pinned here, since an `async fn` would hold it twice; in a block, so that its room is used again.
