@@ -293,8 +293,16 @@ pub(super) fn built(
     config: &Config,
     with: impl FnOnce(CoreBuilder<'_>) -> CoreBuilder<'_>,
 ) -> Result<Core, Vec<broker_model::Diagnostic>> {
+    built_over(catalog(), config, with)
+}
+
+fn built_over(
+    catalog: &'static Catalog,
+    config: &Config,
+    with: impl FnOnce(CoreBuilder<'_>) -> CoreBuilder<'_>,
+) -> Result<Core, Vec<broker_model::Diagnostic>> {
     let environment = Environment::new(BTreeMap::new(), None);
-    let builder = Core::builder(catalog()).config(config, Path::new("."));
+    let builder = Core::builder(catalog).config(config, Path::new("."));
     with(builder.environment(&environment)).build()
 }
 
@@ -329,6 +337,12 @@ pub(super) fn fixture_with(rules: Value) -> Fixture {
 pub(super) fn fixture_with_members(rules: Value, members: Value) -> Fixture {
     let config = config_with(members.clone(), members, Some(access(rules)));
     served(setup_of(&config, StartMode::Plain).unwrap())
+}
+
+/// [`fixture_with`] over another catalog, with these further members of the two sources.
+pub(super) fn fixture_over(catalog: &'static Catalog, rules: Value, [a, b]: [Value; 2]) -> Fixture {
+    let config = config_with(a, b, Some(access(rules)));
+    served(built_over(catalog, &config, |builder| builder.mode(StartMode::Plain)).unwrap())
 }
 
 /// A broker that shows denials, whose callers may only use `/a/twin`. It hides `/a/echo` and all tools of `/a/deep/b`.

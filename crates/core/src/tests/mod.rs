@@ -9,6 +9,7 @@ mod drift;
 mod fixture;
 mod identities;
 mod interleavings;
+mod resources;
 mod restrict;
 mod search;
 mod start;
