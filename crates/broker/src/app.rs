@@ -30,6 +30,7 @@ mod listen;
 mod mcp;
 mod mcp_view;
 mod names;
+pub(crate) mod observation;
 mod open;
 mod openness;
 mod reload;
@@ -260,6 +261,7 @@ fn startup<'a>(
         },
         openness: OnceCell::new(),
         list_changed_exec: OnceLock::new(),
+        observers: OnceLock::new(),
         environment: Environment::capture(),
         output,
     })

@@ -260,6 +260,11 @@ impl Services {
         (core.catalog.catalog_digest, core.fleet.lists_may_differ())
     }
 
+    /// Returns the catalog that is served now.
+    pub fn catalog(&self) -> &'static Catalog {
+        self.call_path().catalog
+    }
+
     /// Returns the digest of the catalog it serves.
     pub fn catalog_digest(&self) -> &'static str {
         self.call_path().catalog.catalog_digest

@@ -185,7 +185,7 @@ impl SendGate for AuditCall {
     fn reserve<'a>(&'a self, call: &'a CallRecord, args: &'a [u8]) -> Reserving<'a> {
         Box::pin(async move {
             let log = &self.audit.log;
-            let facts = Arc::new(self.facts(call, Some(args)));
+            let facts = self.facts(call, Some(args));
             let has_begin = match self.audit.intent {
                 Intent::All => true,
                 Intent::Writes => call.item().is_none_or(|item| !item.is_read_only),

@@ -94,6 +94,11 @@ impl<B: Broker> HttpSurface<B> {
             .auth
             .identify(headers, address, self.broker.services(), callers);
         let identity = identified.await;
+        if let Err(refusal) = &identity
+            && let Some(audit) = &self.observers.audit
+        {
+            audit.identify_failed(&address.to_string(), refusal.code().as_str());
+        }
         let uncharged = |identity| Admitted::uncharged(caller, identity);
         let identity = match credential {
             Credential::Needed => identity?,
@@ -152,6 +157,9 @@ impl<B: Broker> HttpSurface<B> {
             Err(Refusal::new(CallCode::Internal, message))
         });
         if let Err(refusal) = &outcome {
+            if let Some(meter) = &self.observers.meter {
+                meter.refused(refusal.code());
+            }
             let code = refusal.code().as_str();
             tracing::debug!(request_id = request_id.as_str(), code, "refused");
         }

@@ -44,6 +44,7 @@ impl<B: Broker> HttpSurface<B> {
         Ok(HttpReply {
             status: StatusCode::OK,
             body: reply.body,
+            media: JSON,
             etag: reply.etag,
         })
     }

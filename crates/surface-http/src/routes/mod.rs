@@ -15,6 +15,7 @@ use bytes::Bytes;
 mod health;
 mod mcp;
 mod meta;
+mod metrics;
 pub(crate) mod table;
 mod websocket;
 
@@ -78,6 +79,7 @@ impl<B: Broker> HttpSurface<B> {
         match handler {
             ApiRoute::Meta(tool) => self.meta(tool, body, &admitted, request_id).await,
             ApiRoute::Health(report) => self.health(report, &admitted.identity),
+            ApiRoute::Metrics => self.metrics(parts, &admitted.identity),
             ApiRoute::ResourceMetadata => resource_metadata(&settings),
         }
     }
@@ -129,6 +131,7 @@ fn resource_metadata(settings: &HttpSettings) -> Result<HttpReply, Refusal> {
     Ok(HttpReply {
         status: StatusCode::OK,
         body: resource.document().to_owned().into(),
+        media: JSON,
         etag: None,
     })
 }
