@@ -73,7 +73,7 @@ pub fn main(catalog: &'static Catalog) -> ExitCode {
         }
     };
     run(&cli, CatalogOrigin::Compiled, &|_| {
-        Ok(ServedCatalog::of(catalog))
+        Ok(ServedCatalog::new(catalog))
     })
 }
 
@@ -114,8 +114,8 @@ pub struct ServedCatalog {
 }
 
 impl ServedCatalog {
-    /// A catalog without problems.
-    const fn of(catalog: &'static Catalog) -> Self {
+    /// Makes a catalog without problems.
+    const fn new(catalog: &'static Catalog) -> Self {
         Self {
             catalog,
             stale: Vec::new(),

@@ -46,6 +46,14 @@ impl UtcTime {
         Some(Self(days * DAY + hour * 3600 + minute * 60 + second))
     }
 
+    /// Returns a time of the system clock without its fraction of a second. A time before 1970 is 1970.
+    pub fn from_system_time(time: SystemTime) -> Self {
+        Self(
+            time.duration_since(SystemTime::UNIX_EPOCH)
+                .map_or(0, |since| since.as_secs()),
+        )
+    }
+
     /// Returns the time as a time of the system clock.
     pub fn to_system_time(self) -> SystemTime {
         SystemTime::UNIX_EPOCH + Duration::from_secs(self.0)

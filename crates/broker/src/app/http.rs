@@ -98,7 +98,7 @@ pub(super) fn load_secret(
     argument: Option<&str>,
     file: Option<&Path>,
 ) -> Result<Option<Secret>, Failure> {
-    let variable = secret::of_environment(std::env::var)
+    let variable = secret::read_environment(std::env::var)
         .map_err(|name| Failure::Usage(format!("`{name}` is not UTF-8")))?;
     let loaded = secret::load(&SecretSources {
         argument,

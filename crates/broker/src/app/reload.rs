@@ -158,7 +158,7 @@ impl<'a, S: Surface<Settings: FromConfig>> Reloader<'a, S> {
         self.surface.end_rights(&for_surface);
         // Before any source is started with these secrets.
         let mask = |redactor: &Redactor| startup.output.mask(redactor);
-        let shown = names::of(read.catalog, &settings.config);
+        let shown = names::collect_later(read.catalog, &settings.config);
         startup.output.show_names(shown);
         let replaced = self.core.replace(builder, &mask).await;
         let replacement = replaced.map_err(|error| self.replace_failure(error))?;
@@ -206,7 +206,7 @@ impl<'a, S: Surface<Settings: FromConfig>> Reloader<'a, S> {
         let prepared = unless_refused(prepared, problems)?;
         // Before any source is started with these secrets.
         startup.output.mask(&prepared.redactor());
-        let shown = names::of(catalog, &settings.config);
+        let shown = names::collect_later(catalog, &settings.config);
         startup.output.show_names(shown);
         // Sources that changed may take long to start, and rights must end at once.
         self.surface.end_rights(&for_surface);

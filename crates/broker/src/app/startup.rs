@@ -210,7 +210,7 @@ impl<'a> Startup<'a> {
         let core = builder.build();
         let core = unless_refused(core, problems)?;
         self.output.mask(&core.services().redactor());
-        let shown = names::of(self.catalog.get(), &settings.config);
+        let shown = names::collect_later(self.catalog.get(), &settings.config);
         self.output.show_names(shown);
         Ok(core)
     }

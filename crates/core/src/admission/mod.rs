@@ -75,6 +75,11 @@ impl Caller {
         self.policy.number()
     }
 
+    /// Returns the index of the rule that decides about a tool.
+    pub(crate) fn deciding_rule(&self, catalog: &'static Catalog, tool: u32) -> Option<usize> {
+        self.policy.deciding_rule(catalog, &self.class, tool)
+    }
+
     /// Returns the class by which composed replies are cached.
     pub(crate) const fn class(&self) -> &AdmissionClass {
         &self.class

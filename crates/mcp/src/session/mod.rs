@@ -230,7 +230,7 @@ impl Session {
     pub(crate) async fn keep_subscribed(&self, reopened: &Notify) -> Infallible {
         let (link, timing) = (&self.link, self.spec.timing);
         self.subscribed
-            .keep(link, (self.spec.lists, &self.meta), timing, reopened)
+            .keep(link, self.spec.lists, &self.meta, timing, reopened)
             .await
     }
 

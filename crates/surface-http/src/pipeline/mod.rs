@@ -111,7 +111,7 @@ impl<B: Broker> HttpSurface<B> {
             let refusal = Refusal::new(CallCode::ShuttingDown, "the broker is shutting down");
             return Err(refusal.retryable());
         }
-        let account = self.accounts.of(&identity, caller, address);
+        let account = self.accounts.find_or_add(&identity, caller, address);
         if let Some(phase) = &caller.phase
             && !phase.claim(account.owner())
         {
@@ -129,7 +129,7 @@ impl<B: Broker> HttpSurface<B> {
     pub(crate) fn common_headers<'a>(&'a self, settings: &'a HttpSettings) -> CommonHeaders<'a> {
         let (digest, lists_may_differ) = self.broker.services().reply_facts();
         CommonHeaders {
-            digest: self.digest.of(digest),
+            digest: self.digest.render(digest),
             vary: lists_may_differ.then_some(&self.vary),
             resource: settings.callers.resource.as_ref(),
         }

@@ -75,8 +75,8 @@ impl Refusal {
         self
     }
 
-    /// The refusal of a request of this caller.
-    pub(crate) fn of(mut self, identity: &Identity) -> Self {
+    /// Adds the challenge for this caller.
+    pub(crate) fn for_caller(mut self, identity: &Identity) -> Self {
         let has_token = matches!(identity.subject(), Subject::Token { .. });
         // A refusal of arguments has details of them; another token would not change it.
         let is_of_entry = self.error.details.is_none();
@@ -89,8 +89,8 @@ impl Refusal {
         self
     }
 
-    /// The refusal of a request whose header `Authorization` has a token or key.
-    pub(crate) fn of_bearer(mut self) -> Self {
+    /// Adds the challenge for a request whose header `Authorization` has a token or key.
+    pub(crate) fn for_bearer(mut self) -> Self {
         if self.code() == CallCode::Unauthorized {
             self.challenge = Challenge::InvalidToken;
         }
@@ -150,7 +150,8 @@ pub(crate) fn status_of(code: CallCode) -> StatusCode {
         | C::SourceProtocol
         | C::UpstreamHttp
         | C::OutputTooLarge => StatusCode::BAD_GATEWAY,
-        C::IdentityUnavailable
+        C::AuditUnavailable
+        | C::IdentityUnavailable
         | C::SourceUnavailable
         | C::Starting
         | C::StartRefused

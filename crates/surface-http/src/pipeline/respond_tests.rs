@@ -135,7 +135,7 @@ fn method_not_allowed_names_the_allowed_one() {
 
 #[test]
 fn challenge_of_scope_is_for_callers_with_a_token() {
-    let resource = ProtectedResource::of_scope("mcp:read");
+    let resource = ProtectedResource::with_scope("mcp:read");
     let groups = ["reader".to_owned()];
     let token = Identity::token("https://idp.example", "ada", groups.clone(), Claims::new());
     let key = Identity::key("ada", groups);
@@ -146,7 +146,7 @@ fn challenge_of_scope_is_for_callers_with_a_token() {
         (&Identity::anonymous(), CallCode::Forbidden, false),
     ] {
         let mut headers = HeaderMap::new();
-        let refusal = Refusal::from(error(code)).of(caller);
+        let refusal = Refusal::from(error(code)).for_caller(caller);
         add_error_headers(&mut headers, &refusal, Some(&resource));
         let challenge = headers.get("www-authenticate");
         assert_eq!(challenge.is_some(), expected, "{caller:?}");

@@ -53,7 +53,7 @@ impl<B: Broker> HttpSurface<B> {
         };
         if report == HealthRoute::Sources && !is_operator {
             let message = "the state of the sources is shown to `access.operators` only";
-            return Err(Refusal::new(CallCode::Forbidden, message).of(identity));
+            return Err(Refusal::new(CallCode::Forbidden, message).for_caller(identity));
         }
         let sessions = self.mcp.as_ref().map(McpEndpoint::session_count);
         let draining = self.drain.is_draining();

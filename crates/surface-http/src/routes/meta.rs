@@ -40,7 +40,7 @@ impl<B: Broker> HttpSurface<B> {
                 outcome.and_then(|outcome| meta::reply(&outcome, account))
             }
         };
-        let reply = reply.map_err(|error| Refusal::from(error).of(identity))?;
+        let reply = reply.map_err(|error| Refusal::from(error).for_caller(identity))?;
         Ok(HttpReply {
             status: StatusCode::OK,
             body: reply.body,

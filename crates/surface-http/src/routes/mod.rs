@@ -90,9 +90,11 @@ impl<B: Broker> HttpSurface<B> {
         body: &mut Option<Body>,
         (caller, settings): (&Caller, &HttpSettings),
     ) -> Result<(Admitted, Bytes), Refusal> {
-        let admitted = self
+        let mut admitted = self
             .admit(row.credential, parts, caller, &settings.callers)
             .await?;
+        let peer = Some(admitted.address);
+        admitted.identity = admitted.identity.from_origin(row.handler.via(), peer);
         let bytes = match parts.method == Method::POST {
             true => {
                 let limit = (row.body_limit)(settings);

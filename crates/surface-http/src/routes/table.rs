@@ -3,6 +3,7 @@
 use axum::http::Method;
 use axum::http::request::Parts;
 use broker_config::McpMode;
+use broker_core::Via;
 use broker_model::model_vendor::ModelVendor;
 use broker_surface::meta::Listing;
 use broker_surface_mcp::http::{METHODS, ModeRoute, SSE_MESSAGE, SSE_STREAM, SseRoute};
@@ -37,6 +38,17 @@ pub(crate) enum Handler {
     Api(ApiRoute),
     /// A route of MCP clients. Errors are errors of JSON-RPC.
     Mcp(McpRoute),
+}
+
+impl Handler {
+    /// Returns the name of the surface in records of calls.
+    pub(crate) const fn via(self) -> Via {
+        match self {
+            Self::Api(_) => Via::Http,
+            Self::Mcp(McpRoute::Message(_) | McpRoute::Sse(_)) => Via::McpHttp,
+            Self::Mcp(McpRoute::WebSocket(_)) => Via::WebSocket,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]

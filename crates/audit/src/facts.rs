@@ -1,0 +1,285 @@
+//! The facts that callers of this package give for lines: about calls, their ends, and other events. None of them has a
+//! place for the value of an argument or a result, except for scalars that the config names.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The maximum characters of a value in `shown`.
+pub(crate) const MAX_SHOWN_CHARS: usize = 200;
+/// The maximum number of values in `shown`.
+pub(crate) const MAX_SHOWN: usize = 16;
+/// The maximum characters of a name in a line: a subject, a path, a request id.
+pub(crate) const MAX_NAME_CHARS: usize = 512;
+/// The maximum number of names in a list of a line: groups, keys, actors.
+pub(crate) const MAX_NAMES: usize = 64;
+
+/// The digests of the catalog and of the access rules that a line was made under.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Versions {
+    /// The digest of the catalog.
+    pub catalog: String,
+    /// The digest of the access rules. Empty if there are none.
+    pub policy: String,
+}
+
+/// A caller.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Actor {
+    /// The subject, such as `https://idp.example|u42`.
+    pub subject: String,
+    /// The kind of the credential: `anonymous`, `local`, `secret`, `key`, `jwt`.
+    pub kind: Cow<'static, str>,
+    /// The groups.
+    #[serde(default)]
+    pub groups: Vec<String>,
+    /// The name of the API key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// The actors that act for the subject (RFC 8693), from the nearest to the farthest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub act: Vec<String>,
+}
+
+/// The item that a call means.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Target {
+    /// The path, as the caller named it.
+    pub path: String,
+    /// The path of its source.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// The name at the server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// The kind of the item: `tool`, `resource`, `prompt`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<Cow<'static, str>>,
+    /// The locked digest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+}
+
+/// The arguments of a call, without their values.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ArgsFacts {
+    /// The size as JSON.
+    pub bytes: u64,
+    /// The keyed hash of the JSON text, from [`crate::AuditLog::hmac`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hmac: Option<String>,
+    /// The scalars that the config shows, by JSON Pointer. The caller has redacted them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub shown: BTreeMap<String, Value>,
+}
+
+/// The result of a call, without its content.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ResultFacts {
+    /// The size.
+    pub bytes: u64,
+    /// Whether the tool reported an error.
+    pub is_error: bool,
+}
+
+/// The facts that are known before a call is sent.
+#[derive(Clone, Debug, Default)]
+pub struct CallFacts {
+    /// The caller.
+    pub actor: Arc<Actor>,
+    /// The surface: `http`, `stdio`, `websocket`, `embedded`.
+    pub via: Cow<'static, str>,
+    /// The address of the caller, without the port.
+    pub peer: Option<String>,
+    /// The id of the request, as in the ordinary log.
+    pub request_id: String,
+    /// The id of the trace.
+    pub trace_id: Option<String>,
+    /// The item.
+    pub target: Target,
+    /// The number of the access rule that decided; `None` if no rule did.
+    pub rule: Option<u32>,
+    /// The arguments.
+    pub args: ArgsFacts,
+    /// The catalog and the access rules of the call.
+    pub versions: Arc<Versions>,
+}
+
+impl CallFacts {
+    /// Cuts texts and lists to their bounds, and leaves out what `shown` may not have: a line has a bound.
+    #[must_use]
+    pub(crate) fn bounded(mut self) -> Self {
+        let names = [&mut self.target.path, &mut self.request_id];
+        let options = [
+            &mut self.peer,
+            &mut self.trace_id,
+            &mut self.target.source,
+            &mut self.target.tool,
+            &mut self.target.digest,
+        ];
+        for name in names.into_iter().chain(options.into_iter().flatten()) {
+            cut(name, MAX_NAME_CHARS);
+        }
+        if !self.actor.is_bounded() {
+            Arc::make_mut(&mut self.actor).bound();
+        }
+        let shown = &mut self.args.shown;
+        shown.retain(|pointer, value| {
+            let is_scalar = !(value.is_object() || value.is_array());
+            is_scalar && pointer.len() <= MAX_SHOWN_CHARS
+        });
+        while shown.len() > MAX_SHOWN {
+            shown.pop_last();
+        }
+        for value in shown.values_mut() {
+            if let Value::String(text) = value {
+                cut(text, MAX_SHOWN_CHARS);
+            }
+        }
+        self
+    }
+}
+
+impl Actor {
+    fn is_bounded(&self) -> bool {
+        let lists = self.groups.iter().chain(&self.act);
+        let mut names = lists.chain(&self.key).chain([&self.subject]);
+        self.groups.len() <= MAX_NAMES
+            && self.act.len() <= MAX_NAMES
+            && names.all(|name| name.len() <= MAX_NAME_CHARS)
+    }
+
+    fn bound(&mut self) {
+        self.groups.truncate(MAX_NAMES);
+        self.act.truncate(MAX_NAMES);
+        let lists = self.groups.iter_mut().chain(&mut self.act);
+        for name in lists.chain(&mut self.key).chain([&mut self.subject]) {
+            cut(name, MAX_NAME_CHARS);
+        }
+    }
+}
+
+/// Cuts a text to a number of characters.
+fn cut(text: &mut String, max: usize) {
+    if text.len() > max
+        && let Some((at, _)) = text.char_indices().nth(max)
+    {
+        text.truncate(at);
+    }
+}
+
+/// How a call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallOutcome {
+    /// A result.
+    Ok,
+    /// A result in which the tool reports an error.
+    ToolError,
+    /// An error of the broker or of the server.
+    Failed,
+    /// The access rules refused it.
+    Denied,
+    /// It was refused for another reason, and not sent.
+    Refused,
+    /// The caller left or cancelled it.
+    Cancelled,
+    /// The broker dropped it without an end.
+    Abandoned,
+}
+
+impl CallOutcome {
+    /// Returns the word in a line.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::ToolError => "tool_error",
+            Self::Failed => "failed",
+            Self::Denied => "denied",
+            Self::Refused => "refused",
+            Self::Cancelled => "cancelled",
+            Self::Abandoned => "abandoned",
+        }
+    }
+}
+
+/// The end of a call.
+#[derive(Clone, Copy, Debug)]
+pub struct CallEndFacts {
+    /// How it ended.
+    pub outcome: CallOutcome,
+    /// The code of an error.
+    pub code: Option<&'static str>,
+    /// The result.
+    pub result: Option<ResultFacts>,
+    /// The time from its begin.
+    pub elapsed: Duration,
+    /// Whether a byte of it was sent to the server.
+    pub sent: bool,
+    /// Whether the server may have executed it although no result came.
+    pub maybe_executed: bool,
+}
+
+/// A difference between the lock and a source.
+#[derive(Clone, Debug, Default)]
+pub struct DriftFacts {
+    /// The item, with its locked digest. Its path is that of the source for a finding about the source.
+    pub target: Target,
+    /// The class of the finding.
+    pub class: Cow<'static, str>,
+    /// The rule that found it.
+    pub finding: Cow<'static, str>,
+    /// The digest that the server sends now.
+    pub found: Option<String>,
+}
+
+/// The outcome of a reload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReloadOutcome {
+    /// The new config or lock is in force.
+    Done,
+    /// The old one is still in force.
+    Refused,
+}
+
+/// An event that is not a call. Its line is never dropped while the disk has room.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// An item is withdrawn.
+    Withdrawn {
+        /// The item.
+        target: Target,
+        /// The reason.
+        code: Cow<'static, str>,
+    },
+    /// A withdrawn item is back.
+    Restored {
+        /// The item.
+        target: Target,
+    },
+    /// A source differs from its lock.
+    Drift(DriftFacts),
+    /// The config or the lock was read again. The versions of later lines are these.
+    Reload {
+        /// The outcome.
+        outcome: ReloadOutcome,
+        /// The code of a refusal.
+        code: Option<Cow<'static, str>>,
+        /// The versions that are in force now.
+        versions: Arc<Versions>,
+    },
+    /// API keys or issuers were added or removed.
+    KeysChanged {
+        /// The names that are new.
+        added: Vec<String>,
+        /// The names that are gone.
+        removed: Vec<String>,
+    },
+}

@@ -1,0 +1,37 @@
+//! The audit log of calls: JSON Lines with a chain of hashes and signed checkpoints. [`AuditLog`] writes it on its own
+//! thread, [`verify()`] checks it. Independent of the call path, of the catalog and of surfaces.
+
+mod chain;
+mod clock;
+mod error;
+mod facts;
+mod file;
+mod head;
+mod key;
+mod line;
+mod log;
+mod open_call;
+mod queue;
+mod settings;
+mod shared;
+mod throttle;
+mod verify;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
+pub use clock::{Clock, Now};
+pub use error::AuditError;
+pub use facts::{
+    Actor, ArgsFacts, CallEndFacts, CallFacts, CallOutcome, DriftFacts, Event, ReloadOutcome,
+    ResultFacts, Target, Versions,
+};
+pub use file::{Disk, FileLayer, LogFile};
+pub use head::{Head, head_of_envelope};
+pub use key::{AuditKey, KeyError, KeyPair, PublicKey};
+pub use line::{Kind, Line, LineError, OcsfVersion, parse};
+pub use log::AuditLog;
+pub use open_call::OpenCall;
+pub use settings::{AuditSettings, Format, Rotation, SyncMode};
+pub use shared::AuditStatus;

@@ -1,0 +1,167 @@
+//! Makes lines of facts.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::facts::{Actor, CallEndFacts, CallFacts, Event, MAX_NAMES, ReloadOutcome, Versions};
+use crate::line::{Kind, Line, Names, Nullable, VERSION};
+
+/// The members that every line has.
+#[derive(Clone, Debug)]
+pub(crate) struct Stamp {
+    pub(crate) seq: u64,
+    pub(crate) prev: String,
+    pub(crate) at: String,
+    pub(crate) stream: String,
+    pub(crate) versions: Arc<Versions>,
+}
+
+/// Makes a line with the members that every line has.
+pub(crate) fn plain<'a>(stamp: &'a Stamp, kind: Kind) -> Line<'a> {
+    Line {
+        v: VERSION,
+        seq: stamp.seq,
+        prev: stamp.prev.as_str().into(),
+        at: stamp.at.as_str().into(),
+        stream: stamp.stream.as_str().into(),
+        kind,
+        begin: None,
+        outcome: None,
+        code: None,
+        actor: None,
+        via: None,
+        peer: None,
+        request_id: None,
+        trace_id: None,
+        target: None,
+        rule: None,
+        args: None,
+        result: None,
+        ms: None,
+        sent: None,
+        maybe_executed: None,
+        class: None,
+        finding: None,
+        found: None,
+        names: None,
+        count: None,
+        torn: None,
+        deleted: None,
+        broker: None,
+        catalog: stamp.versions.catalog.as_str().into(),
+        policy: stamp.versions.policy.as_str().into(),
+        key_id: None,
+        sig: None,
+    }
+}
+
+/// Makes the begin line of a call.
+pub(crate) fn call_begin<'a>(stamp: &'a Stamp, call: &'a CallFacts) -> Line<'a> {
+    Line {
+        actor: Some(Cow::Borrowed(&*call.actor)),
+        via: Some(call.via.as_ref().into()),
+        peer: call.peer.as_deref().map(Cow::from),
+        request_id: Some(call.request_id.as_str().into()),
+        trace_id: call.trace_id.as_deref().map(Cow::from),
+        target: Some(Cow::Borrowed(&call.target)),
+        rule: Some(Nullable(call.rule)),
+        args: Some(Cow::Borrowed(&call.args)),
+        catalog: call.versions.catalog.as_str().into(),
+        policy: call.versions.policy.as_str().into(),
+        ..plain(stamp, Kind::CallBegin)
+    }
+}
+
+/// Makes the end line of a call.
+pub(crate) fn call_end<'a>(
+    stamp: &'a Stamp,
+    call: &'a CallFacts,
+    begin: Option<u64>,
+    end: &CallEndFacts,
+) -> Line<'a> {
+    Line {
+        kind: Kind::CallEnd,
+        begin,
+        outcome: Some(end.outcome.as_str().into()),
+        code: Some(Nullable(end.code.map(Cow::from))),
+        result: end.result,
+        ms: Some(tenths(end.elapsed)),
+        sent: Some(end.sent),
+        maybe_executed: Some(end.maybe_executed),
+        ..call_begin(stamp, call)
+    }
+}
+
+/// Makes the line for credentials of a peer that were refused.
+pub(crate) fn identify_failed<'a>(
+    stamp: &'a Stamp,
+    peer: &'a str,
+    reason: &'a str,
+    count: u64,
+) -> Line<'a> {
+    Line {
+        code: Some(Nullable(Some(reason.into()))),
+        peer: Some(peer.into()),
+        count: Some(count),
+        ..plain(stamp, Kind::IdentifyFailed)
+    }
+}
+
+/// Makes the line for refused calls of a caller that have no line.
+pub(crate) fn limited<'a>(stamp: &'a Stamp, actor: &'a Actor, count: u64) -> Line<'a> {
+    Line {
+        actor: Some(Cow::Borrowed(actor)),
+        count: Some(count),
+        ..plain(stamp, Kind::Limited)
+    }
+}
+
+/// Makes the line of an event.
+pub(crate) fn event_line<'a>(stamp: &'a Stamp, event: &'a Event) -> Line<'a> {
+    match event {
+        Event::Withdrawn { target, code } => Line {
+            code: Some(Nullable(Some(code.as_ref().into()))),
+            target: Some(Cow::Borrowed(target)),
+            ..plain(stamp, Kind::Withdrawn)
+        },
+        Event::Restored { target } => Line {
+            target: Some(Cow::Borrowed(target)),
+            ..plain(stamp, Kind::Restored)
+        },
+        Event::Drift(drift) => Line {
+            target: Some(Cow::Borrowed(&drift.target)),
+            class: Some(drift.class.as_ref().into()),
+            finding: Some(drift.finding.as_ref().into()),
+            found: drift.found.as_deref().map(Cow::from),
+            ..plain(stamp, Kind::Drift)
+        },
+        Event::Reload {
+            outcome,
+            code,
+            versions,
+        } => Line {
+            outcome: Some(Cow::from(match outcome {
+                ReloadOutcome::Done => "ok",
+                ReloadOutcome::Refused => "refused",
+            })),
+            code: Some(Nullable(code.as_deref().map(Cow::from))),
+            catalog: versions.catalog.as_str().into(),
+            policy: versions.policy.as_str().into(),
+            ..plain(stamp, Kind::Reload)
+        },
+        Event::KeysChanged { added, removed } => Line {
+            names: Some(Names {
+                added: added.iter().take(MAX_NAMES).cloned().collect(),
+                removed: removed.iter().take(MAX_NAMES).cloned().collect(),
+            }),
+            count: Some((added.len() + removed.len()) as u64),
+            ..plain(stamp, Kind::KeysChanged)
+        },
+    }
+}
+
+/// Returns milliseconds with one decimal: more digits have no meaning.
+fn tenths(time: Duration) -> f64 {
+    (time.as_secs_f64() * 10_000.0).round() / 10.0
+}

@@ -1,0 +1,77 @@
+//! The bytes that the lines of a call need at most, computed before the lines exist: the room that is allocated for them.
+
+use crate::facts::CallFacts;
+use crate::settings::Format;
+
+/// The bytes of a line's members that do not depend on the call: names of members, numbers, hashes, the time.
+const FIXED_BYTES: usize = 1024;
+/// The bytes that the second form adds.
+const OCSF_BYTES: usize = 2048;
+
+/// Returns the room for the begin line of a call.
+pub(crate) fn begin_room(facts: &CallFacts, format: Format) -> u64 {
+    room(facts, format)
+}
+
+/// Returns the room for the end line of a call.
+pub(crate) fn end_room(facts: &CallFacts, format: Format) -> u64 {
+    room(facts, format)
+}
+
+fn room(facts: &CallFacts, format: Format) -> u64 {
+    let actor = &facts.actor;
+    let target = &facts.target;
+    let texts = [
+        actor.subject.as_str(),
+        &actor.kind,
+        &facts.via,
+        &facts.request_id,
+    ];
+    let lists = actor.groups.iter().chain(&actor.act).map(String::as_str);
+    let versions = [facts.versions.catalog.as_str(), &facts.versions.policy];
+    let options = [
+        &actor.key,
+        &facts.peer,
+        &facts.trace_id,
+        &target.source,
+        &target.tool,
+    ];
+    let others = [&target.digest, &facts.args.hmac];
+    let shown = facts.args.shown.iter();
+    let bytes: usize = texts
+        .into_iter()
+        .chain(lists)
+        .chain(versions)
+        .chain([
+            target.path.as_str(),
+            target.kind.as_deref().unwrap_or_default(),
+        ])
+        .chain(
+            options
+                .into_iter()
+                .chain(others)
+                .flatten()
+                .map(String::as_str),
+        )
+        .map(escaped)
+        .chain(
+            shown
+                .map(|(pointer, value)| escaped(pointer) + 24 + value.as_str().map_or(32, escaped)),
+        )
+        .sum();
+    let bytes = match format {
+        Format::Native => FIXED_BYTES + bytes,
+        Format::Ocsf(_) => FIXED_BYTES + OCSF_BYTES + 2 * bytes,
+    };
+    bytes as u64
+}
+
+/// Returns the bytes of a text as JSON, with quotes and a comma.
+fn escaped(text: &str) -> usize {
+    let more = |byte: u8| match byte {
+        b'"' | b'\\' => 1,
+        0..0x20 => 5,
+        _ => 0,
+    };
+    text.len() + 3 + text.bytes().map(more).sum::<usize>()
+}

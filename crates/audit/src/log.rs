@@ -1,0 +1,242 @@
+//! The log as its callers have it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use tokio::sync::oneshot;
+
+use crate::error::AuditError;
+use crate::facts::{CallEndFacts, CallFacts, Event, Versions};
+use crate::file::{Disk, FileLayer};
+use crate::key::AuditKey;
+use crate::line::{begin_room, end_room};
+use crate::open_call::{OpenCall, PendingCall};
+use crate::queue::{CallLine, Queue, Waiting};
+use crate::settings::AuditSettings;
+use crate::shared::{AuditStatus, Shared};
+use crate::writer::Writer;
+
+/// An audit log. Cheap to clone. Its lines are made and written on one thread; no function except [`AuditLog::close`]
+/// blocks for the disk.
+#[derive(Clone, Debug)]
+pub struct AuditLog(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    shared: Arc<Shared>,
+    key: Option<AuditKey>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl AuditLog {
+    /// Opens a log, or continues it, and writes the line `start`.
+    ///
+    /// # Errors
+    ///
+    /// `Io`, `Locked`, `NotALog`, `Full` and `Write` of [`AuditError`].
+    pub fn open(settings: AuditSettings, versions: Arc<Versions>) -> Result<Self, AuditError> {
+        Self::open_on(Box::new(Disk), settings, versions)
+    }
+
+    /// Opens a log on another file system.
+    ///
+    /// # Errors
+    ///
+    /// As for [`AuditLog::open`].
+    pub fn open_on(
+        disk: Box<dyn FileLayer>,
+        settings: AuditSettings,
+        versions: Arc<Versions>,
+    ) -> Result<Self, AuditError> {
+        let queue = Queue::new(settings.queue_lines, versions);
+        let clock = settings.clock.clone();
+        let shared = Arc::new(Shared::new(queue, clock, settings.format));
+        let key = settings.key.clone();
+        let mut writer = Writer::open(disk, settings, Arc::clone(&shared))?;
+        let thread = std::thread::Builder::new()
+            .name("audit".to_owned())
+            .spawn(move || writer.run())
+            .map_err(|error| AuditError::Write(error.to_string()))?;
+        Ok(Self(Arc::new(Inner {
+            shared,
+            key,
+            thread: Mutex::new(Some(thread)),
+        })))
+    }
+
+    /// Writes the begin line of a call. When it returns, the line is on the disk, and the end line has its room there.
+    ///
+    /// # Errors
+    ///
+    /// `Full`, `Write`, `Busy` and `Closed` of [`AuditError`]: the call must not be sent.
+    pub async fn begin(&self, facts: CallFacts) -> Result<OpenCall, AuditError> {
+        let shared = &self.0.shared;
+        let facts = Arc::new(facts.bounded());
+        let room = end_room(&facts, shared.format);
+        let (sender, reply) = oneshot::channel();
+        let line = CallLine::Begin {
+            facts: Arc::clone(&facts),
+            room: begin_room(&facts, shared.format),
+            end_room: room,
+            reply: sender,
+        };
+        self.ask(facts, line, reply, room, true)?.wait().await
+    }
+
+    /// Makes room for the end line of a call that needs no begin line. It waits only if the file has no allocated room.
+    ///
+    /// # Errors
+    ///
+    /// As for [`AuditLog::begin`].
+    pub async fn admit(&self, facts: CallFacts) -> Result<OpenCall, AuditError> {
+        let shared = &self.0.shared;
+        let facts = Arc::new(facts.bounded());
+        let room = end_room(&facts, shared.format);
+        let lane = shared.lane(&facts.actor);
+        {
+            let mut state = shared.lock();
+            state.queue.check(lane)?;
+            if state.queue.reserve_now(room) {
+                drop(state);
+                let shared = Arc::clone(shared);
+                return Ok(OpenCall::new(shared, facts, None, room, lane));
+            }
+        }
+        let (sender, reply) = oneshot::channel();
+        let line = CallLine::Reserve {
+            room,
+            reply: sender,
+        };
+        self.ask(facts, line, reply, room, false)?.wait().await
+    }
+
+    fn ask(
+        &self,
+        facts: Arc<CallFacts>,
+        line: CallLine,
+        reply: oneshot::Receiver<Result<u64, AuditError>>,
+        room: u64,
+        has_begin: bool,
+    ) -> Result<PendingCall, AuditError> {
+        let shared = &self.0.shared;
+        let lane = shared.lane(&facts.actor);
+        let (at, since) = shared.now();
+        let mut state = shared.lock();
+        state.queue.check(lane)?;
+        state.queue.push(lane, Waiting { line, at, since });
+        shared.wake(state, true);
+        Ok(PendingCall {
+            shared: Arc::clone(shared),
+            facts,
+            reply,
+            has_begin,
+            room,
+            lane,
+        })
+    }
+
+    /// Hands over the end of a call. It never waits and never fails: the line has its place and its room.
+    pub fn end(&self, call: OpenCall, end: CallEndFacts) {
+        call.finish(end);
+    }
+
+    /// Notes a call that was denied or refused, and not sent. Beyond 10 in a second for a caller, one line a second has
+    /// the count.
+    pub fn refused(&self, facts: &CallFacts, end: CallEndFacts) {
+        let shared = &self.0.shared;
+        let lane = shared.lane(&facts.actor);
+        let now = shared.now();
+        let mut state = shared.lock();
+        let copy = || Box::new(facts.clone().bounded());
+        state.queue.push_refused(lane, copy, &facts.actor, end, now);
+        shared.wake(state, false);
+    }
+
+    /// Notes that a peer's credentials were refused. A peer has one line a minute, with a count.
+    pub fn identify_failed(&self, peer: &str, reason: &'static str) {
+        let shared = &self.0.shared;
+        let now = shared.now();
+        let mut state = shared.lock();
+        state.queue.push_identify_failed(peer, reason, now);
+        shared.wake(state, false);
+    }
+
+    /// Notes an event.
+    pub fn event(&self, event: Event) {
+        let shared = &self.0.shared;
+        let (at, since) = shared.now();
+        let mut state = shared.lock();
+        let line = event;
+        state.queue.push_event(Waiting { line, at, since });
+        shared.wake(state, true);
+    }
+
+    /// Notes a call that was sent although the log did not take it. The next line that is written is a `gap` with the
+    /// count.
+    pub fn missed(&self) {
+        self.0.shared.lock().queue.missed += 1;
+    }
+
+    /// Sets the digests of later lines that belong to no call.
+    pub fn set_versions(&self, versions: Arc<Versions>) {
+        self.0.shared.lock().queue.versions = versions;
+    }
+
+    /// Returns the keyed hash of the JSON text of arguments, if there is a key.
+    pub fn hmac(&self, bytes: &[u8]) -> Option<String> {
+        self.0.key.as_ref().map(|key| key.hmac(bytes))
+    }
+
+    /// Returns the state.
+    pub fn status(&self) -> AuditStatus {
+        let (_, now) = self.0.shared.now();
+        let state = self.0.shared.lock();
+        let queue = &state.queue;
+        let oldest = queue.oldest().map(|since| now.saturating_sub(since));
+        AuditStatus {
+            seq: queue.seq,
+            hash: queue.hash.clone(),
+            lag_lines: queue.waiting(),
+            oldest_ms: oldest.map_or(0, |age| age.as_millis().try_into().unwrap_or(u64::MAX)),
+            is_available: queue.trouble.is_none() && !queue.orders.close && !queue.orders.abandon,
+            space_left_s: queue.space_left_s,
+            missed: queue.missed,
+        }
+    }
+
+    /// Opens the file again, after another program has moved it.
+    pub fn reopen(&self) {
+        let mut state = self.0.shared.lock();
+        state.queue.orders.reopen = true;
+        self.0.shared.wake(state, true);
+    }
+
+    /// Writes what waits, the line `stop` and a checkpoint, and waits for the thread. It blocks.
+    pub fn close(&self) {
+        let mut state = self.0.shared.lock();
+        state.queue.orders.close = true;
+        self.0.shared.wake(state, true);
+        self.0.join();
+    }
+}
+
+impl Inner {
+    fn join(&self) {
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(thread) = thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the thread of the audit log has ended with a panic");
+        }
+    }
+}
+
+impl Drop for Inner {
+    /// Ends the thread without `stop`, as if the process was killed after the last write.
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        state.queue.orders.abandon = true;
+        self.shared.wake(state, true);
+        self.join();
+    }
+}

@@ -1,0 +1,92 @@
+//! The settings of a log.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::clock::Clock;
+use crate::key::AuditKey;
+use crate::line::OcsfVersion;
+
+/// The default size of a file.
+const ROTATE_BYTES: u64 = 100 << 20;
+/// The default maximum number of lines that wait.
+const QUEUE_LINES: usize = 8192;
+/// The maximum number of lines between two checkpoints.
+pub(crate) const CHECKPOINT_LINES: u64 = 1000;
+/// The maximum time between a line and the next checkpoint.
+pub(crate) const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(60);
+
+/// The settings of a log.
+#[derive(Clone, Debug)]
+pub struct AuditSettings {
+    /// The file. Older files are beside it.
+    pub file: PathBuf,
+    /// Whether a batch of lines is synced.
+    pub sync: SyncMode,
+    /// When a new file is begun.
+    pub rotate: Rotation,
+    /// The number of older files that are kept; `None` keeps all.
+    pub keep: Option<usize>,
+    /// The key that signs checkpoints.
+    pub key: Option<AuditKey>,
+    /// The form of lines.
+    pub format: Format,
+    /// The version of the broker, for the line `start`.
+    pub broker_version: String,
+    /// The maximum number of lines that wait. One caller has half of it.
+    pub queue_lines: usize,
+    /// The clock.
+    pub clock: Clock,
+}
+
+/// Whether a batch of lines is synced.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SyncMode {
+    /// One `fdatasync` for each batch. A call waits for the sync of its begin line.
+    #[default]
+    Batch,
+    /// None. Lines of the last seconds may be lost when the machine loses power, not when the broker ends.
+    None,
+}
+
+/// When a new file is begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rotation {
+    /// When the file has this many bytes.
+    Size(u64),
+    /// When a day of UTC ends.
+    Day,
+}
+
+/// The form of lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// The form of this package.
+    #[default]
+    Native,
+    /// Events of the Open Cybersecurity Schema Framework.
+    Ocsf(OcsfVersion),
+}
+
+impl AuditSettings {
+    /// Returns the default settings for a file.
+    pub fn new(file: impl Into<PathBuf>) -> Self {
+        Self {
+            file: file.into(),
+            sync: SyncMode::default(),
+            rotate: Rotation::default(),
+            keep: None,
+            key: None,
+            format: Format::default(),
+            broker_version: String::new(),
+            queue_lines: QUEUE_LINES,
+            clock: Clock::system(),
+        }
+    }
+}
+
+impl Default for Rotation {
+    fn default() -> Self {
+        Self::Size(ROTATE_BYTES)
+    }
+}

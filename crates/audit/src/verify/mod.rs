@@ -1,0 +1,1 @@
+//! Verifies files of a log.

@@ -1,0 +1,195 @@
+//! Opens a file, and continues the chain that it ends with.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::chain::{Chain, hash_of};
+use crate::error::AuditError;
+use crate::file::{FileLayer, LogFile};
+use crate::line::{Line, MAX_LINE_BYTES, Torn, day_of, parse};
+use crate::settings::AuditSettings;
+use crate::shared::Shared;
+use crate::writer::rate::Rate;
+use crate::writer::room::folder_of;
+use crate::writer::rotate::{new_file_name, rotated_files};
+use crate::writer::{Trouble, Writer};
+
+/// The bytes at the end of a file that are searched for a line.
+const TAIL_BYTES: u64 = 1 << 20;
+
+/// The end of a file.
+#[derive(Debug)]
+pub(super) struct Tail {
+    pub(super) chain: Chain,
+    /// What follows the last line, and whether it ends with a line feed.
+    torn: Option<(Torn, bool)>,
+}
+
+impl Writer {
+    /// Opens the file, reports what is torn, and writes `start`.
+    pub(crate) fn open(
+        disk: Box<dyn FileLayer>,
+        settings: AuditSettings,
+        shared: Arc<Shared>,
+    ) -> Result<Self, AuditError> {
+        let path = settings.file.clone();
+        let io = |error| AuditError::Io {
+            file: path.clone(),
+            error,
+        };
+        let mut file = disk.open(&path).map_err(io)?;
+        if !file.try_lock().map_err(io)? {
+            return Err(AuditError::Locked(path));
+        }
+        // A rotation that broke off has left it; nothing was written to it.
+        let new = new_file_name(&path);
+        if disk.list(&folder_of(&path)).map_err(io)?.contains(&new) {
+            disk.remove(&new).map_err(io)?;
+        }
+        let written = file.size().map_err(io)?;
+        let (tail, first) = if written > 0 {
+            let tail = tail(&mut *file, written).map_err(io)?;
+            let tail = tail.ok_or_else(|| AuditError::NotALog(path.clone()))?;
+            let first = first_line(&mut *file).map_err(io)?;
+            (Some(tail), first)
+        } else {
+            (last_rotated(&*disk, &path).map_err(io)?, None)
+        };
+        let is_new = written == 0;
+        let chain = match &tail {
+            Some(tail) => tail.chain.clone(),
+            None => Chain::new(stream_id()?),
+        };
+        let (first_seq, day) = first.unwrap_or_default();
+        let mut writer = Self {
+            disk,
+            settings,
+            shared,
+            file,
+            chain,
+            first_seq,
+            day,
+            written,
+            allocated: written,
+            control: 0,
+            unwritten: Vec::new(),
+            needs_sync: false,
+            since_checkpoint: 0,
+            checkpoint_due: None,
+            new_head: None,
+            rate: Rate::default(),
+        };
+        let torn = tail.and_then(|tail| tail.torn).filter(|_| !is_new);
+        writer.begin(torn)?;
+        Ok(writer)
+    }
+
+    /// Writes the first lines of this broker.
+    fn begin(&mut self, torn: Option<(Torn, bool)>) -> Result<(), AuditError> {
+        let mut has_room = true;
+        if let Some((torn, has_line_feed)) = torn {
+            if !has_line_feed {
+                self.unwritten.push(b'\n');
+            }
+            has_room &= self.add_torn(torn);
+        }
+        has_room &= self.add_start("opened") && self.fill_room();
+        if !has_room {
+            return Err(AuditError::Full);
+        }
+        self.flush().map_err(|error| AuditError::Io {
+            file: self.settings.file.clone(),
+            error,
+        })?;
+        self.publish(None::<Trouble>, std::collections::VecDeque::new(), true);
+        Ok(())
+    }
+}
+
+/// Reads the end of a file; `None` if it has no line of a log.
+pub(super) fn tail(file: &mut dyn LogFile, size: u64) -> std::io::Result<Option<Tail>> {
+    let from = size.saturating_sub(TAIL_BYTES);
+    let bytes = file.read_at(from, TAIL_BYTES as usize)?;
+    let mut end = bytes.len();
+    while end > 0 {
+        // A line ends with a line feed. What follows the last one is torn.
+        let Some(feed) = bytes[..end].iter().rposition(|byte| *byte == b'\n') else {
+            return Ok(None);
+        };
+        let begin = bytes[..feed].iter().rposition(|byte| *byte == b'\n');
+        let begin = match begin {
+            Some(before) => before + 1,
+            None if from == 0 => 0,
+            None => return Ok(None),
+        };
+        if let Ok(line) = parse(&bytes[begin..feed]) {
+            let rest = &bytes[feed + 1..];
+            return Ok(Some(Tail {
+                chain: chain_of(&line, &bytes[begin..feed]),
+                torn: (!rest.is_empty()).then(|| {
+                    let has_line_feed = rest.ends_with(b"\n");
+                    let content = rest.strip_suffix(b"\n").unwrap_or(rest);
+                    let torn = Torn {
+                        bytes: content.len() as u64,
+                        hash: hash_of(content),
+                    };
+                    (torn, has_line_feed)
+                }),
+            }));
+        }
+        end = feed;
+    }
+    Ok(None)
+}
+
+fn chain_of(line: &Line<'_>, bytes: &[u8]) -> Chain {
+    Chain {
+        stream: line.stream.to_string(),
+        seq: line.seq,
+        hash: hash_of(bytes),
+    }
+}
+
+/// Reads the number and the day of the first line.
+pub(super) fn first_line(file: &mut dyn LogFile) -> std::io::Result<Option<(u64, String)>> {
+    let bytes = file.read_at(0, MAX_LINE_BYTES)?;
+    let line = bytes.split(|byte| *byte == b'\n').next();
+    let line = line.and_then(|line| parse(line).ok());
+    Ok(line.map(|line| (line.seq, day_of(&line.at).to_owned())))
+}
+
+/// Reads the end of the newest older file.
+fn last_rotated(disk: &dyn FileLayer, path: &Path) -> std::io::Result<Option<Tail>> {
+    let Some((_, newest)) = rotated_files(disk, path)?.pop() else {
+        return Ok(None);
+    };
+    tail_of(disk, &newest)
+}
+
+/// Reads the end of an older file.
+pub(super) fn tail_of(disk: &dyn FileLayer, path: &PathBuf) -> std::io::Result<Option<Tail>> {
+    let mut file = disk.read(path)?;
+    let size = file.size()?;
+    tail(&mut *file, size)
+}
+
+/// Returns a random id (UUID, version 4).
+fn stream_id() -> Result<String, AuditError> {
+    use ring::rand::{SecureRandom as _, SystemRandom};
+
+    let mut bytes = [0_u8; 16];
+    SystemRandom::new()
+        .fill(&mut bytes)
+        .map_err(|_| crate::key::KeyError::Random)?;
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    let hex = data_encoding::HEXLOWER.encode(&bytes);
+    Ok([
+        &hex[..8],
+        &hex[8..12],
+        &hex[12..16],
+        &hex[16..20],
+        &hex[20..],
+    ]
+    .join("-"))
+}

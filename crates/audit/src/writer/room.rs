@@ -1,0 +1,153 @@
+//! The room in the file: what is allocated, and for which lines.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::error::AuditError;
+use crate::queue::{CallLine, Trouble, Waiting};
+use crate::writer::Writer;
+
+/// The room that is allocated for lines that belong to no call.
+const CONTROL_ROOM: u64 = 256 << 10;
+/// The room that is allocated at a time for calls.
+const CHUNK: u64 = 1 << 20;
+/// The free bytes beyond the room that a file system must have if it cannot allocate.
+const FREE_MARGIN: u64 = 1 << 20;
+
+impl CallLine {
+    /// Returns the room that it asks for.
+    const fn need(&self) -> u64 {
+        match self {
+            Self::Begin { room, end_room, .. } => *room + *end_room,
+            Self::Reserve { room, .. } => *room,
+            Self::End { .. } => 0,
+        }
+    }
+}
+
+impl Writer {
+    /// Reserves room for the calls that ask for it, and refuses those for which there is none.
+    pub(super) fn grant(&mut self, calls: &mut Vec<(u64, Waiting<CallLine>)>) -> Option<Trouble> {
+        let need: u64 = calls.iter().map(|(_, line)| line.line.need()).sum();
+        if self.shared.lock().queue.free_room < need {
+            // What could not be allocated shows below.
+            self.allocate(need);
+        }
+        let shared = Arc::clone(&self.shared);
+        let mut state = shared.lock();
+        let mut trouble = None;
+        let mut kept = Vec::with_capacity(calls.len());
+        for (lane, line) in calls.drain(..) {
+            let need = line.line.need();
+            if need == 0 || state.queue.reserve_now(need) {
+                kept.push((lane, line));
+                continue;
+            }
+            trouble = Some(Trouble::Full);
+            if let CallLine::Begin { reply, .. } | CallLine::Reserve { reply, .. } = line.line {
+                // A caller that has left needs no answer.
+                drop(reply.send(Err(AuditError::Full)));
+            }
+        }
+        *calls = kept;
+        trouble
+    }
+
+    /// Takes a reserved line out of the account: what it did not need is free.
+    pub(super) fn settle(&mut self, room: u64, length: u64, is_end: bool) {
+        let mut state = self.shared.lock();
+        let queue = &mut state.queue;
+        queue.reserved = queue.reserved.saturating_sub(room);
+        queue.free_room += room.saturating_sub(length);
+        queue.open = queue.open.saturating_sub(usize::from(is_end));
+        drop(state);
+        self.control = self.control.saturating_sub(length.saturating_sub(room));
+    }
+
+    /// Takes room for a line that belongs to no call.
+    pub(super) fn take_control(&mut self, length: u64) -> bool {
+        if self.control < length {
+            let mut state = self.shared.lock();
+            let more = state.queue.free_room.min(length);
+            state.queue.free_room -= more;
+            self.control += more;
+        }
+        if self.control < length {
+            self.allocate(length);
+        }
+        let has_room = self.control >= length;
+        if has_room {
+            self.control -= length;
+        }
+        has_room
+    }
+
+    /// Makes room for the next calls in advance, so that they do not wait for it. Whether
+    /// other lines have enough room.
+    pub(super) fn fill_room(&mut self) -> bool {
+        if self.shared.lock().queue.free_room < CHUNK / 4 || self.control < CONTROL_ROOM / 2 {
+            self.allocate(0);
+        }
+        self.control >= CONTROL_ROOM / 2
+    }
+
+    /// Allocates room: for calls as many bytes as they need, with a chunk in advance if there is space, and what is missing
+    /// of the room of other lines.
+    fn allocate(&mut self, need: u64) {
+        let control = CONTROL_ROOM.saturating_sub(self.control);
+        for more in [control + need + CHUNK, control + need, control, need] {
+            if more > 0 && self.try_allocate(self.allocated + more).is_ok() {
+                self.allocated += more;
+                let control = control.min(more);
+                self.control += control;
+                self.shared.lock().queue.free_room += more - control;
+                return;
+            }
+        }
+    }
+
+    fn try_allocate(&mut self, to: u64) -> io::Result<()> {
+        let folder = self.folder();
+        let free = || self.disk.free_bytes(&folder);
+        allocate_to(&mut *self.file, self.allocated, to, self.written, free)
+    }
+
+    /// Returns the folder of the file.
+    pub(super) fn folder(&self) -> PathBuf {
+        folder_of(&self.settings.file)
+    }
+}
+
+/// Allocates the bytes of a file up to a place. Where the file system cannot allocate, its free space must hold all bytes that
+/// are not written yet, and a margin: another program can use that space up before the lines are written.
+pub(super) fn allocate_to(
+    file: &mut dyn crate::file::LogFile,
+    from: u64,
+    to: u64,
+    written: u64,
+    free: impl FnOnce() -> io::Result<u64>,
+) -> io::Result<()> {
+    match file.allocate(from, to) {
+        Err(error) if error.kind() == io::ErrorKind::Unsupported => {
+            if free()? < to.saturating_sub(written) + FREE_MARGIN {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            Ok(())
+        }
+        outcome => outcome,
+    }
+}
+
+/// Returns the room that a new file must have: that for the lines of open calls, and that for other lines.
+pub(super) const fn room_of_new_file(reserved: u64) -> u64 {
+    reserved + CONTROL_ROOM
+}
+
+/// Returns the folder of a file.
+pub(super) fn folder_of(file: &Path) -> PathBuf {
+    match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+        _ => PathBuf::from("."),
+    }
+}
