@@ -33,9 +33,20 @@ pub enum Format {
 }
 
 impl Format {
-    /// Returns the format that a client prefers, by its `Accept` header: OpenMetrics if it names it.
+    /// Returns the format that a client prefers, by its `Accept` header. OpenMetrics must be named; of two formats with the
+    /// same weight it is preferred.
     pub fn from_accept(accept: &str) -> Self {
-        match accept.contains("application/openmetrics-text") {
+        let weight = |media_type: &str| {
+            let mut ranges = accept.split(',').map(|range| range.split(';'));
+            ranges.find_map(|mut parts| {
+                let name = parts.next()?.trim();
+                let is_named = name.eq_ignore_ascii_case(media_type);
+                is_named.then(|| parts.find_map(weight_of).unwrap_or(1.0))
+            })
+        };
+        let open_metrics = weight("application/openmetrics-text").unwrap_or(0.0);
+        let plain = weight("text/plain").unwrap_or(0.0);
+        match open_metrics > 0.0 && open_metrics >= plain {
             true => Self::OpenMetrics,
             false => Self::Prometheus,
         }
@@ -48,6 +59,12 @@ impl Format {
             Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
         }
     }
+}
+
+/// Returns the weight that a parameter of a media range gives; one that is not a number counts as zero.
+fn weight_of(parameter: &str) -> Option<f32> {
+    let weight = parameter.trim().strip_prefix("q=")?;
+    Some(weight.trim().parse().unwrap_or(0.0))
 }
 
 impl Metrics {
