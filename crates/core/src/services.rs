@@ -11,6 +11,7 @@ use tokio::sync::watch;
 
 use crate::CallPath;
 use crate::call::arguments::{self, ParsedCharge, overloaded};
+use crate::catalog::Catalog;
 use crate::drain::Drain;
 use crate::errors::error::CoreError;
 use crate::generations::Generations;

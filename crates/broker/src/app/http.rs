@@ -82,12 +82,7 @@ pub(super) async fn start(
         key_header: startup.mcp.key_header.clone(),
         mcp: startup.mcp.is_enabled && !cli.options.no_mcp,
     };
-    let surface = HttpSurface::new(
-        stack(core.clone(), observers),
-        for_surface,
-        access,
-        local,
-    );
+    let surface = HttpSurface::new(stack(core.clone(), observers), for_surface, access, local);
     tracing::info!("listening on http://{local}");
     startup
         .run(core, surface, listener, DRAIN_TIMEOUT, signal_receivers)

@@ -11,9 +11,7 @@ use broker_config::{
     AuditConfig, AuditFormat, AuditIntent, AuditRotation, AuditSync, Config, OcsfVersion, Template,
 };
 use broker_mcp::Environment;
-use broker_metrics::{
-    CatalogDescription, Metrics, SourceDescription, ToolDescription, Transport,
-};
+use broker_metrics::{CatalogDescription, Metrics, SourceDescription, ToolDescription, Transport};
 use broker_model::{Backend, Diagnostic, DiagnosticCode};
 use broker_observe::{Audit, Intent, Meter, Observers};
 
@@ -56,30 +54,34 @@ pub(super) fn versions(catalog: &Catalog, config: &Config) -> Versions {
 }
 
 /// Makes the metrics of a catalog.
-pub(crate) fn meter(
-    catalog: &'static Catalog,
-    config: &Config,
-    surface: Transport,
-) -> Arc<Meter> {
+pub(crate) fn meter(catalog: &'static Catalog, config: &Config, surface: Transport) -> Arc<Meter> {
     let transport = |path: &str| {
         let mut sources = config.sources();
         let backend = sources.find(|source| source.path.as_str() == path);
-        match backend.map(|source| source.endpoint.backend()) {
+        match backend.map(|source| source.backend()) {
             Some(Backend::Http) => Transport::Tcp,
             Some(Backend::Stdio) | None => Transport::Pipe,
         }
     };
-    let sources: Vec<_> = catalog.sources.iter().map(|source| SourceDescription {
-        path: source.path,
-        transport: transport(source.path),
-    }).collect();
+    let sources: Vec<_> = catalog
+        .sources
+        .iter()
+        .map(|source| SourceDescription {
+            path: source.path,
+            transport: transport(source.path),
+        })
+        .collect();
     let path = |entry| catalog.entry(entry).path;
-    let tools: Vec<_> = catalog.items.iter().map(|item| ToolDescription {
-        path: path(item.entry),
-        upstream_name: item.id,
-        source: item.source,
-        kind: item.kind,
-    }).collect();
+    let tools: Vec<_> = catalog
+        .items
+        .iter()
+        .map(|item| ToolDescription {
+            path: path(item.entry),
+            upstream_name: item.id,
+            source: item.source,
+            kind: item.kind,
+        })
+        .collect();
     let metrics = Metrics::new(&CatalogDescription {
         version: env!("CARGO_PKG_VERSION"),
         digest: catalog.catalog_digest,

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use broker_config::{Embedder, StartDefaults, StartDrift, Unreachable};
 use broker_mcp::Environment;
-use broker_model::Diagnostic;
 use broker_metrics::Transport;
+use broker_model::Diagnostic;
 use broker_observe::{ListChangedExec, Observers};
 use broker_process::guard::{ReloadSignals, Signals};
 use broker_surface_http::{CallerSettings, HttpSettings};

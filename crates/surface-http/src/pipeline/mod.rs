@@ -31,7 +31,7 @@ use client_address::client_address;
 pub(crate) use digest_header::DigestHeader;
 pub use host_policy::{BadEntry, HostPolicy};
 pub use protected_resource::ProtectedResource;
-pub(crate) use respond::{CommonHeaders, HttpReply, Refusal};
+pub(crate) use respond::{CommonHeaders, HttpReply, JSON, Refusal};
 pub use settings::{CallerSettings, HttpSettings};
 
 use crate::HttpSurface;

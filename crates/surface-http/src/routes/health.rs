@@ -13,7 +13,7 @@ use broker_model::CallCode;
 use broker_surface_mcp::http::McpEndpoint;
 
 use crate::HttpSurface;
-use crate::pipeline::{HttpReply, Refusal};
+use crate::pipeline::{HttpReply, JSON, Refusal};
 
 /// The health routes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::table::MetaTool;
 use crate::HttpSurface;
-use crate::pipeline::{Admitted, HttpReply, Refusal};
+use crate::pipeline::{Admitted, HttpReply, JSON, Refusal};
 
 impl<B: Broker> HttpSurface<B> {
     /// Answers a request for a meta-tool.

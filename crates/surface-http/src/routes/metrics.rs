@@ -3,9 +3,7 @@
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use broker_core::{Broker, Health, Identity};
-use broker_metrics::{
-    AuditState, Format, MemoryState, ScrapedSource, ScrapedState, SourceState,
-};
+use broker_metrics::{AuditState, Format, MemoryState, ScrapedSource, ScrapedState, SourceState};
 use broker_model::CallCode;
 use broker_surface_mcp::http::McpEndpoint;
 
@@ -31,9 +29,8 @@ impl<B: Broker> HttpSurface<B> {
         let accept = accept.and_then(|value| value.to_str().ok());
         let format = Format::from_accept(accept.unwrap_or_default());
         let text = meter.render(format, self.scraped_state());
-        let text = text.map_err(|_| {
-            Refusal::new(CallCode::Internal, "the metrics could not be written")
-        })?;
+        let text =
+            text.map_err(|_| Refusal::new(CallCode::Internal, "the metrics could not be written"))?;
         Ok(HttpReply {
             status: StatusCode::OK,
             body: text.into(),

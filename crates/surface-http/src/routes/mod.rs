@@ -21,7 +21,7 @@ mod websocket;
 
 use crate::HttpSurface;
 use crate::listener::Caller;
-use crate::pipeline::{self, Admitted, HttpReply, HttpSettings, Refusal, respond};
+use crate::pipeline::{self, Admitted, HttpReply, HttpSettings, JSON, Refusal, respond};
 use table::{ApiRoute, Handler, Route, Row};
 
 /// Handles one request, on a connection that may be over the limit. Dropped, with its call, when the
