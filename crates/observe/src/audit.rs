@@ -62,8 +62,8 @@ impl Audit {
 
     /// Notes that the config or the lock was read again, with the digests that are in force now, or the code of the
     /// refusal.
-    pub fn reloaded(&self, versions: Versions, refused: Option<&'static str>) {
-        let versions = Arc::new(versions);
+    pub fn reloaded(&self, reviewed: ReviewedVersions, refused: Option<&'static str>) {
+        let versions = self.versions(Some(&reviewed));
         self.log.set_versions(versions.clone());
         self.log.event(Event::Reload {
             outcome: match refused {

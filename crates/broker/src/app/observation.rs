@@ -23,7 +23,7 @@ use crate::catalog::Catalog;
 /// # Errors
 ///
 /// The problems of the audit log.
-pub(crate) fn open(
+pub(super) fn open(
     catalog: &'static Catalog,
     loaded: &LoadedConfig,
     environment: &Environment,
