@@ -1,10 +1,12 @@
 //! The thread that makes and writes lines: it takes what waits, allocates room, appends a batch, syncs it, and answers.
 
 mod lines;
+mod names;
 mod open;
 mod rate;
 mod room;
 mod rotate;
+mod tail;
 
 use std::collections::VecDeque;
 use std::io;

@@ -1,13 +1,14 @@
 //! The room in the file: what is allocated, and for which lines.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
 use crate::queue::{CallLine, Place, Waiting};
 use crate::writer::Writer;
+use crate::writer::names::folder_of;
 
 /// The room that is allocated for lines that belong to no call.
 const CONTROL_ROOM: u64 = 256 << 10;
@@ -153,12 +154,4 @@ pub(super) fn allocate_to(
 /// Returns the room that a new file must have: that for the lines of open calls, and that for other lines.
 pub(super) const fn room_of_new_file(reserved: u64) -> u64 {
     reserved + CONTROL_ROOM
-}
-
-/// Returns the folder of a file.
-pub(super) fn folder_of(file: &Path) -> PathBuf {
-    match file.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
-        _ => PathBuf::from("."),
-    }
 }
