@@ -41,12 +41,7 @@ pub struct Audit {
 
 impl Audit {
     /// Makes the observer that writes to a log. `versions` are the digests in force.
-    pub fn new(
-        log: AuditLog,
-        is_required: bool,
-        intent: Intent,
-        versions: Arc<Versions>,
-    ) -> Self {
+    pub fn new(log: AuditLog, is_required: bool, intent: Intent, versions: Arc<Versions>) -> Self {
         Self {
             log,
             is_required,

@@ -170,7 +170,11 @@ impl<B> Recorded<B> {
 impl Shared {
     /// Returns the record of an earlier call, or a new one.
     fn take(self: &Arc<Self>) -> Box<OpenRecord> {
-        let pooled = self.pool.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let pooled = self
+            .pool
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop();
         pooled.unwrap_or_else(|| {
             Box::new(OpenRecord {
                 call: RecordedCall {
@@ -351,6 +355,9 @@ fn trace_id(meta: &str) -> Option<Box<str>> {
     });
     let parent = read.ok().and(found)?;
     let id = parent.split('-').nth(1)?;
-    let is_id = id.len() == 32 && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let is_id = id.len() == 32
+        && id
+            .bytes()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     is_id.then(|| id.into())
 }
