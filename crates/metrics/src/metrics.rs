@@ -11,8 +11,9 @@ use crate::histogram::{Durations, OPERATION_BOUNDS, WAIT_BOUNDS, Waits};
 use crate::labels::{Labels, MAX_SOURCES, OTHER};
 
 /// The maximum number of series of a tool: on each side 15 buckets, a sum and a count; four outcomes, bytes and tokens.
-pub const MAX_TOOL_SERIES: usize =
-    2 * (OPERATION_BOUNDS.len() + 3) + OutcomeClass::COUNTED.len() + 2;
+pub const MAX_TOOL_SERIES: usize = 40;
+const _: () =
+    assert!(2 * (OPERATION_BOUNDS.len() + 3) + OutcomeClass::COUNTED.len() + 2 == MAX_TOOL_SERIES);
 /// The maximum number of series that do not belong to a tool.
 pub const MAX_OTHER_SERIES: usize = 2000;
 /// The bytes of a result that are estimated as one token.

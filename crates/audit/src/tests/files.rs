@@ -181,6 +181,7 @@ fn file_is_rotated_when_the_day_ends() {
     let disk = Fake::default();
     let clock = TestClock::default();
     let log = log_on(&disk, |settings| {
+        settings.key = Some(key());
         settings.rotate = Rotation::Day;
         settings.clock = clock.clock();
     });

@@ -11,8 +11,10 @@ use broker_model::snapshot::ListedTool;
 use broker_model::{CallCode, NodePath, Snapshot};
 use serde_json::{Value, json};
 
-use super::fixture::{CALLER, Fixture, catalog, config, context, fixture_over, request, snapshot};
 use crate::catalog::{Catalog, Item, Source, Span};
+use crate::tests::fixture::{
+    CALLER, Fixture, catalog, config, context, fixture_over, request, snapshot,
+};
 use crate::{Broker as _, CoreError, Operation, Outcome, Request};
 
 /// A locked resource, a template that covers it, and the entry of live resources of the other source.
