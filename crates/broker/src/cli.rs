@@ -6,14 +6,16 @@ use std::path::PathBuf;
 use clap::{CommandFactory as _, Parser};
 
 mod audit;
+mod format;
 mod options;
 mod serve;
 mod verbs;
 
 pub(crate) use audit::{AuditVerb, KeyArgs, TailArgs, VerifyArgs};
+pub(crate) use format::Format;
 pub(crate) use options::{LogLevel, ModeOption, RunOptions, TreeForm};
 pub use serve::ServeOptions;
-pub(crate) use verbs::{DoctorArgs, Format, KeyVerb, NewKeyArgs, StatusArgs, Verb};
+pub(crate) use verbs::{DoctorArgs, KeyVerb, NewKeyArgs, StatusArgs, Verb};
 
 /// Serves reviewed, locked MCP tools through three stable meta-tools.
 #[derive(Debug, Parser)]

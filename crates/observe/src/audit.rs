@@ -15,7 +15,7 @@ use broker_core::{
 };
 use broker_model::item::ItemKind;
 
-use crate::recorded::{CallEnd, RecordedCall};
+use crate::recorded_call::{CallEnd, RecordedCall};
 
 /// When a call may be made again after the log took no line.
 const RETRY_DELAY: Duration = Duration::from_secs(1);

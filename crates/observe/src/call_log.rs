@@ -6,7 +6,7 @@ use broker_model::text::shown_line;
 use tracing::Level;
 
 use crate::list_changed_exec::name_of;
-use crate::recorded::{CallEnd, RecordSink, RecordedCall};
+use crate::recorded_call::{CallEnd, RecordSink, RecordedCall};
 
 /// The maximum characters of a path in a log line.
 const MAX_PATH_CHARS: usize = 512;

@@ -8,6 +8,7 @@ mod list_changed_exec;
 mod meter;
 mod observers;
 mod recorded;
+mod recorded_call;
 mod tool_error;
 
 pub use audit::{Audit, Intent};
@@ -15,4 +16,5 @@ pub use call_log::CallLog;
 pub use list_changed_exec::{Announcer, Changed, ListChangedExec, name_of};
 pub use meter::Meter;
 pub use observers::{Observers, Sinks};
-pub use recorded::{CallEnd, RecordSink, Recorded, RecordedCall};
+pub use recorded::Recorded;
+pub use recorded_call::{CallEnd, RecordSink, RecordedCall};

@@ -8,7 +8,7 @@ use std::time::Duration;
 use broker_core::{CallCode, Change, ChangeObserver, RecordedItem};
 use broker_metrics::{EndedCall, Format, Method, Metrics, OutcomeClass, ScrapedState, Side};
 
-use crate::recorded::{CallEnd, RecordedCall};
+use crate::recorded_call::{CallEnd, RecordedCall};
 
 /// Counts calls in the metrics of a catalog.
 pub struct Meter {
@@ -113,18 +113,6 @@ impl ChangeObserver for Meter {
                 self.metrics.drift_found(class.as_str(), 1);
             }
             Change::Restored { .. } => {}
-        }
-    }
-}
-
-/// Changes are counted and have lines.
-impl ChangeObserver for crate::observers::Observers {
-    fn observe(&self, change: &Change<'_>) {
-        if let Some(meter) = &self.meter {
-            meter.observe(change);
-        }
-        if let Some(audit) = &self.audit {
-            audit.observe(change);
         }
     }
 }

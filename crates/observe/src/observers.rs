@@ -3,9 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
+use broker_core::{Change, ChangeObserver};
+
 use crate::audit::Audit;
 use crate::meter::Meter;
-use crate::recorded::RecordSink;
+use crate::recorded_call::RecordSink;
 
 /// The observers of calls: sinks of records, the metrics, and the audit log. Cheap to clone.
 #[derive(Clone, Debug, Default)]
@@ -30,6 +32,18 @@ impl Observers {
     pub fn with(mut self, sink: impl RecordSink) -> Self {
         self.sinks = self.sinks.with(sink);
         self
+    }
+}
+
+/// Changes are counted and have lines.
+impl ChangeObserver for Observers {
+    fn observe(&self, change: &Change<'_>) {
+        if let Some(meter) = &self.meter {
+            meter.observe(change);
+        }
+        if let Some(audit) = &self.audit {
+            audit.observe(change);
+        }
     }
 }
 

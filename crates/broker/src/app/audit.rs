@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use broker_audit::{Head, KeyPair, Line, PublicKey, VerifyOptions, parse, verify};
 use broker_model::exit::Exit;
+use broker_model::terminal::Text;
 use broker_model::text;
 
 use super::failure::Failure;
@@ -44,8 +45,8 @@ fn run_verify(args: &VerifyArgs) -> Result<Exit, Failure> {
     };
     let report = verify(&args.files, &options).map_err(|error| usage(error.to_string()))?;
     tree::print(&match args.format {
-        Format::Human => text!("{}", report.to_string()),
-        Format::Json => text!("{}", report.to_json()),
+        Format::Human => Text::lines("", &report.to_string()),
+        Format::Json => Text::json_text(&report.to_json()),
     })?;
     Ok(match report.is_unchanged() {
         true => Exit::Ok,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::verbs::Format;
+use super::format::Format;
 
 /// A subcommand of `audit`.
 #[derive(Debug, clap::Subcommand)]

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::audit::{AUDIT, AuditVerb};
+use super::format::Format;
 use crate::connect::ConnectArgs;
 
 /// A subcommand.
@@ -125,13 +126,4 @@ pub(crate) struct NewKeyArgs {
     /// Print one JSON object with `key` and `entry`.
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// The output format of a subcommand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Format {
-    /// For people, in 80 columns.
-    Human,
-    /// One JSON object.
-    Json,
 }

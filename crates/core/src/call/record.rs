@@ -6,7 +6,6 @@ use std::time::Duration;
 use broker_model::item::ItemKind;
 use tokio::time::Instant;
 
-use super::resolve::Target;
 use crate::catalog::EntryKind;
 use crate::snapshot::Snapshot;
 
@@ -88,8 +87,8 @@ impl CallRecord {
     }
 
     /// Records the item of a call. A call has one, so a second one is ignored.
-    pub(super) fn resolve(&self, begun: &Snapshot, target: &Target) {
-        self.item.get_or_init(|| item(begun, target.at, false));
+    pub(super) fn resolve(&self, begun: &Snapshot, at: u32) {
+        self.item.get_or_init(|| item(begun, at, false));
     }
 
     /// Records an item that the rules deny to the caller.

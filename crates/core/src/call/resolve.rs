@@ -60,7 +60,7 @@ pub(super) fn target(
         policy: caller.policy_number(),
     };
     if let Some(record) = record {
-        record.resolve(begun, &target);
+        record.resolve(begun, target.at);
     }
     Ok(target)
 }
