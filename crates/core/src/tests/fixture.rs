@@ -379,7 +379,7 @@ pub(super) fn fixture(mode: StartMode) -> Fixture {
 
 impl Fixture {
     /// A source lists what it listed when it was locked.
-    pub(super) fn matches(&self, source: usize) {
+    pub(crate) fn matches(&self, source: usize) {
         let names: &[&str] = [&["echo", "twin"][..], &["echo"]][source];
         self.lists(source, &snapshot(names));
     }
