@@ -6,6 +6,8 @@ mod filters;
 mod narrowed;
 mod nodes;
 mod policy;
+#[cfg(test)]
+mod policy_tests;
 mod recent;
 mod search_scopes;
 #[cfg(test)]

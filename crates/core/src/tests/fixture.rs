@@ -256,7 +256,7 @@ pub(crate) fn config(a: Value, b: Value) -> Config {
 }
 
 /// [`config`] with a section `access`.
-fn config_with(a: Value, b: Value, access: Option<Value>) -> Config {
+pub(crate) fn config_with(a: Value, b: Value, access: Option<Value>) -> Config {
     let source = |more: Value| {
         let mut source = json!({"backend": "stdio", "command": "server"});
         let more = more.as_object().unwrap().clone();
@@ -296,7 +296,7 @@ pub(super) fn built(
     built_over(catalog(), config, with)
 }
 
-fn built_over(
+pub(crate) fn built_over(
     catalog: &'static Catalog,
     config: &Config,
     with: impl FnOnce(CoreBuilder<'_>) -> CoreBuilder<'_>,
@@ -379,7 +379,7 @@ pub(super) fn fixture(mode: StartMode) -> Fixture {
 
 impl Fixture {
     /// A source lists what it listed when it was locked.
-    pub(super) fn matches(&self, source: usize) {
+    pub(crate) fn matches(&self, source: usize) {
         let names: &[&str] = [&["echo", "twin"][..], &["echo"]][source];
         self.lists(source, &snapshot(names));
     }

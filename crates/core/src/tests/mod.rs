@@ -1,6 +1,7 @@
 //! Tests of core over a hand-made catalog and scripted sources.
 
 mod access;
+mod arguments;
 mod builder;
 mod call;
 mod catalog;
