@@ -19,6 +19,10 @@ pub struct Clock(Arc<dyn Fn() -> Now + Send + Sync>);
 
 impl Clock {
     /// Returns the clock of the system.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the writer is a thread of the system, where paused time does not pass"
+    )]
     pub fn system() -> Self {
         let begun = Instant::now();
         Self::new(move || Now {

@@ -20,7 +20,7 @@ pub enum AuditError {
     #[error("the audit log `{}` is written by another process; give each broker its file", .0.display())]
     Locked(PathBuf),
     /// The end of the file has no line of an audit log.
-    #[error("`{}` is not an audit log: its last 1 MiB has no line of one; name another file", .0.display())]
+    #[error("`{}` is not an audit log: its last 8 MiB have no line of one; name another file", .0.display())]
     NotALog(PathBuf),
     /// The file system has no room for the lines of the call.
     #[error("the file system of the audit log has no room for another call; make room")]

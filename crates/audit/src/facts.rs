@@ -117,15 +117,13 @@ impl CallFacts {
     /// Cuts texts and lists to their bounds, and leaves out what `shown` may not have: a line has a bound.
     #[must_use]
     pub(crate) fn bounded(mut self) -> Self {
-        let names = [&mut self.target.path, &mut self.request_id];
-        let options = [
-            &mut self.peer,
-            &mut self.trace_id,
-            &mut self.target.source,
-            &mut self.target.tool,
-            &mut self.target.digest,
+        self.target.bound();
+        let names = [
+            Some(&mut self.request_id),
+            self.peer.as_mut(),
+            self.trace_id.as_mut(),
         ];
-        for name in names.into_iter().chain(options.into_iter().flatten()) {
+        for name in names.into_iter().flatten() {
             cut(name, MAX_NAME_CHARS);
         }
         if !self.actor.is_bounded() {
@@ -167,8 +165,40 @@ impl Actor {
     }
 }
 
+impl Target {
+    fn bound(&mut self) {
+        let options = [&mut self.source, &mut self.tool, &mut self.digest];
+        for name in options.into_iter().flatten().chain([&mut self.path]) {
+            cut(name, MAX_NAME_CHARS);
+        }
+    }
+}
+
+impl Event {
+    /// Cuts texts and lists to their bounds.
+    #[must_use]
+    pub(crate) fn bounded(mut self) -> Self {
+        match &mut self {
+            Self::Withdrawn { target, .. } | Self::Restored { target } => target.bound(),
+            Self::Drift(drift) => {
+                drift.target.bound();
+                if let Some(found) = &mut drift.found {
+                    cut(found, MAX_NAME_CHARS);
+                }
+            }
+            Self::KeysChanged { added, removed } => {
+                for name in added.iter_mut().chain(removed) {
+                    cut(name, MAX_NAME_CHARS);
+                }
+            }
+            Self::Reload { .. } => {}
+        }
+        self
+    }
+}
+
 /// Cuts a text to a number of characters.
-fn cut(text: &mut String, max: usize) {
+pub(crate) fn cut(text: &mut String, max: usize) {
     if text.len() > max
         && let Some((at, _)) = text.char_indices().nth(max)
     {

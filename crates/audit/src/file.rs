@@ -195,10 +195,11 @@ impl LogFile for DiskFile {
     #[cfg(target_os = "linux")]
     fn allocate(&mut self, from: u64, to: u64) -> io::Result<()> {
         use rustix::fs::{FallocateFlags, fallocate};
-        use rustix::io::Errno;
+        use rustix::io::{Errno, retry_on_intr};
 
         let length = to.saturating_sub(from);
-        match fallocate(&self.file, FallocateFlags::KEEP_SIZE, from, length) {
+        let flags = FallocateFlags::KEEP_SIZE;
+        match retry_on_intr(|| fallocate(&self.file, flags, from, length)) {
             Ok(()) => Ok(()),
             Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
                 Err(io::ErrorKind::Unsupported.into())

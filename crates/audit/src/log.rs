@@ -165,8 +165,8 @@ impl AuditLog {
     pub fn event(&self, event: Event) {
         let shared = &self.0.shared;
         let (at, since) = shared.now();
+        let line = event.bounded();
         let mut state = shared.lock();
-        let line = event;
         state.queue.push_event(Waiting { line, at, since });
         shared.wake(state, true);
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::oneshot;
 
 use crate::error::AuditError;
-use crate::facts::{Actor, CallEndFacts, CallFacts, Event, Versions};
+use crate::facts::{Actor, CallEndFacts, CallFacts, Event, Versions, cut};
 use crate::throttle::Throttle;
 
 /// The maximum number of calls with a reserved end line.
@@ -23,6 +23,8 @@ const MAX_LESSER: usize = 1024;
 const REFUSED_LINES: u32 = 10;
 /// The maximum number of peers with failed identifications.
 const MAX_PEERS: usize = 4096;
+/// The maximum characters of the address of a peer.
+const MAX_PEER_CHARS: usize = 64;
 /// The maximum number of lines of failed identifications in a minute. With it a flood adds less than 1 MiB in 10 minutes.
 const MAX_PEER_LINES: u32 = 150;
 
@@ -281,8 +283,10 @@ impl Queue {
         reason: &'static str,
         (at, since): (SystemTime, Duration),
     ) {
-        let value = || (peer.to_owned(), reason);
-        if !self.peers.take(peer.to_owned(), since, value) {
+        let mut peer = peer.to_owned();
+        cut(&mut peer, MAX_PEER_CHARS);
+        let value = || (peer.clone(), reason);
+        if !self.peers.take(peer.clone(), since, value) {
             return;
         }
         if !self.take_peer_line(since) {
@@ -290,7 +294,7 @@ impl Queue {
             return;
         }
         let line = LesserLine::IdentifyFailed {
-            peer: peer.to_owned(),
+            peer,
             reason,
             count: 1,
         };

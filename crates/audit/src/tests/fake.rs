@@ -161,6 +161,7 @@ impl FileLayer for Fake {
 
     fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         let mut state = self.lock();
+        state.check(bytes.len() as u64)?;
         state.operations.push(Operation::Replace(name(path)));
         state.files.push(Content {
             bytes: bytes.to_vec(),

@@ -337,3 +337,25 @@ fn write_that_fails_refuses_the_call_and_is_tried_again() {
         "{report}"
     );
 }
+
+#[test]
+fn rotation_without_room_leaves_the_log_in_its_file() {
+    let disk = Fake::default();
+    let log = log_on(&disk, |settings| {
+        settings.key = Some(key());
+        settings.rotate = Rotation::Size(4000);
+    });
+    // The old file has room for calls, and a new one has none.
+    disk.fill(0);
+    for _ in 0..10 {
+        call_and_end(&log);
+    }
+    log.close();
+    let names = disk.names();
+    let logs: Vec<_> = names
+        .iter()
+        .filter(|name| name.contains(".jsonl") && !name.ends_with(".json"))
+        .collect();
+    assert_eq!(logs, ["audit.jsonl"]);
+    assert!(report(&disk).is_unchanged());
+}

@@ -40,6 +40,8 @@ pub(super) struct Check<'a> {
 struct TornBytes {
     bytes: u64,
     hash: Context,
+    /// Whether a line feed follows. It counts if another part follows.
+    has_line_feed: bool,
     place: String,
 }
 
@@ -76,24 +78,26 @@ impl<'a> Check<'a> {
             self.place = format!("{name}:{number}");
             match parse(raw.bytes) {
                 Ok(line) if raw.has_line_feed => self.line(&line, raw.bytes),
-                _ => self.not_a_line(raw.bytes),
+                _ => self.not_a_line(raw.bytes, raw.has_line_feed),
             }
         }
         Ok(())
     }
 
-    fn not_a_line(&mut self, bytes: &[u8]) {
+    fn not_a_line(&mut self, bytes: &[u8], has_line_feed: bool) {
         let torn = self.torn.get_or_insert_with(|| TornBytes {
             bytes: 0,
             hash: Context::new(&SHA256),
+            has_line_feed: false,
             place: self.place.clone(),
         });
-        if torn.bytes > 0 {
+        if torn.has_line_feed {
             torn.bytes += 1;
             torn.hash.update(b"\n");
         }
         torn.bytes += bytes.len() as u64;
         torn.hash.update(bytes);
+        torn.has_line_feed = has_line_feed;
     }
 
     fn line(&mut self, line: &Line<'_>, bytes: &[u8]) {

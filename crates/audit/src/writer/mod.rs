@@ -27,11 +27,14 @@ use crate::shared::{Shared, Sleep};
 use rate::Rate;
 
 /// The maximum number of lines of one batch.
-const MAX_BATCH: usize = 1024;
+const MAX_BATCH: usize = 4096;
 /// The time for which lines are collected that no caller waits for.
 const LINGER: Duration = Duration::from_millis(20);
 /// The time between attempts after an error, and between reports of counted events.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The time between looks at the free space while no line is written.
+const SPACE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The writer.
 #[derive(Debug)]
@@ -60,6 +63,8 @@ pub(crate) struct Writer {
     checkpoint_due: Option<Duration>,
     /// The head of a checkpoint that is not on the disk yet, and its time.
     new_head: Option<(Head, String)>,
+    /// The time before which a rotation that failed is not tried again.
+    rotate_after: Duration,
     rate: Rate,
 }
 
@@ -125,8 +130,14 @@ impl Writer {
             let mut time = due.unwrap_or(CHECKPOINT_INTERVAL);
             if queue.counts_events() {
                 time = time.min(RETRY_INTERVAL);
+            } else if queue.space_left_s.is_some() {
+                time = time.min(SPACE_INTERVAL);
             }
             state = shared.sleep(state, Sleep::UntilLine, time);
+            if state.queue.waiting() == 0 && state.queue.space_left_s.is_some() {
+                // A step without lines: the rate falls.
+                break;
+            }
         }
         if !state.queue.is_urgent() && state.queue.waiting() > 0 {
             state = shared.sleep(state, Sleep::UntilUrgent, LINGER);
@@ -198,7 +209,10 @@ impl Writer {
     /// Writes and syncs what was made.
     fn flush(&mut self) -> io::Result<()> {
         while !self.unwritten.is_empty() {
-            let count = self.file.append(&self.unwritten)?;
+            let count = match self.file.append(&self.unwritten) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                outcome => outcome?,
+            };
             if count == 0 {
                 return Err(io::ErrorKind::WriteZero.into());
             }
@@ -207,12 +221,20 @@ impl Writer {
             self.unwritten.drain(..count);
             self.needs_sync = true;
         }
-        if self.needs_sync && self.settings.sync == SyncMode::Batch {
-            self.file.sync()?;
+        if self.settings.sync == SyncMode::Batch {
+            self.sync()?;
         }
-        self.needs_sync = false;
         if let Some((head, at)) = self.new_head.take() {
             self.publish_head(&head, &at);
+        }
+        Ok(())
+    }
+
+    /// Waits until what was written is on the disk.
+    fn sync(&mut self) -> io::Result<()> {
+        if self.needs_sync {
+            self.file.sync()?;
+            self.needs_sync = false;
         }
         Ok(())
     }
@@ -286,7 +308,10 @@ impl Writer {
             return false;
         }
         self.add_stop();
-        let flushed = self.flush().and_then(|()| self.file.truncate(self.written));
+        let flushed = self
+            .flush()
+            .and_then(|()| self.sync())
+            .and_then(|()| self.file.truncate(self.written));
         let is_lost = flushed.is_err() || self.shared.lock().queue.waiting() > 0;
         if is_lost {
             let file = self.settings.file.display();

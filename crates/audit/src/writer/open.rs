@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::chain::Chain;
 use crate::error::AuditError;
@@ -66,6 +67,7 @@ impl Writer {
             since_checkpoint: 0,
             checkpoint_due: None,
             new_head: None,
+            rotate_after: Duration::ZERO,
             rate: Rate::default(),
         };
         let torn = tail.and_then(|tail| tail.torn).filter(|_| !is_new);

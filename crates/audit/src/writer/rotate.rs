@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
 use crate::file::FileLayer;
 use crate::line::{DeletedFile, day_of, rfc3339};
@@ -11,9 +12,16 @@ use crate::writer::names::{folder_of, new_file_name, rotated_files, rotated_name
 use crate::writer::room::{allocate_to, room_of_new_file};
 use crate::writer::tail::{first_line, tail_of};
 
+/// The time between attempts of a rotation.
+const ROTATE_RETRY_INTERVAL: Duration = Duration::from_secs(60);
+
 impl Writer {
     /// Whether the next line belongs to a new file.
     pub(super) fn is_rotation_due(&self) -> bool {
+        let (_, now) = self.shared.now();
+        if now < self.rotate_after || !self.unwritten.is_empty() {
+            return false;
+        }
         match self.settings.rotate {
             Rotation::Size(bytes) => self.written >= bytes,
             Rotation::Day => {
@@ -25,6 +33,8 @@ impl Writer {
 
     /// Begins a new file, if it has room for the lines of open calls. Otherwise the old file grows on.
     pub(super) fn rotate(&mut self) {
+        let (_, now) = self.shared.now();
+        self.rotate_after = now + ROTATE_RETRY_INTERVAL;
         self.add_checkpoint();
         if self.flush().is_err() {
             return;
@@ -38,7 +48,10 @@ impl Writer {
                 .inspect_err(|_| drop(disk.rename(&older, &path)))
         });
         match switched {
-            Ok(()) => self.remove_older_files(),
+            Ok(()) => {
+                self.rotate_after = Duration::ZERO;
+                self.remove_older_files();
+            }
             Err(error) => {
                 tracing::warn!(%error, "the audit log was not rotated, and grows on");
                 // What is left of it is removed at the next start.
@@ -116,7 +129,9 @@ impl Writer {
             return;
         }
         self.add_checkpoint();
-        if self.new_head.is_none() || self.flush().is_err() {
+        let has_checkpoint = self.new_head.is_some();
+        let is_anchored = has_checkpoint && self.flush().and_then(|()| self.sync()).is_ok();
+        if !is_anchored {
             return;
         }
         for path in named {

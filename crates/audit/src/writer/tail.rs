@@ -7,7 +7,7 @@ use crate::file::{FileLayer, LogFile};
 use crate::line::{Line, MAX_LINE_BYTES, Torn, day_of, parse};
 
 /// The bytes at the end of a file that are searched for a line.
-const TAIL_BYTES: u64 = 1 << 20;
+const TAIL_BYTES: u64 = 8 << 20;
 
 /// The end of a file.
 #[derive(Debug)]
