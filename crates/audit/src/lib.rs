@@ -35,3 +35,6 @@ pub use log::AuditLog;
 pub use open_call::OpenCall;
 pub use settings::{AuditSettings, Format, Rotation, SyncMode};
 pub use shared::AuditStatus;
+pub use verify::{
+    Anchor, Finding, FindingKind, FoundBy, LeftOpen, Report, VerifyError, VerifyOptions, verify,
+};

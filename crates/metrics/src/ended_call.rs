@@ -96,6 +96,7 @@ pub(crate) const fn is_failure(code: CallCode) -> bool {
         | CallCode::FieldInvalid
         | CallCode::HeaderInvalid
         | CallCode::Unauthorized
+        | CallCode::AuditUnavailable
         | CallCode::IdentityUnavailable
         | CallCode::Forbidden
         | CallCode::HostForbidden

@@ -62,8 +62,8 @@ impl Audit {
 
     /// Notes that the config or the lock was read again, with the digests that are in force now, or the code of the
     /// refusal.
-    pub fn reloaded(&self, versions: Versions, refused: Option<&'static str>) {
-        let versions = Arc::new(versions);
+    pub fn reloaded(&self, reviewed: ReviewedVersions, refused: Option<&'static str>) {
+        let versions = self.versions(Some(&reviewed));
         self.log.set_versions(versions.clone());
         self.log.event(Event::Reload {
             outcome: match refused {
@@ -180,7 +180,7 @@ impl SendGate for AuditCall {
     fn reserve<'a>(&'a self, call: &'a CallRecord, args: &'a [u8]) -> Reserving<'a> {
         Box::pin(async move {
             let log = &self.audit.log;
-            let facts = Arc::new(self.facts(call, Some(args)));
+            let facts = self.facts(call, Some(args));
             let has_begin = match self.audit.intent {
                 Intent::All => true,
                 Intent::Writes => call.item().is_none_or(|item| !item.is_read_only),

@@ -1,14 +1,18 @@
 //! Tests of the log through its API.
 
+mod attacks;
 mod fake;
+mod files;
+mod limits;
+mod lines;
 mod order;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::{
-    Actor, ArgsFacts, AuditError, AuditLog, CallEndFacts, CallFacts, CallOutcome, OpenCall,
-    ResultFacts, Target, Versions,
+    Actor, ArgsFacts, AuditError, AuditKey, AuditLog, AuditSettings, CallEndFacts, CallFacts,
+    CallOutcome, Clock, Now, OpenCall, ResultFacts, Target, Versions,
 };
 
 /// Waits for a future without a runtime: the log needs none.
@@ -82,4 +86,60 @@ const OK: CallEndFacts = CallEndFacts {
 
 fn begin(log: &AuditLog, subject: &str) -> Result<OpenCall, AuditError> {
     wait(log.begin(call(subject)))
+}
+
+/// A log on a file system in memory, with the first lines of a broker.
+fn log_on(disk: &fake::Fake, change: impl FnOnce(&mut AuditSettings)) -> AuditLog {
+    let mut settings = AuditSettings::new("audit.jsonl");
+    "0.1.0".clone_into(&mut settings.broker_version);
+    change(&mut settings);
+    AuditLog::open_on(Box::new(disk.clone()), settings, versions()).unwrap()
+}
+
+fn key() -> AuditKey {
+    AuditKey::parse(&[7; 32]).unwrap()
+}
+
+/// Waits until a condition holds.
+fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let begun = std::time::Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "{what}");
+        std::thread::yield_now();
+    }
+}
+
+/// A clock that tests set.
+#[derive(Clone, Default)]
+struct TestClock(Arc<std::sync::atomic::AtomicU64>);
+
+impl TestClock {
+    fn advance(&self, time: Duration) {
+        let millis = u64::try_from(time.as_millis()).unwrap();
+        self.0
+            .fetch_add(millis, std::sync::atomic::Ordering::SeqCst);
+    }
+
+    fn clock(&self) -> Clock {
+        let millis = Arc::clone(&self.0);
+        Clock::new(move || {
+            let since = Duration::from_millis(millis.load(std::sync::atomic::Ordering::SeqCst));
+            Now {
+                // 2026-11-28, a minute before the day ends.
+                wall: std::time::UNIX_EPOCH + Duration::from_secs(1_795_910_340) + since,
+                since,
+            }
+        })
+    }
+}
+
+/// The lines of a file, as values.
+fn lines(disk: &fake::Fake, name: &str) -> Vec<serde_json::Value> {
+    let bytes = disk.content(name);
+    let lines = bytes
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty());
+    lines
+        .map(|line| serde_json::from_slice(line).unwrap())
+        .collect()
 }

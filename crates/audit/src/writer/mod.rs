@@ -1,10 +1,12 @@
 //! The thread that makes and writes lines: it takes what waits, allocates room, appends a batch, syncs it, and answers.
 
 mod lines;
+mod names;
 mod open;
 mod rate;
 mod room;
 mod rotate;
+mod tail;
 
 use std::collections::VecDeque;
 use std::io;
@@ -14,6 +16,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use crate::chain::Chain;
+use crate::error::AuditError;
 use crate::facts::{CallFacts, Event};
 use crate::file::{FileLayer, LogFile};
 use crate::head::Head;
@@ -145,7 +148,8 @@ impl Writer {
         if self.is_rotation_due() {
             self.rotate();
         }
-        let mut trouble = self.grant(&mut work.calls);
+        let refused = self.grant(&mut work.calls);
+        let mut trouble = (!refused.is_empty()).then_some(Trouble::Full);
         let mut begun = Vec::new();
         if work.missed > 0 && !self.add_gap(work.missed) {
             self.shared.lock().queue.missed += work.missed;
@@ -174,11 +178,21 @@ impl Writer {
         if let Some(error) = failed {
             trouble = Some(Trouble::Write(error.to_string()));
         }
-        self.answer(begun, is_written.then_some(()).ok_or(trouble.as_ref()));
         if !self.fill_room() {
             trouble = trouble.or(Some(Trouble::Full));
         }
+        let outcome = if is_written {
+            Ok(())
+        } else {
+            Err(trouble.clone())
+        };
+        // Calls that follow an answer must see the state.
         self.publish(trouble, work.events, is_written);
+        self.answer(begun, outcome);
+        for reply in refused {
+            // A caller that has left needs no answer.
+            drop(reply.send(Err(AuditError::Full)));
+        }
     }
 
     /// Writes and syncs what was made.
@@ -205,11 +219,11 @@ impl Writer {
 
     /// Answers the callers whose begin lines were made. A call whose line did not reach the disk is refused, and its end
     /// line says that it was not sent.
-    fn answer(&self, begun: Vec<Begun>, outcome: Result<(), Option<&Trouble>>) {
+    fn answer(&self, begun: Vec<Begun>, outcome: Result<(), Option<Trouble>>) {
         for call in begun {
-            let place = match outcome {
+            let place = match &outcome {
                 Ok(()) => Ok(call.seq),
-                Err(trouble) => Err(trouble.unwrap_or(&Trouble::Full).error()),
+                Err(trouble) => Err(trouble.as_ref().unwrap_or(&Trouble::Full).error()),
             };
             let is_refused = place.is_err();
             if call.reply.send(place).is_err() || is_refused {

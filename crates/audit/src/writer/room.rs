@@ -1,17 +1,21 @@
 //! The room in the file: what is allocated, and for which lines.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::error::AuditError;
-use crate::queue::{CallLine, Trouble, Waiting};
+use tokio::sync::oneshot;
+
+use crate::queue::{CallLine, Place, Waiting};
 use crate::writer::Writer;
+use crate::writer::names::folder_of;
 
 /// The room that is allocated for lines that belong to no call.
 const CONTROL_ROOM: u64 = 256 << 10;
 /// The room that is allocated at a time for calls.
 const CHUNK: u64 = 1 << 20;
+/// The room for calls without which none is taken, so that a disk that is full is not asked again for each call.
+const MIN_FREE: u64 = 16 << 10;
 /// The free bytes beyond the room that a file system must have if it cannot allocate.
 const FREE_MARGIN: u64 = 1 << 20;
 
@@ -27,8 +31,11 @@ impl CallLine {
 }
 
 impl Writer {
-    /// Reserves room for the calls that ask for it, and refuses those for which there is none.
-    pub(super) fn grant(&mut self, calls: &mut Vec<(u64, Waiting<CallLine>)>) -> Option<Trouble> {
+    /// Reserves room for the calls that ask for it, and takes out those for which there is none.
+    pub(super) fn grant(
+        &mut self,
+        calls: &mut Vec<(u64, Waiting<CallLine>)>,
+    ) -> Vec<oneshot::Sender<Place>> {
         let need: u64 = calls.iter().map(|(_, line)| line.line.need()).sum();
         if self.shared.lock().queue.free_room < need {
             // What could not be allocated shows below.
@@ -36,7 +43,7 @@ impl Writer {
         }
         let shared = Arc::clone(&self.shared);
         let mut state = shared.lock();
-        let mut trouble = None;
+        let mut refused = Vec::new();
         let mut kept = Vec::with_capacity(calls.len());
         for (lane, line) in calls.drain(..) {
             let need = line.line.need();
@@ -44,14 +51,12 @@ impl Writer {
                 kept.push((lane, line));
                 continue;
             }
-            trouble = Some(Trouble::Full);
             if let CallLine::Begin { reply, .. } | CallLine::Reserve { reply, .. } = line.line {
-                // A caller that has left needs no answer.
-                drop(reply.send(Err(AuditError::Full)));
+                refused.push(reply);
             }
         }
         *calls = kept;
-        trouble
+        refused
     }
 
     /// Takes a reserved line out of the account: what it did not need is free.
@@ -84,19 +89,26 @@ impl Writer {
     }
 
     /// Makes room for the next calls in advance, so that they do not wait for it. Whether
-    /// other lines have enough room.
+    /// there is enough.
     pub(super) fn fill_room(&mut self) -> bool {
         if self.shared.lock().queue.free_room < CHUNK / 4 || self.control < CONTROL_ROOM / 2 {
             self.allocate(0);
         }
-        self.control >= CONTROL_ROOM / 2
+        self.control >= CONTROL_ROOM / 2 && self.shared.lock().queue.free_room >= MIN_FREE
     }
 
     /// Allocates room: for calls as many bytes as they need, with a chunk in advance if there is space, and what is missing
     /// of the room of other lines.
     fn allocate(&mut self, need: u64) {
         let control = CONTROL_ROOM.saturating_sub(self.control);
-        for more in [control + need + CHUNK, control + need, control, need] {
+        let sizes = [
+            control + need + CHUNK,
+            control + need + MIN_FREE,
+            control + need,
+            control,
+            need,
+        ];
+        for more in sizes {
             if more > 0 && self.try_allocate(self.allocated + more).is_ok() {
                 self.allocated += more;
                 let control = control.min(more);
@@ -142,12 +154,4 @@ pub(super) fn allocate_to(
 /// Returns the room that a new file must have: that for the lines of open calls, and that for other lines.
 pub(super) const fn room_of_new_file(reserved: u64) -> u64 {
     reserved + CONTROL_ROOM
-}
-
-/// Returns the folder of a file.
-pub(super) fn folder_of(file: &Path) -> PathBuf {
-    match file.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
-        _ => PathBuf::from("."),
-    }
 }

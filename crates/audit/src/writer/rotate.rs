@@ -1,14 +1,15 @@
 //! New files: rotation, the removal of older files, and a file that another program has moved.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::file::FileLayer;
 use crate::line::{DeletedFile, day_of, rfc3339};
 use crate::settings::Rotation;
 use crate::writer::Writer;
-use crate::writer::open::{first_line, tail_of};
-use crate::writer::room::{allocate_to, folder_of, room_of_new_file};
+use crate::writer::names::{folder_of, new_file_name, rotated_files, rotated_name};
+use crate::writer::room::{allocate_to, room_of_new_file};
+use crate::writer::tail::{first_line, tail_of};
 
 impl Writer {
     /// Whether the next line belongs to a new file.
@@ -125,7 +126,7 @@ impl Writer {
         }
     }
 
-    fn describe(&self, path: &PathBuf) -> io::Result<Option<DeletedFile>> {
+    fn describe(&self, path: &Path) -> io::Result<Option<DeletedFile>> {
         let first = first_line(&mut *self.disk.read(path)?)?;
         let tail = tail_of(&*self.disk, path)?;
         let name = path.file_name().unwrap_or_default();
@@ -136,39 +137,4 @@ impl Writer {
             hash: tail.chain.hash,
         }))
     }
-}
-
-/// Returns the name of a file while it is prepared.
-pub(super) fn new_file_name(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".new");
-    name.into()
-}
-
-/// Returns the name of an older file: `audit-4711.jsonl` for `audit.jsonl`.
-fn rotated_name(path: &Path, first_seq: u64) -> PathBuf {
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let name = match path.extension() {
-        Some(extension) => format!("{stem}-{first_seq}.{}", extension.to_string_lossy()),
-        None => format!("{stem}-{first_seq}"),
-    };
-    path.with_file_name(name)
-}
-
-/// Returns the older files, from the oldest to the newest, with the numbers of their first lines.
-pub(super) fn rotated_files(disk: &dyn FileLayer, path: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let mut files: Vec<_> = disk
-        .list(&folder_of(path))?
-        .into_iter()
-        .filter_map(|file| {
-            let name = file.file_stem()?.to_str()?;
-            let number = name.strip_prefix(&*stem)?.strip_prefix('-')?;
-            let number: u64 = number.parse().ok()?;
-            let is_ours = rotated_name(path, number).file_name() == file.file_name();
-            is_ours.then_some((number, file))
-        })
-        .collect();
-    files.sort();
-    Ok(files)
 }

@@ -77,13 +77,23 @@ impl<'a, S: Surface<Settings: FromConfig>> Reloader<'a, S> {
     }
 
     async fn reload(&self) {
+        let audit = self.startup.observers.get();
+        let audit = audit.and_then(|all| all.audit.as_ref());
+        if let Some(audit) = audit {
+            audit.reopen();
+        }
         if !self.reads_a_file() {
             tracing::warn!(
                 "nothing to reload: the broker runs with the config that was compiled in"
             );
             return;
         }
-        match self.try_reload().await {
+        let outcome = self.try_reload().await;
+        if let Some(audit) = audit {
+            let refused = outcome.as_ref().err().map(Failure::code);
+            audit.reloaded(self.core.services().reviewed(), refused);
+        }
+        match outcome {
             Ok(Reloaded::Catalog(replacement)) => tracing::info!(
                 catalog = replacement.catalog_digest,
                 before = replacement.before,

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use broker_model::exit::Exit;
 use broker_model::redact::Redactor;
-use broker_observe::Sinks;
 use broker_surface_mcp::ClientView;
 use broker_surface_mcp::stdio::{StdioSettings, StdioSurface};
 
@@ -75,7 +74,8 @@ fn prepare(startup: &Startup<'_>) -> Result<(Core, StdioSurface<Stack>), Failure
             .map_err(|error| Failure::Usage(format!("`--under`: {}", error.message)))?,
     };
     core.shorten_stop(SOURCE_STOP_TIMEOUT);
-    let stack = stack(core.clone(), &Sinks::default());
+    let observers = startup.observers.get().cloned();
+    let stack = stack(core.clone(), observers.unwrap_or_default());
     let surface = StdioSurface::new(stack, identity, for_surface);
     Ok((core, surface))
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::audit::{AUDIT, AuditVerb};
 use crate::connect::ConnectArgs;
 
 /// A subcommand.
@@ -30,6 +31,10 @@ pub(crate) enum Verb {
     /// the file has it, 2 if an argument or the file is not valid, 1 if the file cannot be written.
     #[command(after_help = CONNECT)]
     Connect(Box<ConnectArgs>),
+
+    /// Verify and print audit logs
+    #[command(subcommand, after_help = AUDIT)]
+    Audit(AuditVerb),
 
     /// Make API keys for callers
     #[command(subcommand, after_help = KEY)]

@@ -8,6 +8,8 @@ mod nodes;
 mod policy;
 mod recent;
 mod search_scopes;
+#[cfg(test)]
+mod uri_tests;
 mod uris;
 
 pub(crate) use class::AdmissionClass;

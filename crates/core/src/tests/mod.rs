@@ -6,7 +6,7 @@ mod call;
 mod catalog;
 mod direct;
 mod drift;
-mod fixture;
+pub(crate) mod fixture;
 mod identities;
 mod interleavings;
 mod restrict;

@@ -175,6 +175,11 @@ impl Instance {
         self.0.live().map(|session| self.handle(session))
     }
 
+    /// Returns the number of calls that wait for others to end.
+    pub fn waiting(&self) -> usize {
+        self.0.live().map_or(0, |session| session.waiting())
+    }
+
     /// Returns the session that takes calls. Waits at most `time` for a start in progress; all callers share the start.
     /// Wakes an instance that is down, unless its last start ended too recently.
     ///

@@ -20,7 +20,7 @@ const PRIVATE: HeaderValue = HeaderValue::from_static("private");
 const CLOSE: HeaderValue = HeaderValue::from_static("close");
 /// `WWW-Authenticate` of a request whose token is not valid, without a resource.
 const INVALID_TOKEN: HeaderValue = HeaderValue::from_static("Bearer error=\"invalid_token\"");
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
+pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// A refused request: the error of core or of the surface, and data for HTTP headers.
 #[derive(Debug)]
@@ -47,8 +47,9 @@ enum Challenge {
 pub(crate) struct HttpReply {
     /// 200, unless the broker is not ready.
     pub(crate) status: StatusCode,
-    /// JSON.
     pub(crate) body: Bytes,
+    /// The media type of the body.
+    pub(crate) media: HeaderValue,
     /// As sent, quotes included.
     pub(crate) etag: Option<String>,
 }
@@ -190,6 +191,7 @@ pub(crate) fn respond(
     headers.insert(header::CONTENT_TYPE, JSON);
     let (status, body, close) = match outcome {
         Ok(answer) => {
+            headers.insert(header::CONTENT_TYPE, answer.media);
             if let Some(etag) = answer
                 .etag
                 .and_then(|etag| HeaderValue::try_from(etag).ok())

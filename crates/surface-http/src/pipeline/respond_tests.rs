@@ -115,6 +115,7 @@ async fn reply_keeps_the_bytes_and_the_etag() {
     let answer = HttpReply {
         status: StatusCode::OK,
         body: Bytes::from_static(b"{\"path\":\"/\"}"),
+        media: JSON,
         etag: Some("\"abc\"".to_owned()),
     };
     let (head, body) = reply(Ok(answer), true).await;

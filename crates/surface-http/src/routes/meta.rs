@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::table::MetaTool;
 use crate::HttpSurface;
-use crate::pipeline::{Admitted, HttpReply, Refusal};
+use crate::pipeline::{Admitted, HttpReply, JSON, Refusal};
 
 impl<B: Broker> HttpSurface<B> {
     /// Answers a request for a meta-tool.
@@ -44,6 +44,7 @@ impl<B: Broker> HttpSurface<B> {
         Ok(HttpReply {
             status: StatusCode::OK,
             body: reply.body,
+            media: JSON,
             etag: reply.etag,
         })
     }

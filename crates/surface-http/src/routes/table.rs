@@ -55,6 +55,8 @@ impl Handler {
 pub(crate) enum ApiRoute {
     Meta(MetaTool),
     Health(HealthRoute),
+    /// The metrics.
+    Metrics,
     /// The document for clients that need a token.
     ResourceMetadata,
 }
@@ -85,6 +87,10 @@ pub(crate) const TABLE: &[Row] = &[
         HealthRoute::Sources,
         Credential::ValidIfGiven,
     )),
+    named(Row {
+        handler: Handler::Api(ApiRoute::Metrics),
+        ..health("/metrics", HealthRoute::Sources, Credential::ValidIfGiven)
+    }),
     // For a resource at the root of its host, and for the resource `/mcp`.
     metadata("/.well-known/oauth-protected-resource"),
     metadata("/.well-known/oauth-protected-resource/mcp"),

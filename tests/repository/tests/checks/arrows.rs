@@ -16,6 +16,7 @@ const ARROWS: [(&str, &[&str]); 28] = [
     ("broker-memory", &[]),
     ("broker-model", &[]),
     ("broker-search", &[]),
+    ("broker-audit", &["broker-files", "broker-model"]),
     ("broker-config", &["broker-model"]),
     ("broker-client-files", &["broker-config", "broker-model"]),
     ("broker-metrics", &["broker-model"]),

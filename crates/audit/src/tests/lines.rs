@@ -1,0 +1,241 @@
+//! The text of lines, in both forms.
+
+use serde_json::{Value, json};
+
+use super::fake::Fake;
+use super::{OK, begin, call, key, lines, log_on, versions, wait_until};
+use crate::{
+    CallEndFacts, CallOutcome, DriftFacts, Event, Format, Kind, OcsfVersion, ReloadOutcome, Target,
+    parse,
+};
+
+/// Writes a line of each kind that a caller can cause.
+fn write_all(disk: &Fake, format: Format) -> Vec<Value> {
+    let log = log_on(disk, |settings| {
+        settings.format = format;
+        settings.key = Some(key());
+    });
+    let open = begin(&log, "https://idp.example|u42").unwrap();
+    log.end(open, OK);
+    let denied = CallEndFacts {
+        outcome: CallOutcome::Denied,
+        code: Some("forbidden"),
+        result: None,
+        sent: false,
+        ..OK
+    };
+    log.refused(&call("u7"), denied);
+    log.identify_failed("10.0.0.9", "key_unknown");
+    let target = Target {
+        path: "/pay/refund".to_owned(),
+        ..Target::default()
+    };
+    log.event(Event::Withdrawn {
+        target: target.clone(),
+        code: "drift".into(),
+    });
+    log.event(Event::Restored {
+        target: target.clone(),
+    });
+    log.event(Event::Drift(DriftFacts {
+        target,
+        class: "breaking".into(),
+        finding: "param_removed".into(),
+        found: None,
+    }));
+    log.event(Event::Reload {
+        outcome: ReloadOutcome::Done,
+        code: None,
+        versions: versions(),
+    });
+    log.event(Event::KeysChanged {
+        added: vec!["ci".to_owned()],
+        removed: Vec::new(),
+    });
+    log.close();
+    lines(disk, "audit.jsonl")
+}
+
+#[test]
+fn line_of_a_call_has_its_members_in_their_order() {
+    let disk = Fake::default();
+    write_all(&disk, Format::Native);
+    let bytes = disk.content("audit.jsonl");
+    let text = String::from_utf8(bytes).unwrap();
+    let end = text.lines().find(|line| line.contains("call_end")).unwrap();
+    let at = |member: &str| end.find(&format!("\"{member}\":")).unwrap();
+    let members = [
+        "v",
+        "seq",
+        "prev",
+        "at",
+        "stream",
+        "kind",
+        "begin",
+        "outcome",
+        "code",
+        "actor",
+        "via",
+        "peer",
+        "request_id",
+        "target",
+        "rule",
+        "args",
+        "result",
+        "ms",
+        "sent",
+        "maybe_executed",
+        "catalog",
+        "policy",
+    ];
+    assert!(members.is_sorted_by_key(|member| at(member)), "{end}");
+    let value: Value = serde_json::from_str(end).unwrap();
+    let begin = text
+        .lines()
+        .find(|line| line.contains("call_begin"))
+        .unwrap();
+    let begin: Value = serde_json::from_str(begin).unwrap();
+    assert_eq!(value["begin"], begin["seq"]);
+    for (member, expected) in [
+        ("outcome", json!("ok")),
+        ("code", json!(null)),
+        ("rule", json!(3)),
+        ("ms", json!(41.2)),
+        ("args", json!({"bytes": 118, "shown": {"/org": "acme"}})),
+        ("result", json!({"bytes": 2048, "is_error": false})),
+        ("catalog", json!(versions().catalog)),
+        ("policy", json!(versions().policy)),
+    ] {
+        assert_eq!(value[member], expected, "{member}");
+    }
+}
+
+#[test]
+fn every_kind_of_line_is_read_in_both_forms() {
+    let forms = [
+        Format::Native,
+        Format::Ocsf(OcsfVersion::V1_8),
+        Format::Ocsf(OcsfVersion::V1_9Dev),
+    ];
+    for format in forms {
+        let disk = Fake::default();
+        write_all(&disk, format);
+        let bytes = disk.content("audit.jsonl");
+        let lines = bytes
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty());
+        let kinds: Vec<_> = lines.map(|line| parse(line).unwrap().kind).collect();
+        for kind in [
+            Kind::Start,
+            Kind::Stop,
+            Kind::Checkpoint,
+            Kind::IdentifyFailed,
+            Kind::CallBegin,
+            Kind::CallEnd,
+            Kind::Withdrawn,
+            Kind::Restored,
+            Kind::Drift,
+            Kind::Reload,
+            Kind::KeysChanged,
+        ] {
+            assert!(kinds.contains(&kind), "{format:?}: {kind:?}");
+        }
+        let folder = tempfile::TempDir::new().unwrap();
+        let options = crate::VerifyOptions {
+            key: Some(key().public()),
+            head: None,
+        };
+        let report = crate::verify(&disk.save(folder.path()), &options).unwrap();
+        assert!(
+            report.is_unchanged() && report.unprotected_lines == 0,
+            "{report}"
+        );
+    }
+}
+
+#[test]
+fn event_of_a_denied_call_has_the_members_of_its_class() {
+    let disk = Fake::default();
+    let lines = write_all(&disk, Format::Ocsf(OcsfVersion::V1_9Dev));
+    let is_denied = |event: &&Value| event["unmapped"]["outcome"] == "denied";
+    let event = lines.iter().find(is_denied).unwrap();
+    for (pointer, expected) in [
+        ("/class_uid", json!(6003)),
+        ("/category_uid", json!(6)),
+        ("/type_uid", json!(600_399)),
+        ("/activity_id", json!(99)),
+        ("/activity_name", json!("Invoke")),
+        ("/action_id", json!(2)),
+        ("/disposition_id", json!(2)),
+        ("/status_id", json!(2)),
+        ("/status_code", json!("forbidden")),
+        ("/api/operation", json!("tools/call")),
+        ("/api/request/uid", json!("17")),
+        ("/actor/user/uid", json!("u7")),
+        ("/resources/0/uid", json!("/pay/refund")),
+        ("/resources/0/type", json!("mcp_tool")),
+        ("/src_endpoint/ip", json!("10.0.0.7")),
+        ("/attestation_list/0/fingerprint/algorithm_id", json!(3)),
+        (
+            "/attestation_list/0/chain_uid",
+            event["unmapped"]["stream"].clone(),
+        ),
+    ] {
+        assert_eq!(event.pointer(pointer), Some(&expected), "{pointer}");
+    }
+}
+
+#[test]
+fn texts_of_a_line_are_cut_and_only_scalars_are_shown() {
+    let disk = Fake::default();
+    let log = log_on(&disk, |_| {});
+    let mut facts = call(&"s".repeat(2000));
+    facts.target.path = "/\u{7f}\"\\\n".repeat(2000);
+    facts.args.shown = (0..30)
+        .map(|n| (format!("/{n:02}"), json!("x".repeat(300))))
+        .collect();
+    facts
+        .args
+        .shown
+        .insert("/".to_owned(), json!({"secret": 1}));
+    let open = super::wait(log.begin(facts)).unwrap();
+    log.end(open, OK);
+    log.close();
+    let end = &lines(&disk, "audit.jsonl")[2];
+    let chars = |value: &Value| value.as_str().unwrap().chars().count();
+    assert_eq!(chars(&end["target"]["path"]), 512);
+    assert_eq!(chars(&end["actor"]["subject"]), 512);
+    let shown = end["args"]["shown"].as_object().unwrap();
+    assert_eq!(shown.len(), 16);
+    assert!(shown.values().all(|value| chars(value) == 200));
+}
+
+#[test]
+fn room_of_a_call_is_at_least_the_length_of_its_lines() {
+    for format in [
+        Format::Native,
+        Format::Ocsf(OcsfVersion::V1_8),
+        Format::Ocsf(OcsfVersion::V1_9Dev),
+    ] {
+        let disk = Fake::default();
+        let log = log_on(&disk, |settings| settings.format = format);
+        let mut facts = call("\u{1}\u{2}\"quoted\"");
+        facts.trace_id = Some("4bf92f3577b34da6a3ce929d0e0e4736".to_owned());
+        facts.args.hmac = Some("a".repeat(64));
+        let room = crate::line::end_room(&facts, format);
+        let open = super::wait(log.begin(facts)).unwrap();
+        log.end(open, OK);
+        wait_until("the end line", || log.status().seq >= 3);
+        drop(log);
+        let bytes = disk.content("audit.jsonl");
+        let longest = bytes
+            .split(|byte| *byte == b'\n')
+            .map(<[u8]>::len)
+            .max()
+            .unwrap();
+        assert!(
+            room > longest as u64,
+            "{room} bytes of room, {longest} bytes"
+        );
+    }
+}
