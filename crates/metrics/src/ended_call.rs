@@ -109,7 +109,6 @@ pub(crate) const fn is_failure(code: CallCode) -> bool {
         | CallCode::ContentType
         | CallCode::ArgsInvalid
         | CallCode::Overloaded
-        | CallCode::AuditUnavailable
         | CallCode::SourceUnavailable
         | CallCode::Starting
         | CallCode::StartRefused
