@@ -183,6 +183,46 @@ fn completion_for_a_prompt_is_not_a_call_of_the_prompt() {
 }
 
 #[test]
+fn method_outside_the_list_is_counted_as_other() {
+    let metrics = Names::new(1, 1, str::to_owned).metrics();
+    for name in ["tools/eval", "_other", "", "TOOLS/CALL"] {
+        metrics.call_ended(EndedCall {
+            tool: None,
+            method: Method::from_name(name),
+            ..call(0, ItemKind::Tool, OutcomeClass::Ok, 5)
+        });
+    }
+    let scrape = scrape(&metrics, ScrapedState::default());
+    let series = "mcp_server_operation_duration_seconds_count{mcp_method_name=\"_other\",network_transport=\"tcp\"}";
+    assert_eq!(scrape.value(series), Some(4.0));
+    for method in Method::ALL {
+        let is_method = Method::from_name(method.as_str()).as_str() == method.as_str();
+        assert!(is_method, "{method:?}");
+    }
+}
+
+#[test]
+fn tools_with_one_name_at_their_server_have_separate_series() {
+    let mut names = Names::new(1, 3, str::to_owned);
+    for (_, name, kind) in &mut names.tools {
+        *kind = ItemKind::Tool;
+        "run".clone_into(name);
+    }
+    let metrics = names.metrics();
+    for tool in 0..3 {
+        metrics.call_ended(EndedCall {
+            side: Side::Client,
+            ..call(tool, ItemKind::Tool, OutcomeClass::Ok, 5)
+        });
+    }
+    // Reading it fails if a series is there twice.
+    let scrape = scrape(&metrics, ScrapedState::default());
+    for name in ["run", "run~2", "run~3"] {
+        assert_eq!(scrape.with_value(name), 17, "{name}");
+    }
+}
+
+#[test]
 fn every_drift_class_is_counted_by_its_name() {
     let metrics = Names::new(1, 1, str::to_owned).metrics();
     for class in broker_drift::Class::ALL {
