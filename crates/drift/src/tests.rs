@@ -66,6 +66,7 @@ fn live_tool_with_other_member_order_or_number_form_is_unchanged() {
     );
     assert!(!report.has_drift() && report.tools.is_empty());
     assert_eq!(report.same, 1);
+    assert!(!report.is_empty() && Report::default().is_empty());
 }
 
 #[test]
@@ -342,4 +343,18 @@ fn report_masks_secrets_in_values_that_are_not_names() {
     let names = PublicNames::from_source(&locked(&snapshot(old)));
     report.mask(&Redactor::new([Secret::new(secret)]), names);
     assert!(!format!("{report:?}").contains(secret), "{report:?}");
+}
+
+#[test]
+fn remedy_names_the_tool_unless_a_shell_reads_its_name_otherwise() {
+    for (name, is_named) in [("a", true), ("_b.c-d", true), ("-e", false), ("f g", false)] {
+        let tool = |text: &str| json!([{"name": name, "description": text}]);
+        let report = check(tool("x"), tool("y"));
+        let remedy = &report.tools[0].findings[0].remedy;
+        assert_eq!(
+            remedy.contains(&format!(" --tool {name}`")),
+            is_named,
+            "{remedy}"
+        );
+    }
 }
