@@ -48,7 +48,7 @@ enum HintOrigin {
 }
 
 impl HintOrigin {
-    fn of(tool: &ToolEntry<'_>, hint: Hint) -> Self {
+    fn find(tool: &ToolEntry<'_>, hint: Hint) -> Self {
         let config = tool.said.and_then(|said| said.annotations.as_ref());
         let server = tool.tool.raw.get("annotations");
         let is_given = |value: Option<&Value>| value.is_some_and(Value::is_boolean);
@@ -105,7 +105,7 @@ fn counts<'p>(plan: &'p Plan<'_>) -> BTreeMap<&'p str, (usize, usize)> {
         *all += 1;
         let is_without = Hint::ALL
             .iter()
-            .all(|hint| HintOrigin::of(tool, *hint) == HintOrigin::Absent);
+            .all(|hint| HintOrigin::find(tool, *hint) == HintOrigin::Absent);
         *without += usize::from(is_without);
     }
     counts
@@ -146,7 +146,7 @@ fn human(plan: &Plan<'_>, matrix: Option<&(&Access, Matrix)>, audits: &HintAudit
         let audited = audited(plan, (path, tool), audits);
         let hints = Hint::ALL.map(|hint| {
             let value = broker_model::access::Hints::read(hints.as_ref()).get(hint);
-            let origin = HintOrigin::of(tool, hint).name();
+            let origin = HintOrigin::find(tool, hint).name();
             let audit = match &audited {
                 Some((hints, true)) if hints.contains(&hint) => ", audited",
                 Some((hints, false)) if hints.contains(&hint) => ", not audited",
@@ -205,7 +205,7 @@ fn document(plan: &Plan<'_>, matrix: Option<&(&Access, Matrix)>, audits: &HintAu
         let hints: serde_json::Map<String, Value> = Hint::ALL
             .into_iter()
             .map(|hint| {
-                let origin = HintOrigin::of(tool, hint).name();
+                let origin = HintOrigin::find(tool, hint).name();
                 let mut value = json!({"value": hints.get(hint), "from": origin});
                 if let Some((claims, is_audited)) = &audited
                     && claims.contains(&hint)

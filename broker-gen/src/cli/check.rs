@@ -171,7 +171,7 @@ async fn checked(args: &ConfigArgs, strict: bool) -> Result<CheckOutcome, Vec<Di
             match live::locked(source, snapshot, &input.concurrency).await {
                 Ok(live) => {
                     if lock.left_out_source(&answer.source).is_none() {
-                        report.merge(lock_diff::of_config(&input.config, None, &live));
+                        report.merge(lock_diff::compare_config(&input.config, None, &live));
                     }
                     sources.push(live);
                 }
@@ -186,7 +186,11 @@ async fn checked(args: &ConfigArgs, strict: bool) -> Result<CheckOutcome, Vec<Di
         };
         match live {
             Ok(live) => {
-                found.merge(lock_diff::of_config(&input.config, Some(locked), &live));
+                found.merge(lock_diff::compare_config(
+                    &input.config,
+                    Some(locked),
+                    &live,
+                ));
                 sources.retain(|one| one.path != answer.source);
                 sources.push(live);
             }
@@ -204,7 +208,7 @@ async fn checked(args: &ConfigArgs, strict: bool) -> Result<CheckOutcome, Vec<Di
     sources.sort_by(|a, b| a.path.cmp(&b.path));
     let draft = draft_of(&input, file, &lock, sources.clone(), strict);
     for source in &answered {
-        let changes = left_out::of_source(&lock, (&draft.sources, &draft.left_out), source);
+        let changes = left_out::describe_changes(&lock, (&draft.sources, &draft.left_out), source);
         report.merge(broker_drift::left_out_changed(source, &changes));
         // The classifier takes a part that is only counted for a new one.
         let counted = left_out::counted(&lock, &draft.sources, source);

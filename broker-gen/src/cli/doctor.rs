@@ -81,7 +81,7 @@ pub(super) async fn run(args: &DoctorArgs) -> Exit {
     let shown = config.display().to_string();
     let all: Vec<_> = all
         .into_iter()
-        .map(|one| Diagnosis::of(one, &shown, COMMAND))
+        .map(|one| Diagnosis::new(one, &shown, COMMAND))
         .collect();
     match args.format {
         Format::Human => output::data(&broker_doctor::human(&all)),

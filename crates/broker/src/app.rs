@@ -16,6 +16,7 @@ use broker_process::guard::{self, Input, ProcessRole};
 use clap::Parser as _;
 use tokio::runtime;
 
+mod audit;
 mod beside;
 mod callers;
 mod catalog_origin;
@@ -30,6 +31,7 @@ mod listen;
 mod mcp;
 mod mcp_view;
 mod names;
+pub(crate) mod observation;
 mod open;
 mod openness;
 mod reload;
@@ -73,7 +75,7 @@ pub fn main(catalog: &'static Catalog) -> ExitCode {
         }
     };
     run(&cli, CatalogOrigin::Compiled, &|_| {
-        Ok(ServedCatalog::of(catalog))
+        Ok(ServedCatalog::new(catalog))
     })
 }
 
@@ -114,8 +116,8 @@ pub struct ServedCatalog {
 }
 
 impl ServedCatalog {
-    /// A catalog without problems.
-    const fn of(catalog: &'static Catalog) -> Self {
+    /// Makes a catalog without problems.
+    const fn new(catalog: &'static Catalog) -> Self {
         Self {
             catalog,
             stale: Vec::new(),
@@ -134,7 +136,7 @@ fn run(cli: &Cli, origin: CatalogOrigin, read: ReadCatalog<'_>) -> ExitCode {
     let level = match cli.verb {
         None => cli.options.log_level,
         Some(Verb::Doctor(_)) => LogLevel::Error,
-        Some(Verb::Status(_) | Verb::Connect(_) | Verb::Key(_)) => LogLevel::Warn,
+        Some(Verb::Status(_) | Verb::Connect(_) | Verb::Key(_) | Verb::Audit(_)) => LogLevel::Warn,
     };
     output.install(level.into());
     let allowed = match cli.is_stdio() {
@@ -147,6 +149,8 @@ fn run(cli: &Cli, origin: CatalogOrigin, read: ReadCatalog<'_>) -> ExitCode {
         in_runtime(&output, status::run(args, &output))
     } else if let Some(Verb::Connect(args)) = &cli.verb {
         connect::run(args, &output)
+    } else if let Some(Verb::Audit(verb)) = &cli.verb {
+        audit::run(verb, &output)
     } else if let Some(Verb::Key(KeyVerb::New(args))) = &cli.verb {
         key::run(args, &output)
     } else if cli.version || cli.options.dump_tree.is_some() {
@@ -260,6 +264,7 @@ fn startup<'a>(
         },
         openness: OnceCell::new(),
         list_changed_exec: OnceLock::new(),
+        observers: OnceLock::new(),
         environment: Environment::capture(),
         output,
     })

@@ -5,13 +5,17 @@ use std::path::PathBuf;
 
 use clap::{CommandFactory as _, Parser};
 
+mod audit;
+mod format;
 mod options;
 mod serve;
 mod verbs;
 
+pub(crate) use audit::{AuditVerb, KeyArgs, TailArgs, VerifyArgs};
+pub(crate) use format::Format;
 pub(crate) use options::{LogLevel, ModeOption, RunOptions, TreeForm};
 pub use serve::ServeOptions;
-pub(crate) use verbs::{DoctorArgs, Format, KeyVerb, NewKeyArgs, StatusArgs, Verb};
+pub(crate) use verbs::{DoctorArgs, KeyVerb, NewKeyArgs, StatusArgs, Verb};
 
 /// Serves reviewed, locked MCP tools through three stable meta-tools.
 #[derive(Debug, Parser)]
@@ -254,7 +258,7 @@ mod tests {
         command.build();
         let verbs = command.get_subcommands_mut();
         let verbs: Vec<_> = verbs.filter(|verb| verb.get_name() != "help").collect();
-        assert_eq!(verbs.len(), 4);
+        assert_eq!(verbs.len(), 5);
         for verb in verbs {
             let name = verb.get_name().to_owned();
             let help = verb.render_long_help().to_string();

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use broker_config::{Limits, Mcp};
 use broker_model::redact::Secret;
+use broker_observe::Observers;
 use broker_surface::Surface as _;
 use broker_surface_http::{CallerSettings, HostPolicy, HttpAccess, HttpSettings, HttpSurface};
 use broker_surface_mcp::stdio::{StdioSettings, StdioSurface};
@@ -30,6 +31,7 @@ pub async fn serve_http(
         secret: secret.map(Secret::new),
         key_header: None,
         mcp: true,
+        observers: Observers::default(),
     };
     let surface = HttpSurface::new(broker, settings(), access, address);
     Arc::new(surface).serve(listener).await

@@ -5,14 +5,16 @@ use std::io::{self, Read, Write};
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
+use broker_metrics::Transport;
 use broker_model::redact::Secret;
 use broker_surface_http::{HttpAccess, HttpSurface};
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use crate::app::observation::meter;
 use crate::app::stack::stack;
 use crate::core::{Core, Identity};
 use crate::embed::{self, settings};
-use crate::observe::Sinks;
+use crate::observe::Observers;
 
 /// Serves one HTTP connection over `stream` until the caller ends it. Requests must have the secret.
 pub async fn serve_http(
@@ -25,8 +27,9 @@ pub async fn serve_http(
         secret: Some(Secret::new(secret)),
         key_header: None,
         mcp: true,
+        observers: Observers::default(),
     };
-    let stack = stack(core.clone(), &Sinks::default());
+    let stack = stack(core.clone(), observers(core));
     let surface = HttpSurface::new(stack, settings(), access, address);
     Arc::new(surface).serve_stream(stream).await;
 }
@@ -37,6 +40,17 @@ pub async fn serve_stdio(
     input: impl Read + Send + 'static,
     output: impl Write + Send + 'static,
 ) -> io::Result<()> {
-    let stack = stack(core.clone(), &Sinks::default());
+    let stack = stack(core.clone(), observers(core));
     embed::serve_stdio(stack, Identity::local(), input, output).await
+}
+
+/// Returns the observers of a broker with the default config.
+fn observers(core: &Core) -> Observers {
+    let catalog = core.services().catalog();
+    let config = broker_config::Config::parse(catalog.config_name, catalog.config.as_bytes());
+    let meter = config.map(|parsed| meter(catalog, &parsed.config, Transport::Tcp));
+    Observers {
+        meter: meter.ok(),
+        ..Observers::default()
+    }
 }

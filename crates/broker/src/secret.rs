@@ -18,12 +18,12 @@ const MIN_GOOD_CHARS: usize = 16;
 /// The maximum length of a secret file.
 const MAX_FILE_BYTES: usize = 64 << 10;
 
-/// The first of the variables that is set, and its value. A second one with another value is a warning.
+/// Returns the first of the variables that is set, and its value. A second one with another value is a warning.
 ///
 /// # Errors
 ///
 /// The name of a variable that is not UTF-8: to treat it as unset would open the broker.
-pub(crate) fn of_environment(
+pub(crate) fn read_environment(
     lookup: impl Fn(&'static str) -> Result<String, VarError>,
 ) -> Result<Option<(&'static str, String)>, &'static str> {
     let mut set = Vec::new();
@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn secret_is_read_of_the_first_variable_that_is_set() {
         let lookup = |set: &'static [(&str, &str)]| {
-            of_environment(move |name| {
+            read_environment(move |name| {
                 let found = set.iter().find(|(known, _)| *known == name);
                 found.map_or(
                     Err(VarError::NotPresent),
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(other, Ok(Some(("ZYRA_API_KEY", "b".to_owned()))));
         let both = lookup(&[("ZYRA_API_KEY", "b"), (VARIABLE, "a")]);
         assert_eq!(both, Ok(Some((VARIABLE, "a".to_owned()))));
-        let unreadable = of_environment(|_| Err(VarError::NotUnicode("\u{0}".into())));
+        let unreadable = read_environment(|_| Err(VarError::NotUnicode("\u{0}".into())));
         assert_eq!(unreadable, Err(VARIABLE));
     }
 

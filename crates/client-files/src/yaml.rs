@@ -21,7 +21,7 @@ const MERGE: &str = "<<";
 
 /// Reads YAML. An error has its place and contains no value of the file.
 pub(crate) fn parse(file: &str, text: &str) -> Result<Spanned, Vec<Diagnostic>> {
-    let lines = Lines::of(text);
+    let lines = Lines::new(text);
     let mut reader = Reader::default();
     let mut read = || -> Result<Spanned, Refusal> {
         for event in Parser::new_from_str(text) {
@@ -71,7 +71,7 @@ struct Lines<'t> {
 }
 
 impl<'t> Lines<'t> {
-    fn of(text: &'t str) -> Self {
+    fn new(text: &'t str) -> Self {
         let bytes = text.as_bytes();
         let is_break = |at: &usize| match bytes.get(*at) {
             Some(b'\n') => true,
@@ -123,7 +123,7 @@ struct Size {
 
 impl Size {
     /// Returns the size of one value whose text or key has this many bytes.
-    const fn of(bytes: usize) -> Self {
+    const fn new(bytes: usize) -> Self {
         Self { values: 1, bytes }
     }
 
@@ -186,7 +186,7 @@ impl Reader {
                     true => Data::String(text.to_string()),
                     false => plain(&text),
                 };
-                let size = Size::of(text.len());
+                let size = Size::new(text.len());
                 self.count(at, size, 0)?;
                 self.complete(Spanned { at, data }, anchor, 0, size)
             }
@@ -264,7 +264,7 @@ impl Reader {
         if self.waits_for_key() {
             return refuse(at, Code::ImportSyntax, "a key is not a text");
         }
-        let size = Size::of(0);
+        let size = Size::new(0);
         self.count(at, size, 1)?;
         self.open.push(Open {
             at,

@@ -90,7 +90,7 @@ impl SecretKind {
 }
 
 impl<'a> Words<'a> {
-    pub(crate) fn of(command: &'a CommandLine) -> Self {
+    pub(crate) fn from_command(command: &'a CommandLine) -> Self {
         match command {
             CommandLine::Direct {
                 program,
@@ -190,7 +190,7 @@ impl ProcessEndpoint {
     /// secret-looking name, and the password of a URL. They are masked in all output of the source, like such
     /// values of `env`.
     pub fn literal_secret_arguments(&self) -> Vec<&str> {
-        let words = Words::of(&self.command);
+        let words = Words::from_command(&self.command);
         let hidden = words.hidden(&[], false);
         let of_word = words.texts.iter().zip(&hidden);
         of_word
@@ -209,7 +209,7 @@ pub(crate) fn hidden_in_url(url: &str) -> Vec<Hidden> {
 
 /// The index of the word and the kind of each literal secret in the command.
 fn secrets_of(process: &ProcessEndpoint) -> Vec<(usize, SecretKind)> {
-    let hidden = Words::of(&process.command).hidden(&[], false);
+    let hidden = Words::from_command(&process.command).hidden(&[], false);
     let of_word = hidden.into_iter().enumerate();
     of_word
         .flat_map(|(index, hidden)| {

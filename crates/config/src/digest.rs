@@ -63,8 +63,8 @@ fn covered(source: &Source) -> Value {
 pub(super) fn members(source: &Source) -> Vec<(&'static str, Value)> {
     let mut members = vec![("backend", json!(source.backend()))];
     match &source.endpoint {
-        Endpoint::Process(process) => members.extend(of_process(process)),
-        Endpoint::Http(http) => members.extend(of_http(http)),
+        Endpoint::Process(process) => members.extend(process_members(process)),
+        Endpoint::Http(http) => members.extend(http_members(http)),
     }
     members.extend([
         ("tool_filter", sorted(source.exposure.filter().patterns())),
@@ -124,7 +124,7 @@ pub(super) fn unvalidated_tools(source: &Source) -> impl Iterator<Item = &str> {
     all.into_iter().chain(single.map(|(tool, _)| tool.as_str()))
 }
 
-fn of_process(process: &ProcessEndpoint) -> [(&'static str, Value); 4] {
+fn process_members(process: &ProcessEndpoint) -> [(&'static str, Value); 4] {
     let (command, args) = match &process.command {
         CommandLine::Direct { program, args, .. } => (
             json!(program.raw()),
@@ -142,7 +142,7 @@ fn of_process(process: &ProcessEndpoint) -> [(&'static str, Value); 4] {
 
 /// Values of headers, and secrets in the query of a URL, are left out: the compiled-in config has a
 /// variable in their place, and must have the same digest.
-fn of_http(http: &HttpEndpoint) -> [(&'static str, Value); 4] {
+fn http_members(http: &HttpEndpoint) -> [(&'static str, Value); 4] {
     let names: BTreeSet<_> = http
         .headers
         .keys()
@@ -151,7 +151,7 @@ fn of_http(http: &HttpEndpoint) -> [(&'static str, Value); 4] {
     let auth = http.auth.as_ref().map(|auth| {
         let parameters = match auth {
             Auth::TokenFile(_) => Value::Null,
-            Auth::TokenCommand(process) => of_process(process)
+            Auth::TokenCommand(process) => process_members(process)
                 .into_iter()
                 .map(|(name, value)| (name.to_owned(), value))
                 .collect(),

@@ -39,7 +39,7 @@ pub(super) fn from_table(table: &Table) -> Value {
 fn object<'a>(keys: impl Iterator<Item = &'a Key>) -> Value {
     let (mut properties, mut required) = (Map::new(), Vec::new());
     for key in keys {
-        let mut schema = of_kind(key.kind, key.range);
+        let mut schema = describe_kind(key.kind, key.range);
         if schema.get("$ref").is_some() && !key.text.is_empty() {
             schema = json!({"allOf": [schema]});
         }
@@ -64,17 +64,17 @@ fn definition(row: &Key) -> Value {
         "any" => {
             let alternatives = parts().map(|part| {
                 let (kind, range) = part.split_once(' ').unwrap_or((part, ""));
-                of_kind(kind, range)
+                describe_kind(kind, range)
             });
             json!({"anyOf": alternatives.collect::<Vec<_>>()})
         }
-        kind => of_kind(kind, row.range),
+        kind => describe_kind(kind, row.range),
     }
 }
 
 /// Returns the schema of the values of a kind within a range.
-fn of_kind(kind: &str, range: &str) -> Value {
-    let inner = |kind: &str| of_kind(&kind[1..kind.len() - 1], "");
+fn describe_kind(kind: &str, range: &str) -> Value {
+    let inner = |kind: &str| describe_kind(&kind[1..kind.len() - 1], "");
     let (mut schema, [low, high]) = match kind {
         "boolean" => (json!({"type": kind}), [""; 2]),
         "object" => (json!({"type": kind, "additionalProperties": true}), [""; 2]),

@@ -24,6 +24,8 @@ pub(super) enum Level {
     Override,
     Limits,
     Mcp,
+    Audit,
+    Telemetry,
     Search,
     Surfaces,
     SearchHint,
@@ -37,7 +39,7 @@ pub(super) enum Level {
     KeysFile,
 }
 
-const LEVELS: [Level; 19] = [
+const LEVELS: [Level; 21] = [
     Level::Top,
     Level::Node,
     Level::Source,
@@ -46,6 +48,8 @@ const LEVELS: [Level; 19] = [
     Level::Override,
     Level::Limits,
     Level::Mcp,
+    Level::Audit,
+    Level::Telemetry,
     Level::Search,
     Level::Surfaces,
     Level::SearchHint,

@@ -20,6 +20,7 @@ use broker_model::path::NodePath;
 use broker_model::trust::{Exposure, TrustLevel};
 
 mod access;
+mod audit;
 pub mod client_file;
 mod clients;
 mod command;
@@ -52,6 +53,7 @@ mod shell;
 mod source;
 mod spanned;
 mod surfaces;
+mod telemetry;
 mod template;
 mod to_lock;
 mod top;
@@ -62,6 +64,7 @@ mod vscode;
 #[cfg(test)]
 mod tests;
 
+pub use audit::{AuditConfig, AuditFormat, AuditIntent, AuditRotation, AuditSync, OcsfVersion};
 pub use broker_model::Backend;
 pub use endpoint::{Auth, ClientCredentials, Endpoint, HttpEndpoint, ProcessEndpoint};
 pub use http_endpoint::{invalid_url, plain_http, plain_http_token};
@@ -75,6 +78,7 @@ pub use search::{
     Embedder, MAX_HINTS, OPENAI_KEY_VARIABLE, Search, SearchHint, hint_problem, top_k_range,
 };
 pub use surfaces::Surfaces;
+pub use telemetry::Telemetry;
 pub use template::{
     ADAPTER_SECRET_VARIABLE, MissingVariable, Part, Template, TemplateError, is_own_variable,
 };
@@ -116,6 +120,10 @@ pub struct Config {
     pub search: Search,
     /// The ways in that are turned on.
     pub surfaces: Surfaces,
+    /// The log of calls.
+    pub audit: Option<AuditConfig>,
+    /// What the broker measures.
+    pub telemetry: Telemetry,
     /// The access rules for callers and tools; without them, all callers see all tools.
     pub access: Option<Access>,
     /// Host names that `Host` may carry besides loopback names and addresses.

@@ -92,8 +92,8 @@ pub struct SearchHint {
 }
 
 impl SearchHint {
-    /// A hint that a person wrote.
-    fn of_person(text: String) -> Self {
+    /// Makes the hint that a person wrote.
+    fn from_person(text: String) -> Self {
         Self {
             text,
             generated: false,
@@ -232,7 +232,7 @@ pub(super) fn hints(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Vec<Sea
         let item = cursor.item(index, item);
         let hint = match &item.value.data {
             Data::Object(_) => object(findings, &item),
-            _ => phrase(findings, &item).map(SearchHint::of_person),
+            _ => phrase(findings, &item).map(SearchHint::from_person),
         };
         match hint {
             Some(hint) if out.iter().any(|other| other.text == hint.text) => {

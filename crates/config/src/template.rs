@@ -5,7 +5,7 @@
 use std::fmt;
 
 /// A string with variables. `Debug` and `Display` print it unexpanded.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Template {
     raw: String,
     parts: Vec<Part>,

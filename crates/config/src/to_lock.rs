@@ -113,7 +113,7 @@ impl Config {
     }
 
     fn command_words(&self, process: &ProcessEndpoint) -> Command {
-        let words = Words::of(&process.command);
+        let words = Words::from_command(&process.command);
         let hidden = words.hidden(&self.literal_secrets(), true);
         let of_word = words.texts.iter().zip(hidden);
         let list = of_word

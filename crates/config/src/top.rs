@@ -10,8 +10,8 @@ use super::reader;
 use super::spanned::{Data, Member, Spanned};
 use super::{
     Config, Document, Identities, Limits, Mcp, Node, Parsed, Search, StartDrift, Surfaces,
-    TextDrift, Unreachable, access, clients, fields, identities, lists, mcp, public_url, search,
-    servers, surfaces, tree, trust, vscode,
+    Telemetry, TextDrift, Unreachable, access, audit, clients, fields, identities, lists, mcp,
+    public_url, search, servers, surfaces, telemetry, tree, trust, vscode,
 };
 use broker_model::codes::DiagnosticCode as Code;
 use broker_model::diagnostic::Diagnostic;
@@ -45,7 +45,7 @@ pub(super) fn parse(
             is_named: false,
             exists,
         },
-        None => Rules::of_content(&spanned),
+        None => Rules::from_content(&spanned),
     };
     let servers_of = |root: &Spanned| {
         let key = clients::servers_key(root, rules.client)?;
@@ -131,6 +131,8 @@ fn top(
         mcp: Mcp::default(),
         search: Search::default(),
         surfaces: Surfaces::default(),
+        audit: None,
+        telemetry: Telemetry::default(),
         access: None,
         allowed_hosts: Vec::new(),
         allowed_origins: Vec::new(),
@@ -175,6 +177,8 @@ fn top(
             "mcp" => config.mcp = mcp::read(findings, &value),
             "search" => config.search = search::read(findings, &value),
             "surfaces" => config.surfaces = surfaces::read(findings, &value),
+            "audit" => config.audit = audit::read(findings, &value),
+            "telemetry" => config.telemetry = telemetry::read(findings, &value),
             "access" => config.access = access::read(findings, &value),
             "identities" => config.identities = identities::read(findings, &value),
             "public_url" => config.public_url = public_url::read(findings, &value),

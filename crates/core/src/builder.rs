@@ -18,6 +18,7 @@ use crate::catalog::Catalog;
 use crate::clock::{Clock, SystemClock};
 use crate::drain::Drain;
 use crate::errors::error::CoreError;
+use crate::sources::change_observer::ChangeObserver;
 use crate::types::{PartialStart, StartMode};
 
 /// The parts of a core that does not exist yet. Every part but the catalog has a default.
@@ -34,6 +35,7 @@ pub struct CoreBuilder<'a> {
     /// The parts of a running broker whose catalog this one replaces.
     pub(crate) shared: Option<SharedParts>,
     pub(crate) links: LinkFactory,
+    pub(crate) observer: Option<Arc<dyn ChangeObserver>>,
     pub(crate) filters: Filters,
     pub(crate) clock: Arc<dyn Clock>,
 }
@@ -50,6 +52,7 @@ pub(crate) struct SharedParts {
     pub(crate) drain: Drain,
     pub(crate) tasks: TaskTracker,
     pub(crate) tool_changes: watch::Sender<u64>,
+    pub(crate) observer: Option<Arc<dyn ChangeObserver>>,
 }
 
 impl<'a> CoreBuilder<'a> {
@@ -66,6 +69,7 @@ impl<'a> CoreBuilder<'a> {
             shared: None,
             partial: PartialStart::default(),
             links: LinkFactory::default(),
+            observer: None,
             filters: Filters::default(),
             clock: Arc::new(SystemClock),
         }
@@ -117,6 +121,14 @@ impl<'a> CoreBuilder<'a> {
         self
     }
 
+    /// Sets what learns of changes of items and sources. A catalog that replaces this one keeps it. By default, only the
+    /// log has them.
+    #[must_use]
+    pub fn observer(mut self, observer: Option<Arc<dyn ChangeObserver>>) -> Self {
+        self.observer = observer;
+        self
+    }
+
     /// Sets the error of every call, for a broker that could not be started and still has a client to answer. By
     /// default, calls are served.
     #[must_use]
@@ -165,6 +177,7 @@ impl<'a> CoreBuilder<'a> {
             drain: Drain::default(),
             tasks: TaskTracker::new(),
             tool_changes: watch::Sender::new(0),
+            observer: self.observer.clone(),
         })
     }
 

@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -27,6 +28,45 @@ pub struct Identity {
     expires: Option<SystemTime>,
     /// The vendor of its model.
     vendor: Option<ModelVendor>,
+    origin: Origin,
+}
+
+/// Where a caller's requests come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// The surface.
+    pub via: Via,
+    /// The address of the client; a trusted proxy may have named it. `None` without a network.
+    pub peer: Option<IpAddr>,
+}
+
+/// The surface that took a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Via {
+    /// A program that contains the broker.
+    #[default]
+    Program,
+    /// The standard input of the broker, with MCP.
+    Stdio,
+    /// The meta API over HTTP.
+    Http,
+    /// MCP over HTTP.
+    McpHttp,
+    /// MCP over WebSocket.
+    WebSocket,
+}
+
+impl Via {
+    /// Returns its name in records.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Program => "program",
+            Self::Stdio => "stdio",
+            Self::Http => "http",
+            Self::McpHttp => "mcp_http",
+            Self::WebSocket => "websocket",
+        }
+    }
 }
 
 /// The end of a caller's right to call.
@@ -148,6 +188,10 @@ impl Identity {
             revocation: None,
             expires: None,
             vendor: None,
+            origin: Origin {
+                via: Via::Program,
+                peer: None,
+            },
         }
     }
 
@@ -214,6 +258,18 @@ impl Identity {
     #[must_use]
     pub fn with_vendor(self, vendor: Option<ModelVendor>) -> Self {
         Self { vendor, ..self }
+    }
+
+    /// Returns the same caller, whose requests come from there.
+    #[must_use]
+    pub fn from_origin(self, via: Via, peer: Option<IpAddr>) -> Self {
+        let origin = Origin { via, peer };
+        Self { origin, ..self }
+    }
+
+    /// Returns where the caller's requests come from.
+    pub const fn origin(&self) -> Origin {
+        self.origin
     }
 
     /// Returns the vendor of the caller's model, if the config names it.

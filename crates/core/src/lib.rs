@@ -91,15 +91,16 @@ pub use call::context::{
 #[doc(hidden)]
 pub use call::cut::fuzzing;
 pub use call::cut::{Cut, CutDetail};
-pub use call::record::{CallRecord, RecordedItem};
+pub use call::record::{CallRecord, RecordedItem, ReviewedVersions};
 pub use call::request_id::RequestId;
+pub use call::send_gate::{Reserving, SendGate};
 pub use clock::{Clock, SystemClock};
 pub use drain::Drain;
 pub use errors::error::{CoreError, ErrorMembers};
 pub use errors::failure::memory_error_for_result;
 pub use errors::json_error::json_invalid;
 pub use errors::server_error::ServerError;
-pub use identity::{Claims, Identity, Revocation, Subject};
+pub use identity::{Claims, Identity, Origin, Revocation, Subject, Via};
 pub use item::ToolItem;
 pub use listing::changes::ToolListChanges;
 pub use listing::description::{Described, Description};
@@ -111,6 +112,7 @@ pub use listing::search::{FoundTool, FoundTools};
 pub use listing::tools::{CallableTool, ListedTool, ToolPage, ToolQuery};
 pub use listing::tree::Listing;
 pub use services::Services;
+pub use sources::change_observer::{Change, ChangeObserver, ChangedItem};
 pub use sources::drift_log::DRIFT_LOG;
 pub use sources::examine::{ExamResult, SourceExam, StartedSource, ToolComparison};
 pub use sources::health::{

@@ -11,6 +11,8 @@ use tokio::sync::watch;
 
 use crate::CallPath;
 use crate::call::arguments::{self, ParsedCharge, overloaded};
+use crate::call::record::ReviewedVersions;
+use crate::catalog::Catalog;
 use crate::drain::Drain;
 use crate::errors::error::CoreError;
 use crate::generations::Generations;
@@ -258,6 +260,20 @@ impl Services {
     pub fn reply_facts(&self) -> (&'static str, bool) {
         let core = self.call_path();
         (core.catalog.catalog_digest, core.fleet.lists_may_differ())
+    }
+
+    /// Returns the versions that are in force now.
+    pub fn reviewed(&self) -> ReviewedVersions {
+        let core = self.call_path();
+        ReviewedVersions {
+            catalog: core.catalog.catalog_digest,
+            policy: core.fleet.in_force().terms.policy.digest().clone(),
+        }
+    }
+
+    /// Returns the catalog that is served now.
+    pub fn catalog(&self) -> &'static Catalog {
+        self.call_path().catalog
     }
 
     /// Returns the digest of the catalog it serves.

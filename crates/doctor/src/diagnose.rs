@@ -24,10 +24,10 @@ const MAX_VALUE_BYTES: usize = 60;
 pub(crate) fn diagnose(examined: ExamResult, config: &str, doctor: &str) -> Diagnosis {
     let (mut findings, facts) = match examined.outcome {
         Ok(started) => {
-            let findings = of_started(&started, config, doctor);
+            let findings = check_started(&started, config, doctor);
             (findings, Some(facts(started, examined.locked_revision)))
         }
-        Err(problems) => (problems.iter().map(of_variable).collect(), None),
+        Err(problems) => (problems.iter().map(explain_variable).collect(), None),
     };
     // A stable sort: of equal severity, the first finding explains more.
     findings.sort_by_key(|finding: &Finding| std::cmp::Reverse(finding.severity));
@@ -62,7 +62,7 @@ fn facts(started: StartedSource, locked_revision: Option<String>) -> Facts {
     }
 }
 
-fn of_variable(problem: &Diagnostic) -> Finding {
+fn explain_variable(problem: &Diagnostic) -> Finding {
     let place = match (&problem.file, &problem.pointer) {
         (Some(file), Some(pointer)) => vec![format!("at {file} {pointer}")],
         (_, Some(pointer)) => vec![format!("at {pointer}")],
@@ -78,21 +78,21 @@ fn of_variable(problem: &Diagnostic) -> Finding {
     }
 }
 
-fn of_started(started: &StartedSource, config: &str, doctor: &str) -> Vec<Finding> {
+fn check_started(started: &StartedSource, config: &str, doctor: &str) -> Vec<Finding> {
     let exam = &started.exam;
     let mut findings = Vec::new();
     let mut noise_is_explained = false;
     if let Err(failure) = &exam.outcome {
-        let finding = of_failure(failure, started, doctor);
+        let finding = explain_failure(failure, started, doctor);
         noise_is_explained = [Code::UsageText, Code::TerminalWanted]
             .iter()
             .any(|code| code.as_str() == finding.code);
         findings.push(finding);
     }
     if let Some(tools) = &started.tools {
-        findings.extend(of_report(&tools.report, config));
-        findings.extend(of_notes(&tools.notes));
-        findings.extend(of_time(exam.took, started.startup_timeout));
+        findings.extend(summarize_report(&tools.report, config));
+        findings.extend(summarize_notes(&tools.notes));
+        findings.extend(check_time(exam.took, started.startup_timeout));
     }
     if exam.noise_lines > 0 && !noise_is_explained {
         let lines = counted(exam.noise_lines as usize, "line");
@@ -126,7 +126,7 @@ fn of_started(started: &StartedSource, config: &str, doctor: &str) -> Vec<Findin
     findings
 }
 
-fn of_failure(failure: &SourceFailure, started: &StartedSource, doctor: &str) -> Finding {
+fn explain_failure(failure: &SourceFailure, started: &StartedSource, doctor: &str) -> Finding {
     let exam = &started.exam;
     let start = FailedStart {
         failure,
@@ -157,7 +157,7 @@ fn of_failure(failure: &SourceFailure, started: &StartedSource, doctor: &str) ->
 }
 
 /// Returns the parts of the listing that are not used, and its warnings.
-fn of_notes(notes: &ListingNotes) -> Vec<Finding> {
+fn summarize_notes(notes: &ListingNotes) -> Vec<Finding> {
     let mut findings = Vec::new();
     let count = notes.left_out_count();
     if count > 0 {
@@ -189,7 +189,7 @@ fn of_notes(notes: &ListingNotes) -> Vec<Finding> {
     findings
 }
 
-fn of_time(took: Duration, allowed: Duration) -> Option<Finding> {
+fn check_time(took: Duration, allowed: Duration) -> Option<Finding> {
     if took < SLOW_START && took < allowed / 2 {
         return None;
     }
@@ -205,7 +205,7 @@ fn of_time(took: Duration, allowed: Duration) -> Option<Finding> {
 }
 
 /// Returns one finding for each class of difference, the worst first.
-fn of_report(report: &Report, config: &str) -> Vec<Finding> {
+fn summarize_report(report: &Report, config: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     for class in Class::ALL.into_iter().rev() {
         let tools = report.tools.iter().filter(|tool| tool.class == class);

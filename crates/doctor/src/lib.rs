@@ -65,7 +65,7 @@ struct ToolListing {
 impl Diagnosis {
     /// Diagnoses one source. `config` is the name of the config in suggested commands, `doctor` the command
     /// that shows this diagnosis.
-    pub fn of(examined: ExamResult, config: &str, doctor: &str) -> Self {
+    pub fn new(examined: ExamResult, config: &str, doctor: &str) -> Self {
         diagnose::diagnose(examined, config, doctor)
     }
 

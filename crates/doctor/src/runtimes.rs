@@ -61,7 +61,7 @@ const PHP: Runtime = Runtime {
 };
 
 /// Returns the runtime that a program of this name is part of.
-pub(crate) fn of_program(program: &str) -> Option<&'static Runtime> {
+pub(crate) fn find_by_program(program: &str) -> Option<&'static Runtime> {
     let name = program.rsplit('/').next().unwrap_or(program);
     // `python3.13`, `node22`: the version is ignored.
     let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
@@ -98,7 +98,7 @@ mod tests {
             ("github-mcp-server", None),
             ("", None),
         ] {
-            assert_eq!(of_program(program).map(|runtime| runtime.name), name);
+            assert_eq!(find_by_program(program).map(|runtime| runtime.name), name);
         }
     }
 }

@@ -47,7 +47,7 @@ pub(crate) fn find(start: FailedStart<'_>) -> Option<StderrHint> {
 /// Recognises a command that is itself a runtime and was not found.
 fn missing_program(start: FailedStart<'_>) -> Option<StderrHint> {
     let name = start.program;
-    (start.failure.cause == SourceCause::SpawnNotFound && runtimes::of_program(name).is_some())
+    (start.failure.cause == SourceCause::SpawnNotFound && runtimes::find_by_program(name).is_some())
         .then(|| runtime(name))
 }
 
@@ -62,7 +62,7 @@ fn missing_runtime(start: FailedStart<'_>) -> Option<StderrHint> {
 }
 
 fn runtime(name: &str) -> StderrHint {
-    let (message, remedy) = match runtimes::of_program(name) {
+    let (message, remedy) = match runtimes::find_by_program(name) {
         Some(known) => (
             format!("`{name}` was not found: {} is not installed", known.name),
             format!(

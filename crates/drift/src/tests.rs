@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::FailOn;
 use super::class::Class;
 use super::classify::{classify, unchecked};
 use super::rename::name_moves;
@@ -9,9 +10,12 @@ use super::report::{Finding, Report};
 use super::rules::rule;
 use broker_config::Config;
 use broker_model::codes::SourceCause;
+use broker_model::exit::Exit;
 use broker_model::filter::ToolFilter;
 use broker_model::lock::LockedSource;
 use broker_model::path::NodePath;
+use broker_model::public_names::PublicNames;
+use broker_model::redact::{Redactor, Secret};
 use broker_model::snapshot::Snapshot;
 use broker_model::trust::{Exposure, TrustLevel};
 
@@ -303,4 +307,39 @@ fn text_change_is_found_among_many_worse_findings() {
     assert_eq!(text_drift(tool("Deletes.", "integer")), (50, true));
     assert_eq!(text_drift(tool("Reads.", "integer")), (50, false));
     assert_eq!(text_drift(tool("Reads. ", "integer")), (50, false));
+}
+
+#[test]
+fn exit_code_is_the_one_of_an_unchecked_source_before_the_one_of_drift() {
+    let tool = |text: &str| json!([{"name": "a", "description": text}]);
+    let added = json!([{"name": "a", "description": "x"}, {"name": "b"}]);
+    let source = NodePath::parse("/s").unwrap();
+    let not_checked = || unchecked(&source, SourceCause::Exited, "it exited", &[]);
+    let mut both = check(tool("x"), tool("y"));
+    both.merge(not_checked());
+    let named_added = FailOn::new(&[Class::Added]);
+    for (report, fail_on, exit) in [
+        (check(tool("x"), tool("x")), FailOn::default(), Exit::Ok),
+        (check(tool("x"), tool("y")), FailOn::default(), Exit::Drift),
+        (check(tool("x"), added.clone()), FailOn::default(), Exit::Ok),
+        (check(tool("x"), added), named_added, Exit::Drift),
+        (not_checked(), FailOn::default(), Exit::Unchecked),
+        (both, FailOn::default(), Exit::Unchecked),
+    ] {
+        assert_eq!(report.exit(fail_on), exit, "{report:?}");
+    }
+}
+
+#[test]
+fn report_masks_secrets_in_values_that_are_not_names() {
+    let (secret, old) = (
+        "s3cret-9f8e7d6c",
+        json!([{"name": "a", "description": "x"}]),
+    );
+    let new = json!([{"name": "a", "description": format!("y {secret}"), "title": "a"}]);
+    let mut report = check(old.clone(), new);
+    assert!(format!("{report:?}").contains(secret));
+    let names = PublicNames::from_source(&locked(&snapshot(old)));
+    report.mask(&Redactor::new([Secret::new(secret)]), names);
+    assert!(!format!("{report:?}").contains(secret), "{report:?}");
 }

@@ -42,8 +42,8 @@ pub struct HintAudit {
 pub struct HintValues(Map<String, Value>);
 
 impl HintValues {
-    /// The hints of an override.
-    pub fn of(annotations: &Map<String, Value>) -> Self {
+    /// Copies the hints of an override.
+    pub fn new(annotations: &Map<String, Value>) -> Self {
         Self(annotations.clone())
     }
 
@@ -109,11 +109,11 @@ impl HintAudits {
 
     /// Whether an entry confirms the claim.
     pub fn confirm(&self, claim: &Claim<'_>) -> bool {
-        self.of_tool(claim)
+        self.find_by_tool(claim)
             .any(|audit| audit.digest == claim.tool.digest && audit.values == claim.values)
     }
 
-    fn of_tool(&self, claim: &Claim<'_>) -> impl Iterator<Item = &HintAudit> {
+    fn find_by_tool(&self, claim: &Claim<'_>) -> impl Iterator<Item = &HintAudit> {
         let (source, tool) = (&claim.source.path, claim.tool.upstream_name.as_str());
         let entries = self.0.iter();
         entries.filter(move |audit| audit.source == *source && audit.tool == tool)
@@ -137,7 +137,7 @@ impl HintAudits {
 
     /// The reason why no entry confirms the claim.
     fn gap(&self, claim: &Claim<'_>) -> String {
-        let latest = self.of_tool(claim).max_by(|a, b| a.date.cmp(&b.date));
+        let latest = self.find_by_tool(claim).max_by(|a, b| a.date.cmp(&b.date));
         let Some(audit) = latest else {
             return "it was never audited".to_owned();
         };
@@ -164,7 +164,7 @@ pub fn claim_of<'p>(
         source: plan.sources[entry.source].0,
         tool: entry.tool,
         hints,
-        values: HintValues::of(set),
+        values: HintValues::new(set),
     })
 }
 

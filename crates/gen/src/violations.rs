@@ -88,7 +88,7 @@ impl Violations {
     }
 
     /// Returns the violations of a file that was read.
-    pub fn of(file: &str, entries: Vec<FileEntry<Violation>>) -> Self {
+    pub fn new(file: &str, entries: Vec<FileEntry<Violation>>) -> Self {
         Self {
             file: file.to_owned(),
             entries,
@@ -110,20 +110,20 @@ impl Violations {
         entries.find(|one| one.entry.is_of_source(source) && refuses(&one.entry))
     }
 
-    /// The entry that refuses a source without a look at it.
-    pub fn of_path(&self, source: &str) -> Option<&FileEntry<Violation>> {
+    /// Returns the entry that refuses a source without a look at it.
+    pub fn find_by_path(&self, source: &str) -> Option<&FileEntry<Violation>> {
         self.first(source, |one| one.refuses_source(None))
     }
 
-    /// The entry that refuses a locked source as a whole.
-    pub fn of_whole(&self, source: &LockedSource) -> Option<&FileEntry<Violation>> {
+    /// Returns the entry that refuses a locked source as a whole.
+    pub fn find_by_source(&self, source: &LockedSource) -> Option<&FileEntry<Violation>> {
         let own = source.own_digest();
         let path = source.path.as_str();
         self.first(path, |one| one.refuses_source(Some(&own)))
     }
 
-    /// The entry that refuses a tool, by its source and the server's name.
-    pub fn of_tool(
+    /// Returns the entry that refuses a tool, by its source and the server's name.
+    pub fn find_by_tool(
         &self,
         source: &str,
         tool: &str,
@@ -210,13 +210,13 @@ impl Violations {
         };
         for source in sources {
             let path = &source.path;
-            if let Some(one) = self.of_whole(source) {
+            if let Some(one) = self.find_by_source(source) {
                 add(&|| shown_source(path.as_str()), one);
                 continue;
             }
             for tool in &source.exposed {
                 let name = tool.upstream_name.as_str();
-                if let Some(one) = self.of_tool(path.as_str(), name, &tool.digest) {
+                if let Some(one) = self.find_by_tool(path.as_str(), name, &tool.digest) {
                     add(&|| shown_tool(name, path.as_str()), one);
                 }
             }

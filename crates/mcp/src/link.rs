@@ -53,8 +53,8 @@ impl Link {
         };
         let source = spec.source.as_str();
         if let Some((stdin, stdout, task)) = spec.links.start(source, process, opening.tasks) {
-            let ends = (task.exit.clone(), task.stderr_ended.clone());
-            let connection = Connection::open(stdin, stdout, ends, spec, opening);
+            let (exit, stderr_ended) = (task.exit.clone(), task.stderr_ended.clone());
+            let connection = Connection::open(stdin, stdout, exit, stderr_ended, spec, opening);
             return Ok(Self::Task { connection, task });
         }
         let grace = StopGrace {
@@ -74,9 +74,9 @@ impl Link {
             return Err(SourceFailure::new(SourceCause::SpawnFailed, message));
         };
         let process = process.handle;
-        let ends = (process.exit(), process.stderr_ended());
+        let (exit, stderr_ended) = (process.exit(), process.stderr_ended());
         Ok(Self::Process {
-            connection: Connection::open(stdin, stdout, ends, spec, opening),
+            connection: Connection::open(stdin, stdout, exit, stderr_ended, spec, opening),
             process,
         })
     }
@@ -125,8 +125,8 @@ impl Link {
     ) -> Result<RawResult, RequestError> {
         match self.transport() {
             Transport::Streams(connection) => {
-                let caller = (call.right, call.account);
-                connection.call(line, events, time, caller).await
+                let (right, account) = (call.right, call.account);
+                connection.call(line, events, time, right, account).await
             }
             Transport::Http(http) => Box::pin(http.call(call, line, events, time)).await,
         }

@@ -32,7 +32,8 @@ impl Subscriber {
     pub(crate) async fn keep(
         &self,
         link: &Link,
-        (lists, meta): (ItemLists, &str),
+        lists: ItemLists,
+        meta: &str,
         timing: Timing,
         reopened: &Notify,
     ) -> Infallible {

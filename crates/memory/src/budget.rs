@@ -86,7 +86,7 @@ pub enum ChargeError {
 
 impl Size {
     /// Returns the size class of a request or result of `bytes` bytes.
-    pub const fn of(bytes: usize) -> Self {
+    pub const fn from_bytes(bytes: usize) -> Self {
         if bytes <= SMALL_BYTES {
             Self::Small
         } else {
@@ -263,7 +263,7 @@ impl Charge {
             return Ok(());
         }
         let missing = bytes.saturating_sub(self.bytes);
-        self.grow(account, missing, Size::of(bytes))
+        self.grow(account, missing, Size::from_bytes(bytes))
     }
 
     /// Merges another charge of the same account into this one.

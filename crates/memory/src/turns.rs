@@ -154,7 +154,7 @@ impl<T> TurnQueue<T> {
 
     /// Whether the owner's part of the places has room. Callers without a credential have half a part together.
     fn may_add(&self, owner: Owner) -> bool {
-        let own = self.of(owner);
+        let own = self.count(owner);
         let waits_alone = self.len == own;
         let is_first_kind = !owner.is_anonymous || self.len == self.anonymous;
         (waits_alone || own < self.share) && (is_first_kind || self.anonymous < self.half_share())
@@ -164,14 +164,14 @@ impl<T> TurnQueue<T> {
         (self.share / 2).max(1)
     }
 
-    fn of(&self, owner: Owner) -> usize {
+    fn count(&self, owner: Owner) -> usize {
         self.items.get(&owner).map_or(0, VecDeque::len)
     }
 
     /// Returns the owner whose newest item leaves for one of `owner`: the largest of those without a credential, if
     /// these have more than their part, else the largest of all. It has more items than `owner` will have.
     fn largest_beside(&self, owner: Owner) -> Option<Owner> {
-        let own = self.of(owner);
+        let own = self.count(owner);
         let are_too_many = !owner.is_anonymous && self.anonymous > self.half_share();
         let sizes = self
             .items
@@ -191,7 +191,7 @@ impl<T> TurnQueue<T> {
 
     /// Notes that an item of the owner left outside of its turn.
     fn ended(&mut self, owner: Owner) {
-        if self.of(owner) == 0 {
+        if self.count(owner) == 0 {
             self.items.remove(&owner);
             self.turns.retain(|other| *other != owner);
         }
@@ -275,7 +275,7 @@ mod tests {
                 .expect("one leaves");
             assert!(left.0.is_anonymous());
         }
-        assert_eq!((queue.of(A), queue.anonymous), (8, 8));
+        assert_eq!((queue.count(A), queue.anonymous), (8, 8));
         assert!(queue.push(A, (A, 8)).is_err());
         assert!(queue.push(X, (X, 20)).is_err() && queue.push(Y, (Y, 20)).is_err());
         for number in 0..4 {

@@ -67,6 +67,7 @@ closed_list! {
         HeaderInvalid = "header_invalid", "`Host` is missing, doubled or malformed, the request has two credentials that differ, or the query contains a secret.", "Send one `Host`, and one credential as a header.";
         Unauthorized = "unauthorized", "The secret, key or token is missing or not valid, or its rights ended during the call.", "Send `Authorization: Bearer SECRET` or `X-API-Key: SECRET`, with a key or a token in place of the secret where the broker has them.";
         IdentityUnavailable = "identity_unavailable", "The keys of the issuer of the token are not available, so that no token can be verified.", "Find out why the issuer's key set cannot be fetched; the log has the reason.", "Call again in a few seconds; if that fails too, tell the operator.";
+        AuditUnavailable = "audit_unavailable", "The audit log cannot be written, so that no call is sent.", "See `/readyz` and the log: free space on the disk of `audit.file`, or correct its rights.", "Call again later; if that fails too, tell the operator.";
         Forbidden = "forbidden", "The caller may not use this entry, or not with these arguments.", "Ask the operator; for arguments, see `details.errors`.";
         HostForbidden = "host_forbidden", "The `Host` header names a host that is not allowed.", "Use a loopback name or address, or start with `--allow-host`.", "Use a loopback name or address, or ask the operator to allow this host.";
         OriginForbidden = "origin_forbidden", "The `Origin` header names a web page that is not allowed.", "List it in `allowed_origins`.", "Ask the operator to allow this origin.";
@@ -204,6 +205,7 @@ closed_list! {
 closed_list! {
     /// A problem of a config, a lock, an audits file, or of what `lock` would write.
     DiagnosticCode {
+        AuditUnusable = "audit_unusable", "The audit log or its key cannot be opened.", "Name a file in a folder that the broker may write, and a key that `mcp-broker audit key` made.";
         ConfigUnreadable = "config_unreadable", "The config cannot be read.", "Name an existing file with `--config` or MCP_BROKER_CONFIG.";
         ConfigSyntax = "config_syntax", "The config is not JSON.", "Correct the place that the message names; JSON has no comments and no trailing commas.";
         ConfigEncoding = "config_encoding", "The config is not UTF-8.", "Save it as UTF-8.";

@@ -149,7 +149,8 @@ impl Exit {
             | Code::BinaryUnchecked => Self::Unchecked,
             Code::LintRefused => Self::Lint,
             Code::FileWrite => Self::Failure,
-            Code::ConfigUnreadable
+            Code::AuditUnusable
+            | Code::ConfigUnreadable
             | Code::ConfigSyntax
             | Code::ConfigEncoding
             | Code::ConfigShape

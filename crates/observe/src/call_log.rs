@@ -5,7 +5,8 @@ use std::time::Duration;
 use broker_model::text::shown_line;
 use tracing::Level;
 
-use crate::recorded::{CallEnd, RecordSink, RecordedCall};
+use crate::list_changed_exec::name_of;
+use crate::recorded_call::{CallEnd, RecordSink, RecordedCall};
 
 /// The maximum characters of a path in a log line.
 const MAX_PATH_CHARS: usize = 512;
@@ -21,16 +22,12 @@ impl RecordSink for CallLog {
 
     fn record(&self, call: &RecordedCall, end: CallEnd<'_>) {
         let item = call.item();
-        let outcome = match end {
-            CallEnd::Answered(_) => "ok",
-            CallEnd::Failed(error) => error.code.as_str(),
-            CallEnd::Abandoned => "cancelled",
-        };
         tracing::debug!(
             path = shown_line(&call.path, MAX_PATH_CHARS),
             source = item.map_or("", |item| item.source),
             digest = item.map_or("", |item| item.digest),
-            outcome,
+            outcome = end.as_str(),
+            caller = name_of(call.identity.subject()),
             ms = tenths(call.elapsed()),
             request_id = call.request_id.as_str(),
             "call"

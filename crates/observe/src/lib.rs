@@ -1,10 +1,20 @@
-//! The record of a call. [`Recorded`] is the outermost layer of a broker: it hands the record of each call to its sinks,
-//! once, when the call has ended or its caller has left. A sink whose record is not wanted costs one branch.
+//! The record of a call. [`Recorded`] is the outermost layer of a broker: it hands the record of each call to its
+//! observers, once, when the call has ended or its caller has left. Observers are sinks such as the log, the metrics, and
+//! the audit log, for which a call waits before it is sent. An observer that wants no record costs one branch.
 
+mod audit;
 mod call_log;
 mod list_changed_exec;
+mod meter;
+mod observers;
 mod recorded;
+mod recorded_call;
+mod tool_error;
 
+pub use audit::{Audit, Intent};
 pub use call_log::CallLog;
-pub use list_changed_exec::{Announcer, Changed, ListChangedExec};
-pub use recorded::{CallEnd, RecordSink, Recorded, RecordedCall, Sinks};
+pub use list_changed_exec::{Announcer, Changed, ListChangedExec, name_of};
+pub use meter::Meter;
+pub use observers::{Observers, Sinks};
+pub use recorded::Recorded;
+pub use recorded_call::{CallEnd, RecordSink, RecordedCall};

@@ -224,7 +224,7 @@ async fn run_until_idle(
 
 /// Writes the name of a caller with the kind of the caller in front. A key with the name `local` is `key:local`, so that
 /// no command takes it for the local program.
-fn name_of(subject: &Subject) -> String {
+pub fn name_of(subject: &Subject) -> String {
     let (kind, name) = match subject {
         Subject::Anonymous => return "anonymous".to_owned(),
         Subject::Secret => return "secret".to_owned(),

@@ -3,125 +3,160 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use broker_core::{
-    Broker, CallRecord, CoreError, Identity, Outcome, RecordedItem, Request, RequestId, forward,
+    Account, Broker, CallRecord, CoreError, Described, Identity, Listing, Operation, Outcome,
+    Request, RequestId, SearchQuery, ToolPage, ToolQuery, forward,
 };
+use broker_core::{CallCode, FoundTools};
+use broker_metrics::Method;
+use broker_model::item::ItemKind;
 use pin_project_lite::pin_project;
 use tokio::time::Instant;
 
-/// Takes the records of calls. It must not block: it runs on the task of the call.
-pub trait RecordSink: Send + Sync + 'static {
-    /// Whether it wants the record of a call that begins now.
-    fn is_enabled(&self) -> bool;
+use crate::audit::AuditCall;
+use crate::observers::Observers;
+use crate::recorded_call::{CallEnd, RecordedCall};
+use crate::tool_error::is_tool_error;
 
-    /// Takes the record of a call that has ended. Called once for each call that began while a sink was enabled.
-    fn record(&self, call: &RecordedCall, end: CallEnd<'_>);
-}
-
-/// What is known of a call when it ends.
-#[derive(Debug)]
-pub struct RecordedCall {
-    /// The caller.
-    pub identity: Identity,
-    /// The number of the request in the log.
-    pub request_id: RequestId,
-    /// The path that the caller named. It may name no item.
-    pub path: Cow<'static, str>,
-    began: Instant,
-    record: Arc<CallRecord>,
-}
-
-impl RecordedCall {
-    /// Returns the item, if the path named one that exists for the caller.
-    pub fn item(&self) -> Option<&RecordedItem> {
-        self.record.item()
-    }
-
-    /// Returns the time since the call began.
-    pub fn elapsed(&self) -> Duration {
-        self.began.elapsed()
-    }
-}
-
-/// The end of a call.
-#[derive(Clone, Copy, Debug)]
-pub enum CallEnd<'a> {
-    /// It has a result. The result may be an error of the tool.
-    Answered(&'a Outcome),
-    /// It was refused, or failed.
-    Failed(&'a CoreError),
-    /// Its caller left before the end.
-    Abandoned,
-}
+/// The maximum number of records that are kept for later calls.
+const MAX_POOLED: usize = 64;
 
 /// A broker whose calls are recorded.
 #[derive(Clone, Debug)]
 pub struct Recorded<B> {
     inner: B,
-    sinks: Sinks,
+    shared: Arc<Shared>,
 }
 
-/// The sinks of records. Cheap to clone.
-#[derive(Clone, Default)]
-pub struct Sinks(Arc<[Arc<dyn RecordSink>]>);
-
-impl Sinks {
-    /// Returns the sinks with one more.
-    #[must_use]
-    pub fn with(&self, sink: impl RecordSink) -> Self {
-        let one: Arc<dyn RecordSink> = Arc::new(sink);
-        Self(self.0.iter().cloned().chain([one]).collect())
-    }
-}
-
-impl fmt::Debug for Sinks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} sinks", self.0.len())
-    }
+#[derive(Debug)]
+struct Shared {
+    observers: Observers,
+    /// Records of earlier calls: a call takes one, so that it allocates none.
+    #[expect(
+        clippy::vec_box,
+        reason = "the boxes move between the pool and the calls"
+    )]
+    pool: Mutex<Vec<Box<OpenRecord>>>,
 }
 
 impl<B> Recorded<B> {
     /// Records the calls of `inner`.
-    pub const fn new(inner: B, sinks: Sinks) -> Self {
-        Self { inner, sinks }
+    pub fn new(inner: B, observers: impl Into<Observers>) -> Self {
+        Self {
+            inner,
+            shared: Arc::new(Shared {
+                observers: observers.into(),
+                pool: Mutex::default(),
+            }),
+        }
     }
 
-    /// Begins the record of a call, if a sink wants it.
+    /// Begins the record of a call, if an observer wants it.
     fn begin(&self, request: &mut Request) -> Option<Box<OpenRecord>> {
-        if !self.sinks.0.iter().any(|sink| sink.is_enabled()) {
+        let observers = &self.shared.observers;
+        if !observers.want_record() {
             return None;
         }
-        let record = Arc::<CallRecord>::default();
-        request.context.record = Some(Arc::clone(&record));
-        Some(Box::new(OpenRecord {
-            call: RecordedCall {
-                identity: request.identity.clone(),
-                request_id: request.context.request_id,
-                path: request.path.clone(),
-                began: Instant::now(),
-                record,
-            },
-            sinks: self.sinks.clone(),
-            has_ended: false,
-        }))
+        let mut open = self.shared.take();
+        let (call, context) = (&mut open.call, &mut request.context);
+        call.identity = request.identity.clone();
+        call.request_id = context.request_id;
+        call.path = request.path.clone();
+        call.method = method(&request.operation);
+        call.began = Instant::now();
+        context.record = Some(Arc::clone(&call.record));
+        if let Some(audit) = &observers.audit {
+            call.trace_id = context.meta.as_deref().and_then(trace_id);
+            let begun = Arc::new(audit.begin(call));
+            context.gates.push(begun.clone());
+            open.audit = Some(begun);
+        }
+        open.has_ended = false;
+        Some(open)
+    }
+
+    /// Counts a listing.
+    fn listed<T>(&self, method: Method, began: Instant, failed: Option<CallCode>, listed: T) -> T {
+        if let Some(meter) = &self.shared.observers.meter {
+            meter.listed(method, began.elapsed(), failed);
+        }
+        listed
+    }
+}
+
+impl Shared {
+    /// Returns the record of an earlier call, or a new one.
+    fn take(self: &Arc<Self>) -> Box<OpenRecord> {
+        let pooled = self
+            .pool
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop();
+        pooled.unwrap_or_else(|| {
+            Box::new(OpenRecord {
+                call: RecordedCall {
+                    identity: Identity::anonymous(),
+                    request_id: RequestId::default(),
+                    path: Cow::Borrowed(""),
+                    method: Method::Other,
+                    trace_id: None,
+                    began: Instant::now(),
+                    record: Arc::default(),
+                },
+                audit: None,
+                shared: Arc::clone(self),
+                has_ended: true,
+            })
+        })
+    }
+
+    /// Keeps a record for a later call, without what it says of its call.
+    fn give_back(&self, mut open: Box<OpenRecord>) {
+        let Some(record) = Arc::get_mut(&mut open.call.record) else {
+            return;
+        };
+        *record = CallRecord::default();
+        open.call.identity = Identity::anonymous();
+        open.call.path = Cow::Borrowed("");
+        open.call.trace_id = None;
+        open.audit = None;
+        let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
+        if pool.len() < MAX_POOLED {
+            pool.push(open);
+        }
     }
 }
 
 /// The record of a call that has not ended.
 struct OpenRecord {
     call: RecordedCall,
-    sinks: Sinks,
+    audit: Option<Arc<AuditCall>>,
+    shared: Arc<Shared>,
     has_ended: bool,
+}
+
+impl fmt::Debug for OpenRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenRecord")
+            .field("path", &self.call.path)
+            .finish_non_exhaustive()
+    }
 }
 
 impl OpenRecord {
     fn end(&mut self, end: CallEnd<'_>) {
         self.has_ended = true;
-        for sink in &*self.sinks.0 {
+        let observers = &self.shared.observers;
+        if let Some(audit) = self.audit.take() {
+            audit.end(&self.call, end);
+        }
+        if let Some(meter) = &observers.meter {
+            meter.record(&self.call, end);
+        }
+        for sink in &*observers.sinks.0 {
             sink.record(&self.call, end);
         }
     }
@@ -151,20 +186,59 @@ impl<F: Future<Output = Result<Outcome, Box<CoreError>>>> Future for Recording<F
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         let outcome = ready!(this.call.poll(context));
-        if let Some(record) = this.record {
+        if let Some(mut record) = this.record.take() {
             record.end(match &outcome {
-                Ok(outcome) => CallEnd::Answered(outcome),
+                Ok(outcome) => CallEnd::Answered {
+                    outcome,
+                    is_error: outcome.kind == ItemKind::Tool && is_tool_error(&outcome.result),
+                },
                 Err(error) => CallEnd::Failed(error),
             });
+            let shared = Arc::clone(&record.shared);
+            shared.give_back(record);
         }
         Poll::Ready(outcome)
     }
 }
 
 impl<B: Broker> Broker for Recorded<B> {
-    forward!(
-        inner: services, list, describe, search, look_up, items, tools, callable_tools, listed_items, health, close
-    );
+    forward!(inner: services, look_up, items, callable_tools, listed_items, health, close);
+
+    fn list(&self, identity: &Identity, path: &str, depth: u8) -> Result<Listing, Box<CoreError>> {
+        let began = Instant::now();
+        let listed = self.inner.list(identity, path, depth);
+        let failed = listed.as_ref().err().map(|error| error.code);
+        self.listed(Method::MetaTree, began, failed, listed)
+    }
+
+    async fn describe(
+        &self,
+        identity: &Identity,
+        paths: &[&str],
+        account: &Account,
+    ) -> Result<Vec<Described>, Box<CoreError>> {
+        let began = Instant::now();
+        let listed = self.inner.describe(identity, paths, account).await;
+        let failed = listed.as_ref().err().map(|error| error.code);
+        self.listed(Method::MetaDesc, began, failed, listed)
+    }
+
+    async fn search(
+        &self,
+        identity: &Identity,
+        what: SearchQuery<'_>,
+    ) -> Result<FoundTools, Box<CoreError>> {
+        let began = Instant::now();
+        let listed = self.inner.search(identity, what).await;
+        let failed = listed.as_ref().err().map(|error| error.code);
+        self.listed(Method::RetrieveTools, began, failed, listed)
+    }
+
+    fn tools(&self, identity: &Identity, what: &ToolQuery<'_>) -> Option<ToolPage> {
+        let began = Instant::now();
+        let listed = self.inner.tools(identity, what);
+        self.listed(Method::ListTools, began, None, listed)
+    }
 
     fn call(
         &self,
@@ -176,4 +250,34 @@ impl<B: Broker> Broker for Recorded<B> {
             record,
         }
     }
+}
+
+/// Returns the method of an operation.
+fn method(operation: &Operation) -> Method {
+    match operation {
+        Operation::CallTool(_) => Method::CallTool,
+        Operation::GetPrompt(_) => Method::GetPrompt,
+        Operation::ReadResource(_) => Method::ReadResource,
+        Operation::Complete(_) => Method::Complete,
+    }
+}
+
+/// Returns the id of the trace that the `_meta` of a call names (W3C Trace Context, `traceparent`).
+fn trace_id(meta: &str) -> Option<Box<str>> {
+    if !meta.contains("traceparent") {
+        return None;
+    }
+    let mut found = None;
+    let read = broker_model::json::each_member(meta.as_bytes(), |name, value| {
+        if name == "traceparent" {
+            found = serde_json::from_str::<String>(value.get()).ok();
+        }
+    });
+    let parent = read.ok().and(found)?;
+    let id = parent.split('-').nth(1)?;
+    let is_id = id.len() == 32
+        && id
+            .bytes()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    is_id.then(|| id.into())
 }

@@ -267,3 +267,32 @@ fn count(schema: &Value) -> u64 {
 pub(super) fn decoded_pointer(fragment: &str) -> String {
     super::graph::percent_decoded(fragment)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each compilation of a part with a reference may read the whole schema.
+    #[test]
+    fn part_with_a_reference_costs_the_steps_of_the_whole_schema() {
+        let root = json!({
+            "properties": {"link": {"$ref": "#/$defs/text"}, "plain": {"type": "string"}},
+            "$defs": {"text": {"type": "string"}, "other": {"enum": [1, 2, 3, 4, 5, 6, 7, 8]}},
+        });
+        let (registry, budget) = (
+            Parts::registry(&root),
+            Budget::steps(super::super::MIN_STEPS),
+        );
+        let weights = Weights::new(&root).expect("the schema has weights");
+        let steps = |name: &str| {
+            let mut parts = Parts::new(&root, registry.as_ref(), &budget, &weights, Form::Plain);
+            let pointer = format!("/properties/{name}");
+            let schema = root.pointer(&pointer).expect("it has the property");
+            assert_eq!(parts.matches(&pointer, schema, &json!("a")), Some(true));
+            budget.total() - parts.left()
+        };
+        let whole = count(&root) * STEPS_PER_COMPILED_VALUE;
+        assert!(steps("link") >= whole, "{} {whole}", steps("link"));
+        assert!(steps("plain") < whole, "{} {whole}", steps("plain"));
+    }
+}

@@ -158,7 +158,7 @@ pub fn search(
     among: Range<u32>,
 ) -> Ranking {
     let scores = Scores::new(index, scope, similarity, text);
-    let hits = Hits::new(among.start, scores.of(scope, among.clone()));
+    let hits = Hits::new(among.start, scores.score_range(scope, among.clone()));
     let is_weak = hits
         .peek()
         .is_none_or(|best| scores.is_weak(index, among.start + best as u32));
@@ -201,7 +201,7 @@ impl Scores {
     }
 
     /// Returns the scores of some tools; 0 for those outside the scope.
-    fn of(&self, scope: &SearchScope, tools: Range<u32>) -> Vec<f64> {
+    fn score_range(&self, scope: &SearchScope, tools: Range<u32>) -> Vec<f64> {
         let range = tools.start as usize..tools.end as usize;
         let words = &self.words[range.clone()];
         let mut scores: Vec<f64> = match self.cosines.get(range) {

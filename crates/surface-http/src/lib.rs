@@ -12,6 +12,7 @@ use arc_swap::ArcSwap;
 use axum::http::{HeaderName, HeaderValue};
 use broker_core::{Broker, Drain};
 use broker_model::redact::Secret;
+use broker_observe::Observers;
 use broker_surface::{RequestIds, Surface};
 use broker_surface_mcp::http::McpEndpoint;
 use tokio::net::TcpListener;
@@ -35,6 +36,8 @@ pub struct HttpAccess {
     pub key_header: Option<HeaderName>,
     /// Whether MCP clients are served.
     pub mcp: bool,
+    /// The observers whose state the surface shows.
+    pub observers: Observers,
 }
 
 /// The HTTP surface; one for each listener.
@@ -53,6 +56,7 @@ pub struct HttpSurface<B> {
     ids: RequestIds,
     drain: Drain,
     panics: AtomicU64,
+    observers: Observers,
 }
 
 impl<B> fmt::Debug for HttpSurface<B> {
@@ -69,6 +73,7 @@ impl<B: Broker> HttpSurface<B> {
             secret,
             key_header,
             mcp,
+            observers,
         } = access;
         Self {
             digest: DigestHeader::new(broker.services().catalog_digest()),
@@ -82,6 +87,7 @@ impl<B: Broker> HttpSurface<B> {
             settings: ArcSwap::from_pointee(settings),
             ids: RequestIds::random(),
             panics: AtomicU64::new(0),
+            observers,
         }
     }
 

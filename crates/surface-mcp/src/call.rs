@@ -151,7 +151,7 @@ impl ToolCall {
                 Tool::Flat(tool) => tool.path,
                 _ => &name,
             };
-            Box::new(ResultForm::WithStatus(CommandCall::of_path(path)))
+            Box::new(ResultForm::WithStatus(CommandCall::from_path(path)))
         });
         Ok(Self {
             tool,
@@ -384,7 +384,7 @@ impl ToolCall {
         };
         match (outcome, &self.tool) {
             (Err(error), Tool::Flat(_) | Tool::Item(_)) => {
-                Err(server_error::of_call(&error, self.era)
+                Err(server_error::extract(&error, self.era)
                     .map_or(CallError::Refused(error), CallError::Server))
             }
             (outcome, _) => Ok(outcome?),
@@ -446,10 +446,10 @@ impl ToolCall {
             .cover(account, form.max_copies() * length)
             .map_err(|full| Box::new(memory_error_for_result(full)))?;
         let result = if length > MIN_POOLED_BYTES {
-            let render = move || result::of_server(&outcome, form, era);
+            let render = move || result::forward(&outcome, form, era);
             client.broker.services().shape_long(account, render).await?
         } else {
-            result::of_server(&outcome, form, era)?
+            result::forward(&outcome, form, era)?
         };
         Ok(Text::charged(result, charge))
     }

@@ -34,8 +34,8 @@ pub(super) enum ItemMethod {
 }
 
 impl ItemMethod {
-    /// The method with this name.
-    pub(super) fn of_name(method: &str) -> Option<Self> {
+    /// Returns the method with this name.
+    pub(super) fn parse(method: &str) -> Option<Self> {
         Some(match method {
             "prompts/list" => Self::List(ItemList::Prompts),
             "resources/list" => Self::List(ItemList::Resources),

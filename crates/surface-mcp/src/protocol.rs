@@ -111,7 +111,7 @@ pub(super) fn simple(
 /// Whether a legacy client must have sent `initialize` before this method.
 fn needs_session(client: &Client<impl Broker>, method: &str) -> bool {
     matches!(method, "tools/list" | "tools/call" | "logging/setLevel")
-        || ItemMethod::of_name(method).is_some()
+        || ItemMethod::parse(method).is_some()
         || client.dialect.method(method).is_some()
 }
 
@@ -123,7 +123,7 @@ fn tools(
     params: &Params<'_>,
     era: Era,
 ) -> Result<Action, RpcError> {
-    if let Some(method) = ItemMethod::of_name(method) {
+    if let Some(method) = ItemMethod::parse(method) {
         let services = client.broker.services();
         // The call waits until sources have listed their resources for the first time.
         if method.needs_resources() && services.awaits_resources(&client.identity) {

@@ -126,9 +126,9 @@ impl ServerResult {
     }
 }
 
-/// A server's result, with notes of the broker in `_meta`, and for a result that was cut at the end of its
+/// Returns a server's result with notes of the broker in `_meta`, and for a result that was cut at the end of its
 /// text too.
-pub(super) fn of_server(
+pub(super) fn forward(
     outcome: &Outcome,
     form: ServerResult,
     era: Era,
@@ -319,7 +319,7 @@ mod tests {
     }
 
     fn forwarded(result: &str, era: Era) -> String {
-        shown(&of_server(&outcome(result), ServerResult::Same, era).unwrap())
+        shown(&forward(&outcome(result), ServerResult::Same, era).unwrap())
     }
 
     #[test]
@@ -373,7 +373,7 @@ mod tests {
             r#"{"resultType":null}"#,
         ] {
             for era in [Era::Modern, Era::Legacy] {
-                let error = of_server(&outcome(result), ServerResult::Same, era).unwrap_err();
+                let error = forward(&outcome(result), ServerResult::Same, era).unwrap_err();
                 assert_eq!(error.code, CallCode::SourceProtocol, "{result}");
             }
         }
@@ -390,7 +390,7 @@ mod tests {
             unnamed: 0,
         });
         let note = "[The broker cut this result: at most 500 of 900 characters. Ask for less with other `args`: a filter, a smaller range, fewer items.]";
-        let got = shown(&of_server(&changed, ServerResult::Same, Era::Legacy).unwrap());
+        let got = shown(&forward(&changed, ServerResult::Same, Era::Legacy).unwrap());
         let got: Value = serde_json::from_str(&got).unwrap();
         let meta = json!({
             "dev.mcp-broker/truncated": {"original_chars": 900, "limit": 500, "cuts": []},
@@ -421,7 +421,7 @@ mod tests {
                     cuts: Vec::new(),
                     unnamed: 7,
                 });
-                let got = shown(&of_server(&changed, ServerResult::Same, era).unwrap());
+                let got = shown(&forward(&changed, ServerResult::Same, era).unwrap());
                 assert!(got.chars().count() <= limit, "{got}");
                 let got: Value = serde_json::from_str(&got).unwrap();
                 let blocks = got["content"].as_array().unwrap();

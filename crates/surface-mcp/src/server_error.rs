@@ -18,8 +18,8 @@ const URL_ELICITATION_REQUIRED: i64 = -32042;
 /// The range that modern revisions reserve for their own errors.
 const MODERN_ONLY: RangeInclusive<i64> = -32099..=-32020;
 
-/// The error that `error` carries; `None` if it is not one of a server.
-pub(super) fn of_call(error: &CoreError, era: Era) -> Option<RpcError> {
+/// Returns the server's error that `error` carries; `None` if it is not one of a server.
+pub(super) fn extract(error: &CoreError, era: Era) -> Option<RpcError> {
     let server = error.server_error()?;
     if is_visible(server.code, era) {
         let visible = RpcError::new(server.code, server.message.clone());

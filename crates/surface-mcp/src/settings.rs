@@ -41,12 +41,12 @@ pub struct ClientView {
 }
 
 impl ClientView {
-    /// The view of a config.
-    pub fn of(config: &Config) -> Self {
-        Self::of_sections(&config.mcp, &config.search)
+    /// Makes the view of a config.
+    pub fn from_config(config: &Config) -> Self {
+        Self::from_sections(&config.mcp, &config.search)
     }
 
-    fn of_sections(mcp: &Mcp, search: &Search) -> Self {
+    fn from_sections(mcp: &Mcp, search: &Search) -> Self {
         Self {
             mode: mcp.mode,
             routing: mcp.routing,
@@ -60,6 +60,6 @@ impl ClientView {
 /// The view of a config without the sections `mcp` and `search`.
 impl Default for ClientView {
     fn default() -> Self {
-        Self::of_sections(&Mcp::default(), &Search::default())
+        Self::from_sections(&Mcp::default(), &Search::default())
     }
 }

@@ -44,7 +44,7 @@ impl Hider<'_> {
             name,
             is_bare: true,
         };
-        self.variables.of_value(wanted, text, reason, &place)
+        self.variables.assign(wanted, text, reason, &place)
     }
 
     /// The value of a header; a scheme in front is kept.
@@ -60,8 +60,8 @@ impl Hider<'_> {
         self.replaced(&text, vec![Found::new(start..text.len(), name)], &place)
     }
 
-    /// A member of `auth`.
-    pub(super) fn of_auth(&mut self, name: &str, text: String) -> String {
+    /// Hides the secret of a member of `auth`.
+    pub(super) fn hide_auth(&mut self, name: &str, text: String) -> String {
         // `token_file` and the like are not tokens.
         let is_about_token = name.starts_with("token_");
         if !is_secret_value(if is_about_token { "" } else { name }, &text) {
@@ -78,7 +78,7 @@ impl Hider<'_> {
             name,
             is_bare: false,
         };
-        self.variables.of_value(wanted, text, reason, place)
+        self.variables.assign(wanted, text, reason, place)
     }
 
     /// A URL. Its user part stays; a config with one is refused.
@@ -138,15 +138,15 @@ impl Hider<'_> {
         let makes_text = |one: &Found| text[..one.range.start].ends_with('$');
         match found.first() {
             Some(first) if Template::parse(&shape).is_err() || found.iter().any(makes_text) => {
-                self.of_value(&first.name, text, place)
+                self.hide_value(&first.name, text, place)
             }
             _ => fill(text, &found, |one| {
-                self.of_value(&one.name, &text[one.range.clone()], place)
+                self.hide_value(&one.name, &text[one.range.clone()], place)
             }),
         }
     }
 
-    fn of_value(&mut self, name: &str, value: &str, place: &str) -> String {
+    fn hide_value(&mut self, name: &str, value: &str, place: &str) -> String {
         let known = self.variables.with_value(self.server, value, place);
         known.unwrap_or_else(|| self.whole(name, value, Reason::Secret, place))
     }

@@ -178,7 +178,7 @@ mod tests {
                 name,
                 is_bare: true,
             };
-            variables.of_value(wanted, value, Reason::Secret, "x");
+            variables.assign(wanted, value, Reason::Secret, "x");
         }
         variables.dropped("dropped\"1");
         variables

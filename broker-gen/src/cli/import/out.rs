@@ -22,7 +22,7 @@ impl Out {
         Self::Value(Value::String(text.into()))
     }
 
-    pub(super) fn of(value: &Spanned) -> Self {
+    pub(super) fn from_value(value: &Spanned) -> Self {
         Self::Value(value.to_value())
     }
 

@@ -164,7 +164,7 @@ impl<'a, 't> Reader<'a, 't> {
                     self.findings.note(member.at, &message);
                 }
                 if seconds <= MAX_TIMEOUT {
-                    members.insert("timeout", Out::of(value));
+                    members.insert("timeout", Out::from_value(value));
                 }
             }
             (Some(&"auth"), _) if client_file::is_own_auth(value) => {
@@ -179,7 +179,7 @@ impl<'a, 't> Reader<'a, 't> {
             // Other clients have a key of this name.
             (Some(&"trust"), Data::Bool(_)) => self.not_taken(key),
             (Some(own), _) if !is_of_transport(key) && *own != "auth" => {
-                members.insert(own, Out::of(value));
+                members.insert(own, Out::from_value(value));
             }
             _ => match REASONS.iter().find(|(keys, _)| keys.contains(&key)) {
                 Some((_, reason)) => {
@@ -201,7 +201,7 @@ impl<'a, 't> Reader<'a, 't> {
                     let out = match &one.value.data {
                         Data::String(text) => {
                             let text = self.text(&one.key, text);
-                            Out::Template(self.of_auth(&one.key, text))
+                            Out::Template(self.read_auth_text(&one.key, text))
                         }
                         _ => self.own_auth(&one.value),
                     };
@@ -215,14 +215,14 @@ impl<'a, 't> Reader<'a, 't> {
                 let words = self.hider().words(&words).into_iter();
                 Out::List(words.map(Out::Template).collect())
             }
-            _ => Out::of(value),
+            _ => Out::from_value(value),
         }
     }
 
-    /// A string of `auth` without secrets.
-    fn of_auth(&mut self, key: &str, text: String) -> String {
+    /// Reads a string of `auth` without its secrets.
+    fn read_auth_text(&mut self, key: &str, text: String) -> String {
         if key != "token_command" {
-            return self.hider().of_auth(key, text);
+            return self.hider().hide_auth(key, text);
         }
         let mut words = self.hider().words(&[text]).into_iter();
         words.next().unwrap_or_default()
@@ -300,7 +300,7 @@ impl<'a, 't> Reader<'a, 't> {
                     is_bare: true,
                 };
                 let reason = Reason::OfClient(reason);
-                self.variables.of_value(wanted, inner, reason, &place)
+                self.variables.assign(wanted, inner, reason, &place)
             }
         }
     }

@@ -109,8 +109,8 @@ impl Variables {
         self.reserved.extend(used.map(|n| variable_for(n, false)));
     }
 
-    /// The variable for a value, as `${NAME}`. Each name has one value.
-    pub(super) fn of_value(
+    /// Returns the variable for a value, as `${NAME}`. Each name has one value.
+    pub(super) fn assign(
         &mut self,
         wanted: Wanted<'_>,
         value: &str,
@@ -253,7 +253,7 @@ mod tests {
             name,
             is_bare: true,
         };
-        variables.of_value(wanted, value, Reason::Secret, "x")
+        variables.assign(wanted, value, Reason::Secret, "x")
     }
 
     #[test]

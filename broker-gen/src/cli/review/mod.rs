@@ -158,7 +158,7 @@ fn review(args: &ReviewArgs) -> Result<(), Vec<Diagnostic>> {
         };
         append(config, &[Decision::Audit(audit)]).map(|_| ())
     };
-    let style = Style::of_terminal();
+    let style = Style::for_terminal();
     let tally = session::walk(
         &items,
         &mut io::stdin().lock(),

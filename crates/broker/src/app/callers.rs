@@ -36,7 +36,7 @@ pub(super) fn settings(
         identities,
         has_identities: !config.identities.is_empty(),
         cancels_calls: config.identities.on_revoke == OnRevoke::Cancel,
-        resource: ProtectedResource::of(config),
+        resource: ProtectedResource::from_config(config),
         trusted_proxies: config.trusted_proxies.clone(),
     }
 }

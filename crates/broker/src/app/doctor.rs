@@ -49,7 +49,7 @@ pub(super) async fn run(
     let exam = unless_refused(exam, diagnostics)?;
     let hidden = Redactor::new(secret::values_to_hide());
     output.mask(&exam.redactor().merge(&hidden));
-    output.show_names(names::of(catalog, &settings.config));
+    output.show_names(names::collect_later(catalog, &settings.config));
     let all = tokio::select! {
         all = examine(catalog, exam, output) => all,
         () = signals.stop() => return Ok(interrupted(output).await),
@@ -60,7 +60,7 @@ pub(super) async fn run(
     );
     let all: Vec<_> = all
         .into_iter()
-        .map(|one| Diagnosis::of(one, &config, "mcp-broker doctor"))
+        .map(|one| Diagnosis::new(one, &config, "mcp-broker doctor"))
         .collect();
     let text = match args.format {
         Format::Human => output.named_text(&broker_doctor::human(&all)),

@@ -67,6 +67,19 @@ impl Failure {
         Self::Diagnostics(found.into_iter().map(with_remedy).collect())
     }
 
+    /// The code of its first problem.
+    pub(super) fn code(&self) -> &'static str {
+        match self {
+            Self::Diagnostics(found) => found
+                .first()
+                .map_or("internal", |problem| problem.code.as_str()),
+            Self::Usage(_) | Self::Variable(_) => "usage",
+            Self::Bind { .. } => "bind",
+            Self::Catalog { .. } => DiagnosticCode::LockVersion.as_str(),
+            Self::Internal(_) => "internal",
+        }
+    }
+
     /// The exit code.
     pub(super) fn exit(&self) -> Exit {
         match self {

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use broker_model::exit::Exit;
 use broker_model::redact::{Redactor, Secret};
-use broker_observe::Sinks;
 use broker_process::raise_file_limit;
 use broker_surface_http::{HttpAccess, HttpSettings, HttpSurface, WANTED_FILES};
 
@@ -76,17 +75,14 @@ pub(super) async fn start(
     let local = listener
         .local_addr()
         .map_err(|error| Failure::bind(address, &error))?;
+    let observers = startup.observers.get().cloned().unwrap_or_default();
     let access = HttpAccess {
+        observers: observers.clone(),
         secret,
         key_header: startup.mcp.key_header.clone(),
         mcp: startup.mcp.is_enabled && !cli.options.no_mcp,
     };
-    let surface = HttpSurface::new(
-        stack(core.clone(), &Sinks::default()),
-        for_surface,
-        access,
-        local,
-    );
+    let surface = HttpSurface::new(stack(core.clone(), observers), for_surface, access, local);
     tracing::info!("listening on http://{local}");
     startup
         .run(core, surface, listener, DRAIN_TIMEOUT, signal_receivers)
@@ -98,7 +94,7 @@ pub(super) fn load_secret(
     argument: Option<&str>,
     file: Option<&Path>,
 ) -> Result<Option<Secret>, Failure> {
-    let variable = secret::of_environment(std::env::var)
+    let variable = secret::read_environment(std::env::var)
         .map_err(|name| Failure::Usage(format!("`{name}` is not UTF-8")))?;
     let loaded = secret::load(&SecretSources {
         argument,

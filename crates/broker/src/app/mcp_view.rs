@@ -73,7 +73,7 @@ impl ViewVariables {
 
     /// The view of a start.
     pub(super) fn view(self, config: &Config, options: &RunOptions) -> ClientView {
-        let configured = ClientView::of(config);
+        let configured = ClientView::from_config(config);
         let top_k = options.top_k.map(usize::from);
         ClientView {
             mode: options

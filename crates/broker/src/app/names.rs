@@ -5,8 +5,8 @@ use broker_model::public_names::PublicNames;
 
 use crate::catalog::Catalog;
 
-/// The names of a catalog and a config, collected when they are needed.
-pub(super) fn of(
+/// Collects the names of a catalog and a config when they are needed.
+pub(super) fn collect_later(
     catalog: &'static Catalog,
     config: &Config,
 ) -> impl FnOnce() -> PublicNames + Send + use<> {

@@ -2,13 +2,16 @@
 //! the secret and the signals of the command line.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use broker_mcp::Environment;
-use broker_observe::{RecordSink, Sinks};
+use broker_metrics::Transport;
+use broker_observe::{Observers, RecordSink, Sinks};
 
 use super::failure::Failure;
 use super::http::DRAIN_TIMEOUT;
 use super::lifecycle::drain;
+use super::observation;
 use super::settings::LoadedConfig;
 use super::stack::{Stack, stack};
 use crate::catalog::{self, Catalog};
@@ -94,7 +97,13 @@ pub(crate) async fn open(
     let environment = options.environment.unwrap_or_else(Environment::capture);
     let settings = LoadedConfig::load(catalog, options.config.as_deref())?;
     settings.warnings.iter().for_each(super::warn);
+    let observers = observation::open(catalog, &settings, &environment, Transport::InProcess);
+    let observers = Observers {
+        sinks: options.sinks,
+        ..observers.map_err(OpenError::Diagnostics)?
+    };
     let core = Core::builder(catalog)
+        .observer(Some(Arc::new(observers.clone())))
         .config(&settings.config, &settings.base)
         .environment(&environment)
         .mode(options.mode)
@@ -102,7 +111,7 @@ pub(crate) async fn open(
         .build()
         .map_err(OpenError::Diagnostics)?;
     core.start();
-    let stack = stack(core.clone(), &options.sinks);
+    let stack = stack(core.clone(), observers);
     if options.mode == StartMode::Tolerant {
         return Ok((core, stack));
     }

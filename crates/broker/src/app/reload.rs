@@ -77,13 +77,23 @@ impl<'a, S: Surface<Settings: FromConfig>> Reloader<'a, S> {
     }
 
     async fn reload(&self) {
+        let audit = self.startup.observers.get();
+        let audit = audit.and_then(|all| all.audit.as_ref());
+        if let Some(audit) = audit {
+            audit.reopen();
+        }
         if !self.reads_a_file() {
             tracing::warn!(
                 "nothing to reload: the broker runs with the config that was compiled in"
             );
             return;
         }
-        match self.try_reload().await {
+        let outcome = self.try_reload().await;
+        if let Some(audit) = audit {
+            let refused = outcome.as_ref().err().map(Failure::code);
+            audit.reloaded(self.core.services().reviewed(), refused);
+        }
+        match outcome {
             Ok(Reloaded::Catalog(replacement)) => tracing::info!(
                 catalog = replacement.catalog_digest,
                 before = replacement.before,
@@ -158,7 +168,7 @@ impl<'a, S: Surface<Settings: FromConfig>> Reloader<'a, S> {
         self.surface.end_rights(&for_surface);
         // Before any source is started with these secrets.
         let mask = |redactor: &Redactor| startup.output.mask(redactor);
-        let shown = names::of(read.catalog, &settings.config);
+        let shown = names::collect_later(read.catalog, &settings.config);
         startup.output.show_names(shown);
         let replaced = self.core.replace(builder, &mask).await;
         let replacement = replaced.map_err(|error| self.replace_failure(error))?;
@@ -206,7 +216,7 @@ impl<'a, S: Surface<Settings: FromConfig>> Reloader<'a, S> {
         let prepared = unless_refused(prepared, problems)?;
         // Before any source is started with these secrets.
         startup.output.mask(&prepared.redactor());
-        let shown = names::of(catalog, &settings.config);
+        let shown = names::collect_later(catalog, &settings.config);
         startup.output.show_names(shown);
         // Sources that changed may take long to start, and rights must end at once.
         self.surface.end_rights(&for_surface);

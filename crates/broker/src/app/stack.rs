@@ -1,6 +1,6 @@
 //! The layers of a served broker.
 
-use broker_observe::{CallLog, Recorded, Sinks};
+use broker_observe::{CallLog, Observers, Recorded};
 
 use crate::core::Core;
 
@@ -8,6 +8,6 @@ use crate::core::Core;
 pub(crate) type Stack = Recorded<Core>;
 
 /// Puts the layers around a core: the record of a call is outermost, so that it has what the layers below refuse.
-pub(crate) fn stack(core: Core, sinks: &Sinks) -> Stack {
-    Recorded::new(core, sinks.with(CallLog))
+pub(crate) fn stack(core: Core, observers: Observers) -> Stack {
+    Recorded::new(core, observers.with(CallLog))
 }

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use broker_config::{Embedder, StartDefaults, StartDrift, Unreachable};
 use broker_mcp::Environment;
+use broker_metrics::Transport;
 use broker_model::Diagnostic;
-use broker_observe::ListChangedExec;
+use broker_observe::{ListChangedExec, Observers};
 use broker_process::guard::{ReloadSignals, Signals};
 use broker_surface_http::{CallerSettings, HttpSettings};
 use broker_surface_mcp::stdio::StdioSettings;
@@ -21,6 +22,7 @@ use super::list_changed_exec;
 use super::mcp::McpVariables;
 use super::mcp_view::ViewVariables;
 use super::names;
+use super::observation;
 use super::openness::Openness;
 use super::settings::LoadedConfig;
 use super::{ReadCatalog, warn};
@@ -48,6 +50,8 @@ pub(super) struct Startup<'a> {
     pub(super) openness: OnceCell<Openness>,
     /// The command for changed lists. Only the first config of a start sets it.
     pub(super) list_changed_exec: OnceLock<Option<Arc<ListChangedExec>>>,
+    /// The observers, which only the first config of a start sets.
+    pub(super) observers: OnceLock<Observers>,
     pub(super) environment: Environment,
     pub(super) output: &'a LogOutput,
 }
@@ -199,18 +203,40 @@ impl<'a> Startup<'a> {
         self.list_changed_exec.get_or_init(make).clone()
     }
 
+    /// Returns the observers. The first call opens them.
+    pub(super) fn observers(
+        &self,
+        settings: &LoadedConfig,
+        problems: &mut Vec<Diagnostic>,
+    ) -> Observers {
+        let open = || {
+            let surface = match self.cli.is_stdio() {
+                true => Transport::Pipe,
+                false => Transport::Tcp,
+            };
+            let opened =
+                observation::open(self.catalog.get(), settings, &self.environment, surface);
+            opened.unwrap_or_else(|found| {
+                problems.extend(found);
+                Observers::default()
+            })
+        };
+        self.observers.get_or_init(open).clone()
+    }
+
     /// Creates a core without starting its sources. Its problems are reported together with earlier
     /// ones.
     pub(super) fn core(
         &self,
         settings: &LoadedConfig,
-        problems: Vec<Diagnostic>,
+        mut problems: Vec<Diagnostic>,
     ) -> Result<Core, Failure> {
+        self.observers(settings, &mut problems);
         let builder = self.builder(self.catalog.get(), settings, self.partial.clone());
         let core = builder.build();
         let core = unless_refused(core, problems)?;
         self.output.mask(&core.services().redactor());
-        let shown = names::of(self.catalog.get(), &settings.config);
+        let shown = names::collect_later(self.catalog.get(), &settings.config);
         self.output.show_names(shown);
         Ok(core)
     }
@@ -233,6 +259,7 @@ impl<'a> Startup<'a> {
             .environment(&self.environment)
             .mode(mode)
             .partial(partial)
+            .observer(self.observers.get().map(|all| Arc::new(all.clone()) as _))
             .start_defaults(start_defaults(
                 self.cli.is_stdio(),
                 self.origin,

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use broker_model::exit::Exit;
 use broker_model::redact::Redactor;
-use broker_observe::Sinks;
 use broker_surface_mcp::ClientView;
 use broker_surface_mcp::stdio::{StdioSettings, StdioSurface};
 
@@ -18,7 +17,7 @@ use super::startup::{FromConfig as _, SignalReceivers, Startup};
 use super::warn;
 use crate::catalog;
 use crate::cli::Cli;
-use crate::core::{Broker, Core, Identity};
+use crate::core::{Broker, Core, Identity, Via};
 use crate::logging::LogOutput;
 use crate::secret;
 
@@ -68,14 +67,15 @@ fn prepare(startup: &Startup<'_>) -> Result<(Core, StdioSurface<Stack>), Failure
     let for_surface = StdioSettings::from_config(startup, &settings, &mut problems);
     let core = startup.core(&settings, problems)?;
     let identity = match &startup.cli.options.under {
-        None => Identity::local(),
+        None => local_caller(),
         Some(path) => core
             .services()
-            .within(&Identity::local(), path)
+            .within(&local_caller(), path)
             .map_err(|error| Failure::Usage(format!("`--under`: {}", error.message)))?,
     };
     core.shorten_stop(SOURCE_STOP_TIMEOUT);
-    let stack = stack(core.clone(), &Sinks::default());
+    let observers = startup.observers.get().cloned();
+    let stack = stack(core.clone(), observers.unwrap_or_default());
     let surface = StdioSurface::new(stack, identity, for_surface);
     Ok((core, surface))
 }
@@ -102,11 +102,16 @@ pub(super) async fn explain(
         list_changed_exec: None,
         line_bytes: config.limits.body_bytes,
     };
-    let surface = Arc::new(StdioSurface::new(core.clone(), Identity::local(), settings));
+    let surface = Arc::new(StdioSurface::new(core.clone(), local_caller(), settings));
     tracing::info!("calls get `start_refused` until the client leaves");
     Running::start(core, surface, (), DRAIN_TIMEOUT)
         .until_refused_client_leaves(signal_receivers.signals, failure.exit(), output)
         .await
+}
+
+/// Returns the program that started the broker.
+fn local_caller() -> Identity {
+    Identity::local().from_origin(Via::Stdio, None)
 }
 
 #[cfg(test)]

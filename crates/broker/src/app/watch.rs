@@ -101,7 +101,7 @@ struct Stamp {
 }
 
 impl Stamp {
-    fn of(file: &Path) -> Option<Self> {
+    fn read(file: &Path) -> Option<Self> {
         #[cfg(unix)]
         use std::os::unix::fs::MetadataExt as _;
         let metadata = file.metadata().ok()?;
@@ -119,7 +119,7 @@ impl Stamp {
 impl Stamps {
     pub(super) fn new(files: &[PathBuf]) -> Self {
         Self {
-            known: files.iter().map(|file| Stamp::of(file)).collect(),
+            known: files.iter().map(|file| Stamp::read(file)).collect(),
             files: files.to_vec(),
             other: None,
         }
@@ -130,7 +130,7 @@ impl Stamps {
     fn look(&mut self) -> bool {
         let stamps = self.files.iter().zip(&self.known);
         let now: Vec<_> = stamps
-            .map(|(file, known)| Stamp::of(file).or(*known))
+            .map(|(file, known)| Stamp::read(file).or(*known))
             .collect();
         if now == self.known {
             self.other = None;

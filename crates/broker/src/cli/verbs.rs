@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use super::audit::{AUDIT, AuditVerb};
+use super::format::Format;
 use crate::connect::ConnectArgs;
 
 /// A subcommand.
@@ -30,6 +32,10 @@ pub(crate) enum Verb {
     /// the file has it, 2 if an argument or the file is not valid, 1 if the file cannot be written.
     #[command(after_help = CONNECT)]
     Connect(Box<ConnectArgs>),
+
+    /// Verify and print audit logs
+    #[command(subcommand, after_help = AUDIT)]
+    Audit(AuditVerb),
 
     /// Make API keys for callers
     #[command(subcommand, after_help = KEY)]
@@ -120,13 +126,4 @@ pub(crate) struct NewKeyArgs {
     /// Print one JSON object with `key` and `entry`.
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// The output format of a subcommand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Format {
-    /// For people, in 80 columns.
-    Human,
-    /// One JSON object.
-    Json,
 }

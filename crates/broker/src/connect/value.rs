@@ -15,9 +15,9 @@ pub(super) enum EntryValue {
 }
 
 impl EntryValue {
-    /// An entry for tests.
+    /// Makes an entry for tests.
     #[cfg(test)]
-    pub(super) fn of_stdio() -> Self {
+    pub(super) fn stdio() -> Self {
         Self::Members(vec![
             ("command", Self::text("/b")),
             ("args", Self::List(vec!["stdio".to_owned()])),

@@ -156,9 +156,9 @@ pub struct Rules<'a> {
     pub exists: &'a dyn Fn(&str) -> bool,
 }
 
-/// The rules for a text without a named client, on an unknown machine.
 impl Rules<'_> {
-    pub(super) fn of_content(root: &Spanned) -> Self {
+    /// Makes the rules for a text without a named client, on an unknown machine.
+    pub(super) fn from_content(root: &Spanned) -> Self {
         Self {
             client: recognise(None, root),
             is_named: false,

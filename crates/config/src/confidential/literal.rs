@@ -26,7 +26,7 @@ pub fn literal_secrets_in(words: &[&str]) -> Vec<LiteralSecret> {
     let of_word = words.hidden(&[], false).into_iter().enumerate();
     of_word
         .flat_map(|(word, hidden)| {
-            let secrets = hidden.into_iter().filter_map(LiteralSecret::of);
+            let secrets = hidden.into_iter().filter_map(LiteralSecret::from_hidden);
             secrets.map(move |secret| LiteralSecret { word, ..secret })
         })
         .collect()
@@ -35,12 +35,12 @@ pub fn literal_secrets_in(words: &[&str]) -> Vec<LiteralSecret> {
 /// The literal secrets in the user part and the query of a URL; the word is 0.
 pub fn literal_secrets_in_url(url: &str) -> Vec<LiteralSecret> {
     let hidden = hidden_in_url(url).into_iter();
-    hidden.filter_map(LiteralSecret::of).collect()
+    hidden.filter_map(LiteralSecret::from_hidden).collect()
 }
 
 impl LiteralSecret {
-    /// The secret of a hidden part; the index of its word is not set.
-    fn of(hidden: Hidden) -> Option<Self> {
+    /// Makes the secret of a hidden part; the index of its word is not set.
+    fn from_hidden(hidden: Hidden) -> Option<Self> {
         let (range, kind) = match hidden.secret {
             // Paths are hidden only from a lock. All other texts are hidden only with a secret.
             None => (hidden.range, SecretKind::UrlUser),

@@ -17,7 +17,7 @@ fn shown(source: &str) -> Vec<String> {
 fn shown_with(source: &str, env: &str) -> Vec<String> {
     let config = config(source, env);
     let source = config.sources().next().expect("a source");
-    let words = Words::of(&source.process().unwrap().command);
+    let words = Words::from_command(&source.process().unwrap().command);
     let hidden = words.hidden(&config.literal_secrets(), true);
     let of_word = words.texts.iter().zip(hidden);
     of_word

@@ -96,14 +96,14 @@ pub fn parse_file(file: &str, bytes: &[u8]) -> Result<Vec<ApiKey>, Vec<Diagnosti
     }
     let mut findings = Findings::new(file, text);
     let spanned = reader::read(text, text, &mut findings).map_err(alone)?;
-    let keys = of_file(&mut findings, &Cursor::root(&spanned));
+    let keys = read_keys(&mut findings, &Cursor::root(&spanned));
     match findings.refused() {
         true => Err(findings.finish()),
         false => Ok(keys),
     }
 }
 
-fn of_file(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Vec<ApiKey> {
+fn read_keys(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Vec<ApiKey> {
     if raw_keys::report(findings, cursor) {
         return Vec::new();
     }

@@ -70,7 +70,7 @@ pub(super) fn find(words: &[Word], fed: bool) -> VariableUse {
             };
         }
         if matches!(name, "find" | "gfind") {
-            return of_find(words, rest, fed);
+            return check_find(words, rest, fed);
         }
         at = if matches!(name, "busybox" | "toybox") {
             rest
@@ -96,8 +96,8 @@ pub(super) fn find(words: &[Word], fed: bool) -> VariableUse {
     VariableUse::Data
 }
 
-/// `find`, whose `-exec` runs another program.
-fn of_find(words: &[Word], first: usize, fed: bool) -> VariableUse {
+/// Checks the words of `find`, whose `-exec` runs another program.
+fn check_find(words: &[Word], first: usize, fed: bool) -> VariableUse {
     let mut found = VariableUse::Data;
     let mut at = first;
     let mut names_carry = false;

@@ -65,7 +65,13 @@ fn config_with(key: &Key, value: Option<&Value>) -> Option<String> {
     let section = key.level.to_ascii_lowercase();
     match key.level {
         "Top" => top = json!(members),
-        "Limits" | "Mcp" | "Search" | "Surfaces" | "Trust" => top = json!({section: members}),
+        "Limits" | "Mcp" | "Search" | "Surfaces" | "Telemetry" | "Trust" => {
+            top = json!({section: members});
+        }
+        "Audit" => {
+            members.entry("file").or_insert(json!("audit.jsonl"));
+            top = json!({section: members});
+        }
         "Source" => source.as_object_mut()?.extend(members),
         "Override" => source["tool_overrides"] = json!({"t": members}),
         _ => return None,
@@ -101,6 +107,8 @@ fn sample(key: &Key) -> Option<Value> {
         ("trusted_proxies", json!(["10.0.0.1"])),
         ("public_url", json!("https://a.example")),
         ("audits_required", json!(true)),
+        ("file", json!("calls.jsonl")),
+        ("key_file", json!("audit.key")),
     ]
     .into();
     if let Some(value) = others.get(key.name) {
@@ -115,7 +123,7 @@ fn sample(key: &Key) -> Option<Value> {
 }
 
 /// Keys whose values make another source or section, or that need another key; other tests have them.
-const OTHERS: [&str; 26] = [
+const OTHERS: [&str; 28] = [
     "$schema",
     "tree",
     "mcpServers",
@@ -124,6 +132,8 @@ const OTHERS: [&str; 26] = [
     "mcp",
     "search",
     "surfaces",
+    "audit",
+    "telemetry",
     "access",
     "identities",
     "backend",

@@ -6,8 +6,12 @@ mod filters;
 mod narrowed;
 mod nodes;
 mod policy;
+#[cfg(test)]
+mod policy_tests;
 mod recent;
 mod search_scopes;
+#[cfg(test)]
+mod uri_tests;
 mod uris;
 
 pub(crate) use class::AdmissionClass;
@@ -73,6 +77,11 @@ impl Caller {
     /// Returns the number of the policy that decides.
     pub(crate) fn policy_number(&self) -> u64 {
         self.policy.number()
+    }
+
+    /// Returns the index of the rule that decides about a tool.
+    pub(crate) fn deciding_rule(&self, catalog: &'static Catalog, tool: u32) -> Option<usize> {
+        self.policy.deciding_rule(catalog, &self.class, tool)
     }
 
     /// Returns the class by which composed replies are cached.

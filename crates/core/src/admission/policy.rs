@@ -1,11 +1,12 @@
 //! The access rules in force: the catalog's rules, or the rules of a config that narrows them.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use broker_config::Config;
 use broker_model::access::{
-    Access, Decision, Denied, GroupSet, Hints, Matrix, Narrowing, Row, RowRef, ToolFacts,
+    Access, Decision, Denied, Effect, GroupSet, Hint, Hints, Matrix, Narrowing, Row, RowRef,
+    ToolFacts,
 };
 use broker_model::item::readable_path;
 use broker_model::{Diagnostic, DiagnosticCode};
@@ -33,6 +34,20 @@ pub(crate) struct Policy {
     all_nodes: Arc<NodeSet>,
     node_sets: NodeSets,
     search_scopes: SearchScopes,
+    /// The digest of the rules; empty without rules.
+    digest: Arc<str>,
+    /// The rules as they were read, with the groups of the catalog.
+    access: Option<Access>,
+    /// By the catalog's tools, once a call of the tool is recorded.
+    reviewed: Box<[OnceLock<ReviewedTool>]>,
+}
+
+/// What a record of calls says of a tool.
+#[derive(Debug)]
+struct ReviewedTool {
+    is_read_only: bool,
+    /// The indices of the rules that match the tool.
+    rules: Box<[usize]>,
 }
 
 #[derive(Debug)]
@@ -85,7 +100,14 @@ impl Policy {
                 })?,
             ),
         };
+        let access = match (&catalog.access, &config.access) {
+            (Some(table), Some(given)) => Some(in_groups_of(given, table)?),
+            (_, given) => given.clone(),
+        };
         Ok(Arc::new(Self {
+            digest: (config.access_digest()).map_or_else(|| "".into(), |one| one.as_str().into()),
+            access,
+            reviewed: catalog.items.iter().map(|_| OnceLock::new()).collect(),
             number: NEXT.fetch_add(1, Ordering::Relaxed),
             rules,
             all_nodes: Arc::new(NodeSet::All),
@@ -97,6 +119,49 @@ impl Policy {
     /// Returns its number; a reload brings another one.
     pub(crate) const fn number(&self) -> u64 {
         self.number
+    }
+
+    /// Returns the digest of the rules; empty without rules.
+    pub(crate) const fn digest(&self) -> &Arc<str> {
+        &self.digest
+    }
+
+    /// Whether the reviewed hints of a tool say that it changes nothing.
+    pub(crate) fn is_read_only(&self, catalog: &'static Catalog, tool: u32) -> bool {
+        self.reviewed(catalog, tool).is_read_only
+    }
+
+    /// Returns the index of the rule that decides about a tool for a class: the first rule that denies it, else the first
+    /// rule that allows it. `None` without such a rule: then a tool is denied if there are rules.
+    pub(super) fn deciding_rule(
+        &self,
+        catalog: &'static Catalog,
+        class: &AdmissionClass,
+        tool: u32,
+    ) -> Option<usize> {
+        let (access, groups) = (self.access.as_ref()?, class.groups());
+        let reviewed = self.reviewed(catalog, tool);
+        let find = |effect| {
+            let mut rules = reviewed.rules.iter().copied();
+            rules.find(|at| {
+                let rule = &access.rules[*at];
+                let applies = rule.to.intersects(groups) && !rule.except.intersects(groups);
+                rule.effect == effect && applies
+            })
+        };
+        find(Effect::Deny).or_else(|| find(Effect::Allow))
+    }
+
+    fn reviewed(&self, catalog: &'static Catalog, tool: u32) -> &ReviewedTool {
+        self.reviewed[tool as usize].get_or_init(|| {
+            let facts = facts(catalog, catalog.item(tool));
+            let rules = self.access.iter().flat_map(|access| access.rules.iter());
+            let matching = rules.enumerate().filter(|(_, rule)| rule.matches(&facts));
+            ReviewedTool {
+                is_read_only: facts.hints.get(Hint::ReadOnly),
+                rules: matching.map(|(at, _)| at).collect(),
+            }
+        })
     }
 
     /// Whether there are rules.

@@ -19,7 +19,8 @@ impl Caller {
         &self,
         view: &View,
         catalog: &Catalog,
-        (source, uri): (u32, &str),
+        source: u32,
+        uri: &str,
         called: Option<u32>,
     ) -> bool {
         if !self.needs_own_replies() && self.subtree.is_none() && view.hidden().is_empty() {

@@ -80,7 +80,9 @@ pub(crate) fn charge_parsed(
     if needed > account.request_limit() {
         return Err(refused(ChargeError::Caller));
     }
-    let charge = account.charge(parsed, Size::of(length)).map_err(refused)?;
+    let charge = account
+        .charge(parsed, Size::from_bytes(length))
+        .map_err(refused)?;
     Ok(ParsedCharge(charge))
 }
 

@@ -55,7 +55,8 @@ enum Edit {
 pub(super) fn coerce(
     validator: &Validator,
     schema: &Value,
-    (text, args): (&str, &Value),
+    text: &str,
+    args: &Value,
     budget: &Budget<'_>,
 ) -> Coercion {
     let mut value = args.clone();

@@ -13,6 +13,7 @@ use crate::call::arguments::Args;
 use crate::call::cut::Cut;
 use crate::call::record::CallRecord;
 use crate::call::request_id::RequestId;
+use crate::call::send_gate::SendGate;
 use crate::identity::Identity;
 
 /// One call. It owns everything that it needs, so that a layer can keep it and make it later.
@@ -64,6 +65,8 @@ pub struct CallContext {
     pub form: ResultForm,
     /// The record that a layer keeps of the call.
     pub record: Option<Arc<CallRecord>>,
+    /// The gates that the call passes right before it is sent, the one of the outermost layer first.
+    pub gates: Vec<Arc<dyn SendGate>>,
 }
 
 impl CallContext {
@@ -79,6 +82,7 @@ impl CallContext {
             cancel: CancelMode::OnDrop,
             form,
             record: None,
+            gates: Vec::new(),
         }
     }
 }

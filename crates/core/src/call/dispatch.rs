@@ -59,6 +59,9 @@ impl Call<'_> {
         };
         let time = || deadline.call_time(context.deadline);
         let mut answer = self.send(&admitted, slot, server_call, time()).await?;
+        if let Some(record) = &context.record {
+            record.answer();
+        }
         if self.is_sent_again(&answer, deadline) {
             tracing::info!(
                 source = target.source,
@@ -141,7 +144,12 @@ impl Call<'_> {
                 self.check_listed(uri)?;
             }
             return Ok(match session {
-                Ok(session) => session.call(server_call, left).await,
+                Ok(session) => {
+                    if let Some(record) = &self.context.record {
+                        record.send();
+                    }
+                    session.call(server_call, left).await
+                }
                 Err(failure) => Err(failure),
             });
         }

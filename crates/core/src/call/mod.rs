@@ -1,5 +1,5 @@
 //! One call, as a list of steps. Each step has its file: `drain`, `resolve`, `operation`, `deadline`, `gate`,
-//! `validate`, `dispatch`, `shape`, `record`; the steps use the other files. The broker sends the call only after all
+//! `validate`, `send_gate`, `dispatch`, `shape`, `record`; the steps use the other files. The broker sends the call only after all
 //! checks have passed, and a result is not parsed beyond its form. A call takes what is in force when it begins, and
 //! again right before it is sent, in `recheck`.
 
@@ -21,6 +21,7 @@ pub(crate) mod request_id;
 mod resolve;
 mod reviewed_ui;
 mod revoked;
+pub(crate) mod send_gate;
 mod shape;
 mod validate;
 pub(crate) mod validator;
@@ -76,6 +77,13 @@ impl CallPath {
         let slot = call.pass_gate(&begun.view, args, &mut deadline).await?;
         let checked = call.check(&begun, unchecked?, &deadline).await?;
         drop(begun);
+        if let Some(record) = &context.record {
+            record.check(checked.text());
+        }
+        if !context.gates.is_empty() {
+            // Boxed, so that calls without gates do not carry its size.
+            Box::pin(call.reserve(checked.text(), &deadline)).await?;
+        }
         let answer = {
             // Pinned here, since an `async fn` would hold it twice; in a block, so that its room is used again.
             let sending = pin!(call.dispatch(slot, &checked, &deadline));

@@ -267,8 +267,8 @@ impl Call<'_> {
     /// Refuses a URI of an entry that the caller may not use, in the same way as an unknown URI.
     fn check_rights(&self, begun: &Snapshot, uri: &str) -> Result<(), Box<CoreError>> {
         let (catalog, view) = (self.core.catalog, &begun.view);
-        let (read, called) = ((self.target.item.source, uri), Some(self.target.at));
-        match begun.caller.may_read(view, catalog, read, called) {
+        let (source, called) = (self.target.item.source, Some(self.target.at));
+        match begun.caller.may_read(view, catalog, source, uri, called) {
             true => Ok(()),
             false => Err(no_resource(uri)),
         }

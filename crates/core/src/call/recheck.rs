@@ -92,8 +92,8 @@ impl<'a> AdmittedCall<'a> {
                 .map_err(|error| Box::new(error.maybe_executed(false)));
         }
         if let Some(uri) = self.uri {
-            let read = (target.item.source, uri);
-            if !caller.may_read(view, core.catalog, read, Some(target.at)) {
+            let source = target.item.source;
+            if !caller.may_read(view, core.catalog, source, uri, Some(target.at)) {
                 return Err(no_resource(uri));
             }
         }

@@ -6,7 +6,7 @@ use std::fmt;
 const MAX_BYTES: usize = 31;
 
 /// The id of a request: at most 31 bytes. It is copied with each call, without an allocation.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct RequestId {
     bytes: [u8; MAX_BYTES],
     len: u8,

@@ -1,6 +1,6 @@
 //! Step 2: finds the item at the path, if it exists for the caller.
 
-use super::record::{CallRecord, RecordedItem};
+use super::record::CallRecord;
 use crate::admission::NarrowedArgs;
 use crate::catalog::{EntryKind, Item};
 use crate::errors::error::CoreError;
@@ -34,9 +34,17 @@ pub(super) fn target(
     record: Option<&CallRecord>,
 ) -> Result<Target, Box<CoreError>> {
     let (scope, caller) = (begun.scope(), &begun.caller);
+    if let Some(record) = record {
+        record.begin(begun);
+    }
     let found = match paths::resolve(scope, path) {
         Ok(found) => found,
-        Err(error) => return Err(stale_source_above(begun, path).unwrap_or(error)),
+        Err(error) => {
+            if let Some(record) = record {
+                record.deny(begun, path);
+            }
+            return Err(stale_source_above(begun, path).unwrap_or(error));
+        }
     };
     let entry = scope.catalog.entry(found);
     let EntryKind::Item(at) = entry.kind else {
@@ -52,12 +60,7 @@ pub(super) fn target(
         policy: caller.policy_number(),
     };
     if let Some(record) = record {
-        record.resolved(RecordedItem {
-            path: target.path,
-            kind: item.kind,
-            source: target.source,
-            digest: item.digest,
-        });
+        record.resolve(begun, target.at);
     }
     Ok(target)
 }

@@ -128,8 +128,7 @@ impl Check {
                 let _copy =
                     charge_parsed(&self.account, text.len(), size).map_err(Refusal::Final)?;
                 let text = std::str::from_utf8(text).unwrap_or_default();
-                let args = (text, value);
-                let coerced = validator.coerce(catalog, item, args, budget, refusal)?;
+                let coerced = validator.coerce(catalog, item, text, value, budget, refusal)?;
                 Some(Box::new(self.charged(coerced)?))
             }
             Err(refusal) => return Err(refusal),

@@ -51,7 +51,8 @@ impl LazyValidator {
         &self,
         catalog: &Catalog,
         tool: &Item,
-        args: (&str, &Value),
+        text: &str,
+        args: &Value,
         budget: &Budget<'_>,
         refusal: Box<CoreError>,
     ) -> Result<CoercedArgs, Refusal> {
@@ -59,7 +60,7 @@ impl LazyValidator {
         let (Some(Some(validator)), Ok(schema)) = (self.0.get(), schema) else {
             return Err(Refusal::Final(refusal));
         };
-        match coerce(validator, &schema, args, budget) {
+        match coerce(validator, &schema, text, args, budget) {
             Coercion::Done(converted) => Ok(converted),
             Coercion::Impossible => Err(Refusal::Final(refusal)),
             Coercion::OverBudget => Err(Refusal::OverBudget(refusal)),

@@ -102,7 +102,7 @@ impl WorkPool {
     ) -> Result<T, PoolError> {
         let stop = StopFlag::default();
         let of_job = stop.clone();
-        let submitted = self.submit((owner, false), stop, move || job(&of_job));
+        let submitted = self.submit(owner, false, stop, move || job(&of_job));
         submitted.map_err(|(busy, _)| busy)?.outcome().await
     }
 
@@ -113,7 +113,7 @@ impl WorkPool {
         owner: Owner,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> T {
-        match self.submit((owner, true), StopFlag::default(), job) {
+        match self.submit(owner, true, StopFlag::default(), job) {
             Ok(submitted) => match submitted.outcome().await {
                 Ok(outcome) => outcome,
                 // Every job of such a pool is bounded, so no job gives its place to another.
@@ -128,7 +128,8 @@ impl WorkPool {
     /// thread.
     fn submit<T: Send + 'static, J: FnOnce() -> T + Send + 'static>(
         &self,
-        (owner, is_bounded): (Owner, bool),
+        owner: Owner,
+        is_bounded: bool,
         stop: StopFlag,
         job: J,
     ) -> Result<PendingJob<'_, T>, (PoolError, Option<J>)> {

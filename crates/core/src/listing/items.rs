@@ -74,7 +74,7 @@ pub(super) fn find_readable(snapshot: &Snapshot, uri: &str) -> Option<(u32, Read
     let called = (form == ReadForm::Live).then_some(at);
     let caller = &snapshot.caller;
     let may_read = scope.admits(item.entry)
-        && caller.may_read(&snapshot.view, scope.catalog, (item.source, uri), called);
+        && caller.may_read(&snapshot.view, scope.catalog, item.source, uri, called);
     may_read.then_some((at, form))
 }
 

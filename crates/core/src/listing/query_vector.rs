@@ -35,11 +35,18 @@ pub(crate) struct QueryVectors {
     kept: Mutex<Kept>,
 }
 
+/// A query of the callers of a class.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct QueryKey {
+    class: AdmissionClass,
+    text: String,
+}
+
 /// The vectors that were used last. A vector of one class is not used for another, so that no caller learns from the
 /// time of an answer about the searches of callers with other rights.
 #[derive(Default)]
 struct Kept {
-    vectors: HashMap<(AdmissionClass, String), (u64, usize, Arc<Embedding>)>,
+    vectors: HashMap<QueryKey, (u64, usize, Arc<Embedding>)>,
     clock: u64,
 }
 
@@ -159,11 +166,11 @@ impl QueryVectors {
             true => redactor().redact(query),
             false => query.to_owned(),
         };
-        let key = (class, query);
+        let key = QueryKey { class, text: query };
         if let Some((model, vector)) = self.kept().find(&key) {
             return QueryVector(State::Vector(model, vector));
         }
-        let made = timeout(self.timeout, self.models.query(&key.1)).await;
+        let made = timeout(self.timeout, self.models.query(&key.text)).await;
         let made = match made {
             Ok(Ok((model, vector))) if self.fits(model, &vector) => Ok((model, vector)),
             Ok(Ok((_, vector))) => Err(format!("it gave {} dimensions", vector.dimensions())),
@@ -206,7 +213,7 @@ impl QueryVectors {
 }
 
 impl Kept {
-    fn find(&mut self, key: &(AdmissionClass, String)) -> Option<(usize, Arc<Embedding>)> {
+    fn find(&mut self, key: &QueryKey) -> Option<(usize, Arc<Embedding>)> {
         self.clock += 1;
         let (used, model, vector) = self.vectors.get_mut(key)?;
         *used = self.clock;
@@ -214,7 +221,7 @@ impl Kept {
     }
 
     /// Keeps a vector; the one that was used longest ago is forgotten first.
-    fn keep(&mut self, key: (AdmissionClass, String), model: usize, vector: Arc<Embedding>) {
+    fn keep(&mut self, key: QueryKey, model: usize, vector: Arc<Embedding>) {
         if self.vectors.len() >= MAX_KEPT {
             let oldest = self.vectors.iter().min_by_key(|(_, (used, ..))| *used);
             let oldest = oldest.map(|(key, _)| key.clone());
@@ -263,20 +270,20 @@ mod tests {
 
     #[test]
     fn vectors_are_kept_by_class_and_the_oldest_is_forgotten() {
-        let class = |policy| AdmissionClass::new(policy, GroupSet::default(), None);
+        let key = |policy, text: &str| QueryKey {
+            class: AdmissionClass::new(policy, GroupSet::default(), None),
+            text: text.to_owned(),
+        };
         let vector = Arc::new(Embedding::new(&[1.0]).expect("it has a direction"));
         let mut kept = Kept::default();
         for at in 0..MAX_KEPT {
-            kept.keep((class(0), at.to_string()), 0, Arc::clone(&vector));
+            kept.keep(key(0, &at.to_string()), 0, Arc::clone(&vector));
         }
-        assert!(kept.find(&(class(1), "0".to_owned())).is_none());
-        assert!(kept.find(&(class(0), "0".to_owned())).is_some());
-        kept.keep((class(1), "0".to_owned()), 0, vector);
+        assert!(kept.find(&key(1, "0")).is_none());
+        assert!(kept.find(&key(0, "0")).is_some());
+        kept.keep(key(1, "0"), 0, vector);
         assert_eq!(kept.vectors.len(), MAX_KEPT);
-        assert!(
-            kept.find(&(class(0), "1".to_owned())).is_none(),
-            "the oldest"
-        );
-        assert!(kept.find(&(class(0), "0".to_owned())).is_some());
+        assert!(kept.find(&key(0, "1")).is_none(), "the oldest");
+        assert!(kept.find(&key(0, "0")).is_some());
     }
 }

@@ -1,4 +1,4 @@
-//! Log lines about drift: one for each tool that was withdrawn or restored, and one for each difference without a
+//! Log lines about drift, and the changes that an observer learns of: one for each tool that was withdrawn or restored, and one for each difference without a
 //! withdrawal. Text of a server is escaped to one line.
 
 use broker_drift::{Class, Report};
@@ -6,18 +6,36 @@ use broker_model::path::NodePath;
 use broker_model::text::shown_line;
 
 use crate::catalog::Catalog;
+use crate::sources::change_observer::{Change, ChangeObserver, ChangedItem};
 use crate::sources::reason::MAX_MESSAGE;
 use crate::view::View;
 
 /// The target of log lines about drift.
 pub const DRIFT_LOG: &str = module_path!();
 
-/// Logs the withdrawn and the restored tools of a source.
-pub(crate) fn withdrawals(catalog: &Catalog, source: usize, before: &View, now: &View) {
+/// Logs the withdrawn and the restored tools of a source, and tells the observer.
+pub(crate) fn withdrawals(
+    catalog: &Catalog,
+    source: usize,
+    before: &View,
+    now: &View,
+    observer: Option<&dyn ChangeObserver>,
+) {
+    let tell = |change: &Change<'_>| {
+        if let Some(observer) = observer {
+            observer.observe(change);
+        }
+    };
     let tools = catalog.sources[source].items.iter();
     for at in tools.filter(|tool| !now.is_hidden(**tool)) {
         let tool = catalog.item(*at);
         let path = catalog.entry(tool.entry).path;
+        let item = ChangedItem {
+            path,
+            source: catalog.sources[source].path,
+            id: tool.id,
+            digest: tool.digest,
+        };
         match (before.withdrawn(*at), now.withdrawn(*at)) {
             (before, Some(now)) if before.is_none_or(|before| !before.same_reason(now)) => {
                 tracing::warn!(
@@ -30,20 +48,29 @@ pub(crate) fn withdrawals(catalog: &Catalog, source: usize, before: &View, now: 
                     reason = now.reason.internal,
                     "tool withdrawn"
                 );
+                tell(&Change::Withdrawn {
+                    item,
+                    class: now.class,
+                    rule: now.rules.first().copied().unwrap_or_default(),
+                    found: now.found.as_deref(),
+                });
             }
-            (Some(_), None) => tracing::info!(
-                source = catalog.sources[source].path,
-                path,
-                digest = tool.digest,
-                "tool restored"
-            ),
+            (Some(_), None) => {
+                tracing::info!(
+                    source = catalog.sources[source].path,
+                    path,
+                    digest = tool.digest,
+                    "tool restored"
+                );
+                tell(&Change::Restored { item });
+            }
             _ => {}
         }
     }
 }
 
-/// Logs the differences without a withdrawal; withdrawals have separate lines.
-pub(crate) fn differences(report: &Report) {
+/// Logs the differences without a withdrawal, and tells the observer; withdrawals have separate lines.
+pub(crate) fn differences(report: &Report, observer: Option<&dyn ChangeObserver>) {
     let about_tools = report
         .tools
         .iter()
@@ -57,6 +84,14 @@ pub(crate) fn differences(report: &Report) {
         findings.map(move |finding| (&one.source, one.source.as_str(), finding))
     });
     for (source, path, finding) in about_tools.chain(about_sources) {
+        if let Some(observer) = observer {
+            observer.observe(&Change::Differs {
+                source: source.as_str(),
+                path,
+                class: finding.class,
+                rule: finding.rule,
+            });
+        }
         let path = shown_line(path, MAX_MESSAGE);
         // Not `message`: the event has that field already.
         let reason = shown_line(&finding.message, MAX_MESSAGE);

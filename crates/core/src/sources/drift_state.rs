@@ -22,6 +22,7 @@ use tokio::sync::watch;
 
 use crate::catalog::{Catalog, EntryKind};
 use crate::clock::Clock;
+use crate::sources::change_observer::ChangeObserver;
 use crate::sources::drift_log;
 use crate::sources::listing_notes::{AllListingNotes, ListingNotes};
 use crate::sources::live_resources::{LiveList, LiveResources};
@@ -47,6 +48,7 @@ pub(crate) struct DriftState {
     clock: Arc<dyn Clock>,
     /// Grows when the set of served tools changes, or what `tools/list` says about one.
     tool_changes: watch::Sender<u64>,
+    observer: Option<Arc<dyn ChangeObserver>>,
 }
 
 /// The settings of one source that its check needs.
@@ -109,7 +111,14 @@ impl DriftState {
             notes: AllListingNotes::new(sources.len()),
             sources: sources.into_iter().map(ArcSwap::from_pointee).collect(),
             tool_changes,
+            observer: None,
         }
+    }
+
+    /// Sets what learns of changes.
+    pub(crate) fn observed_by(mut self, observer: Option<Arc<dyn ChangeObserver>>) -> Self {
+        self.observer = observer;
+        self
     }
 
     /// Returns a redactor that knows the secrets of every source.
@@ -222,10 +231,9 @@ impl DriftState {
 
     /// Logs the differences of a start that was not refused.
     fn log_start(&self) {
-        self.gate
-            .strict_reports()
-            .iter()
-            .for_each(drift_log::differences);
+        for report in self.gate.strict_reports() {
+            drift_log::differences(&report, self.observer.as_deref());
+        }
     }
 
     /// Returns the tools that must not be served under the current config.
@@ -439,13 +447,19 @@ impl DriftState {
         if changed {
             let next = view.with_source(self.catalog, source, withdrawn);
             if !is_strict {
-                drift_log::withdrawals(self.catalog, source, &view, &next);
+                drift_log::withdrawals(
+                    self.catalog,
+                    source,
+                    &view,
+                    &next,
+                    self.observer.as_deref(),
+                );
             }
             self.replace_view(&view, next);
         }
         let last = last.replace(report.clone());
         if !is_strict && last.as_ref() != Some(report) {
-            drift_log::differences(report);
+            drift_log::differences(report, self.observer.as_deref());
             if last.is_some_and(|last| last.has_drift()) && !report.has_drift() {
                 drift_log::matches_again(&self.sources[source].load().path);
             }

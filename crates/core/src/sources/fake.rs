@@ -13,6 +13,7 @@ use tokio::sync::watch;
 /// One call as a server would receive it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RecordedCall {
+    /// The name of the tool, or the URI that is read.
     pub(crate) tool: String,
     pub(crate) args: String,
     pub(crate) meta: Option<String>,
@@ -86,8 +87,12 @@ impl Fake {
         call: ServerCall<'_>,
         time: CallTime,
     ) -> Result<RawResult, CallFailure> {
-        let ServerOperation::CallTool { name, args } = call.operation else {
-            panic!("a fake has tools only");
+        let (name, args) = match call.operation {
+            ServerOperation::CallTool { name, args } => (name, args),
+            ServerOperation::ReadResource { uri } => (uri, &b"{}"[..]),
+            ServerOperation::GetPrompt { .. } | ServerOperation::Complete { .. } => {
+                panic!("a fake has tools and resources only")
+            }
         };
         self.seen.lock().unwrap().push(RecordedCall {
             tool: name.to_owned(),

@@ -60,6 +60,12 @@ impl Fleet {
         statuses.iter().map(|one| one.borrow().clone()).collect()
     }
 
+    /// Returns the number of calls that wait for a place at the processes of a source.
+    pub(super) fn waiting(&self, at: usize) -> usize {
+        let running = self.slots.get().map(|all| all[at].load_full());
+        running.map_or(0, |running| running.upstream.waiting())
+    }
+
     /// Returns the state of a source: the state of its best process.
     pub(crate) fn source_state(&self, at: usize) -> State {
         let states = self.statuses(at).into_iter().map(|status| status.state);

@@ -134,6 +134,8 @@ pub struct SourceCounters {
     pub failures: u64,
     /// Attempts to start it after the first.
     pub restarts: u64,
+    /// Calls that wait for a place at its processes now.
+    pub waiting: u64,
     /// Lines on its stdout that were not messages.
     pub noise_lines: u64,
     /// Lines over the limit.
@@ -162,6 +164,7 @@ impl SourceCounters {
         };
         let counters = &status.counters;
         Self {
+            waiting: 0,
             calls: counters.calls(),
             failures: counters.failures(),
             restarts: statuses.iter().map(|status| status.restarts).sum(),
@@ -258,7 +261,10 @@ impl SourceHealth {
             tools,
             withdrawn,
             withdrawn_tools,
-            counters: SourceCounters::from_statuses(&statuses),
+            counters: SourceCounters {
+                waiting: fleet.waiting(at) as u64,
+                ..SourceCounters::from_statuses(&statuses)
+            },
             notes: fleet.drift_state.notes.get(at),
             instances: statuses.iter().map(InstanceHealth::from).collect(),
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
 use broker_model::apps::UI;
-use broker_model::item::ItemKind;
+use broker_model::item::{ItemKind, id_of};
 use broker_model::json::{string_text, to_text};
 use broker_model::null_members::remove_nulls;
 use broker_model::snapshot::ListedTool;
@@ -54,11 +54,13 @@ impl LiveList {
         let mut list = BTreeMap::new();
         let exposed = resources.iter();
         for resource in exposed.filter(|resource| exposure.exposes(resource.name())) {
-            let uri = ItemKind::parse_key(resource.name()).1;
-            if is_usable(uri) {
-                list.insert(Arc::from(uri), entry(uri, resource).into());
+            let members = resource.read();
+            let uri: Arc<str> = id_of(ItemKind::Resource, &members).into();
+            if is_usable(&uri) {
+                let entry = entry(&uri, members, resource.text().len());
+                list.insert(uri, entry.into());
             } else {
-                let uri = shown_line(uri, 120);
+                let uri = shown_line(&uri, 120);
                 tracing::warn!(
                     source,
                     uri,
@@ -93,13 +95,12 @@ fn is_hidden(c: char) -> bool {
     is_invisible(c) || c.is_control()
 }
 
-/// Returns the listed object with the mark. Only the URI remains of an object that is too long or has hidden
-/// characters.
-fn entry(uri: &str, resource: &ListedTool) -> String {
-    let mut members = resource.read();
+/// Returns the listed object of this many bytes with the mark. Only the URI remains of an object that is too long or
+/// has hidden characters.
+fn entry(uri: &str, mut members: Map<String, Value>, bytes: usize) -> String {
     members.remove("inputSchema");
     remove_nulls(&mut members);
-    let left_out = if resource.text().len() > MAX_RESOURCE_BYTES {
+    let left_out = if bytes > MAX_RESOURCE_BYTES {
         Some("more than 16 KiB")
     } else if has_hidden_text(&Value::Object(members.clone())) {
         Some("hidden characters")

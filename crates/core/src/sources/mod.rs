@@ -1,6 +1,7 @@
 //! The sources behind the catalog: each is started from the config, compared with the lock, replaced by
 //! a reload, watched and stopped.
 
+pub(crate) mod change_observer;
 pub(crate) mod drift_log;
 pub(crate) mod drift_state;
 pub(crate) mod examine;

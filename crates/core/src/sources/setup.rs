@@ -93,7 +93,8 @@ pub(crate) fn build(mut parts: CoreBuilder<'_>) -> Result<CallPath, Vec<Diagnost
         check_settings,
         parts.clock.clone(),
         shared.tool_changes.clone(),
-    );
+    )
+    .observed_by(shared.observer.clone());
     let query_vectors =
         QueryVectors::open(catalog, parts.embedder, &config, parts.base, &environment)
             .map_err(|problem| vec![*problem])?;

@@ -131,6 +131,15 @@ impl Upstream {
         }
     }
 
+    /// Returns the number of calls that wait for a place at its processes.
+    pub(crate) fn waiting(&self) -> usize {
+        match self {
+            Self::Server(all) => all.iter().map(Instance::waiting).sum(),
+            #[cfg(test)]
+            Self::Fake(_) => 0,
+        }
+    }
+
     /// Stops the source within about `time`; calls in flight fail.
     pub(crate) async fn stop_within(&self, time: Duration) {
         match self {

@@ -27,13 +27,13 @@ use crate::{
     StartMode, descriptions_json,
 };
 
-pub(super) static CALLER: Identity = Identity::anonymous();
+pub(crate) static CALLER: Identity = Identity::anonymous();
 
 /// The output schema of `/a/echo` in the catalog; the listing of its server has none.
 const OUTPUT_SCHEMA: &str = r#"{"type":"object"}"#;
 
 /// The listing of a source without drift.
-pub(super) fn snapshot(names: &[&str]) -> Snapshot {
+pub(crate) fn snapshot(names: &[&str]) -> Snapshot {
     let schema =
         json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]});
     let tools = names.iter().map(|name| {
@@ -87,7 +87,7 @@ fn head(path: &str, kind: &str) -> String {
 }
 
 /// The tree as a catalog, rendered the way the build renders it.
-pub(super) fn catalog() -> &'static Catalog {
+pub(crate) fn catalog() -> &'static Catalog {
     let mut blob = Blob(String::new());
     let nodes = ["/", "/a", "/a/deep", "/a/deep/b", "/empty"];
     let tools = [
@@ -245,18 +245,18 @@ pub(super) fn catalog() -> &'static Catalog {
 }
 
 /// A core over [`catalog`] with scripted sources that have no outcome yet.
-pub(super) struct Fixture {
-    pub(super) core: Core,
-    pub(super) sources: [Arc<Fake>; 2],
+pub(crate) struct Fixture {
+    pub(crate) core: Core,
+    pub(crate) sources: [Arc<Fake>; 2],
 }
 
 /// `a` and `b` are further members of the two sources.
-pub(super) fn config(a: Value, b: Value) -> Config {
+pub(crate) fn config(a: Value, b: Value) -> Config {
     config_with(a, b, None)
 }
 
 /// [`config`] with a section `access`.
-fn config_with(a: Value, b: Value, access: Option<Value>) -> Config {
+pub(crate) fn config_with(a: Value, b: Value, access: Option<Value>) -> Config {
     let source = |more: Value| {
         let mut source = json!({"backend": "stdio", "command": "server"});
         let more = more.as_object().unwrap().clone();
@@ -293,8 +293,16 @@ pub(super) fn built(
     config: &Config,
     with: impl FnOnce(CoreBuilder<'_>) -> CoreBuilder<'_>,
 ) -> Result<Core, Vec<broker_model::Diagnostic>> {
+    built_over(catalog(), config, with)
+}
+
+pub(crate) fn built_over(
+    catalog: &'static Catalog,
+    config: &Config,
+    with: impl FnOnce(CoreBuilder<'_>) -> CoreBuilder<'_>,
+) -> Result<Core, Vec<broker_model::Diagnostic>> {
     let environment = Environment::new(BTreeMap::new(), None);
-    let builder = Core::builder(catalog()).config(config, Path::new("."));
+    let builder = Core::builder(catalog).config(config, Path::new("."));
     with(builder.environment(&environment)).build()
 }
 
@@ -331,6 +339,12 @@ pub(super) fn fixture_with_members(rules: Value, members: Value) -> Fixture {
     served(setup_of(&config, StartMode::Plain).unwrap())
 }
 
+/// [`fixture_with`] over another catalog, with these further members of the two sources.
+pub(crate) fn fixture_over(catalog: &'static Catalog, rules: Value, [a, b]: [Value; 2]) -> Fixture {
+    let config = config_with(a, b, Some(access(rules)));
+    served(built_over(catalog, &config, |builder| builder.mode(StartMode::Plain)).unwrap())
+}
+
 /// A broker that shows denials, whose callers may only use `/a/twin`. It hides `/a/echo` and all tools of `/a/deep/b`.
 pub(super) fn fixture_that_shows_denials() -> Fixture {
     let rules = json!([{"allow": ["/a/twin"], "to": ["*"]}]);
@@ -365,12 +379,12 @@ pub(super) fn fixture(mode: StartMode) -> Fixture {
 
 impl Fixture {
     /// A source lists what it listed when it was locked.
-    pub(super) fn matches(&self, source: usize) {
+    pub(crate) fn matches(&self, source: usize) {
         let names: &[&str] = [&["echo", "twin"][..], &["echo"]][source];
         self.lists(source, &snapshot(names));
     }
 
-    pub(super) fn lists(&self, source: usize, snapshot: &Snapshot) -> broker_mcp::Verdict {
+    pub(crate) fn lists(&self, source: usize, snapshot: &Snapshot) -> broker_mcp::Verdict {
         let fleet = &self.core.0.call_path().fleet;
         let running = fleet.slots.get().expect("it was adopted")[source].load_full();
         let drift_check = SlotDriftCheck {
@@ -415,7 +429,7 @@ pub(super) async fn call(
 }
 
 /// The context of a caller that asks for nothing in particular.
-pub(super) fn context(core: &Core) -> CallContext {
+pub(crate) fn context(core: &Core) -> CallContext {
     let form = ResultForm::Configured {
         limit: crate::ResultLimit::Configured,
         reserved_chars: 0,
@@ -429,7 +443,7 @@ pub(super) fn context(core: &Core) -> CallContext {
 }
 
 /// A call of the tool at `path`.
-pub(super) fn request(caller: &Identity, context: CallContext, path: &str, args: Value) -> Request {
+pub(crate) fn request(caller: &Identity, context: CallContext, path: &str, args: Value) -> Request {
     let text = Bytes::from(args.to_string());
     Request {
         identity: caller.clone(),

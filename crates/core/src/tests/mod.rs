@@ -1,12 +1,13 @@
 //! Tests of core over a hand-made catalog and scripted sources.
 
 mod access;
+mod arguments;
 mod builder;
 mod call;
 mod catalog;
 mod direct;
 mod drift;
-mod fixture;
+pub(crate) mod fixture;
 mod identities;
 mod interleavings;
 mod restrict;

@@ -29,8 +29,10 @@ fn tool_under_another_name_is_one_rename_with_both_sides() {
         "{}",
         found.message
     );
-    // Programs see the new tool too.
+    // Programs see the new tool too, and people one row.
     assert_eq!(renamed.tools[1].class, Class::Added);
+    let shown: Vec<_> = renamed.shown_tools().map(|tool| &tool.tool).collect();
+    assert_eq!(shown, ["read_file"]);
     let other = check(old, of("read_text_file", "Reads a text file."));
     let message = &other.tools[0].findings[0].message;
     assert!(message.ends_with("the worst of class `text`"), "{message}");

@@ -138,7 +138,7 @@ impl Loaded {
             files: Some(files.digest()),
             pooling: pooling.to_owned(),
         };
-        let pooling = Pooling::of(&files)?;
+        let pooling = Pooling::read(&files)?;
         let identity = identity(pooling.as_str(), &files);
         let prompts = settings::<Prompts>(
             "config_sentence_transformers.json",

@@ -76,7 +76,7 @@ struct SentenceSettings {
 
 impl Pooling {
     /// Reads the pooling from `1_Pooling/config.json`; without the file, it is the mean.
-    pub(super) fn of(files: &Files) -> Result<Self, String> {
+    pub(super) fn read(files: &Files) -> Result<Self, String> {
         let name = "1_Pooling/config.json";
         let Some(modes) = settings::<PoolingSettings>(name, files.pooling.as_deref())? else {
             return Ok(Self::Mean);

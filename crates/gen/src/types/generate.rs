@@ -49,7 +49,7 @@ pub(super) struct Size {
 }
 
 impl Size {
-    fn of(code: &TokenStream, items: usize) -> Self {
+    fn measure(code: &TokenStream, items: usize) -> Self {
         let bytes = code.to_string().len();
         Self { bytes, items }
     }
@@ -74,7 +74,7 @@ impl Generated {
         let Ok(file) = syn::parse2::<syn::File>(bare.clone()) else {
             return;
         };
-        self.size = Size::of(&bare, file.items.len());
+        self.size = Size::measure(&bare, file.items.len());
         self.code = bare;
     }
 }
@@ -175,7 +175,7 @@ fn map(of: SchemaOf, reasons: Vec<Reason>) -> Generated {
         pub struct #name(pub ::serde_json::Map<::std::string::String, ::serde_json::Value>);
     };
     Generated {
-        size: Size::of(&code, 1),
+        size: Size::measure(&code, 1),
         code,
         bare: None,
         level: Level::Map,
@@ -190,14 +190,14 @@ fn code(outline: &Outline) -> Result<(Refined, Size), &'static str> {
         .ok_or("typify refused the schema")?;
     let refined = refine::refine(stream, outline)?;
     let items = inspect::inspect(&refined.whole, outline)?;
-    let size = Size::of(&refined.whole, items);
+    let size = Size::measure(&refined.whole, items);
     Ok((refined, size))
 }
 
 fn typified(schema: &Value) -> Option<TokenStream> {
     let mut settings = TypeSpaceSettings::default();
     let number =
-        serde_json::from_value(Shape::of(json!({ "type": "number" })).into_schema()).ok()?;
+        serde_json::from_value(Shape::typed(json!({ "type": "number" })).into_schema()).ok()?;
     settings
         .with_derive("PartialEq".to_owned())
         .with_map_type(MapType::new("::std::collections::BTreeMap"))

@@ -36,8 +36,8 @@ pub(super) enum Shape {
 }
 
 impl Shape {
-    /// Exactly this simplified schema.
-    pub(super) fn of(schema: Value) -> Self {
+    /// Makes the shape with exactly this simplified schema.
+    pub(super) fn typed(schema: Value) -> Self {
         Self::Typed {
             schema,
             nullable: false,
@@ -46,7 +46,7 @@ impl Shape {
 
     /// A reference to a named type.
     pub(super) fn named(name: &str) -> Self {
-        Self::of(json!({ "$ref": format!("#/definitions/{name}") }))
+        Self::typed(json!({ "$ref": format!("#/definitions/{name}") }))
     }
 
     /// A reference to a named type, or null.

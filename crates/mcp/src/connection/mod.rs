@@ -102,7 +102,8 @@ impl Connection {
     pub(crate) fn open(
         stdin: ChildStdin,
         stdout: ChildStdout,
-        (exit, stderr_ended): (watch::Receiver<Option<ExitReport>>, watch::Receiver<bool>),
+        exit: watch::Receiver<Option<ExitReport>>,
+        stderr_ended: watch::Receiver<bool>,
         spec: &SourceSpec,
         opening: &Opening<'_>,
     ) -> Self {
@@ -176,7 +177,8 @@ impl Connection {
         line: impl FnOnce(u64) -> Bytes,
         events: Option<CallEvents>,
         time: CallTime,
-        (right, account): (Option<&CallRight<'_>>, Option<&Account>),
+        right: Option<&CallRight<'_>>,
+        account: Option<&Account>,
     ) -> Result<RawResult, RequestError> {
         let (events, progressed) = events.map(RequestEvents::new).unzip();
         let (id, reply) = self.submit(RequestKind::Call, line, events, account)?;

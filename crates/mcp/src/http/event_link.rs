@@ -69,8 +69,8 @@ impl EventLink {
         })?;
         let (no_exit, exit) = watch::channel(None);
         let (no_stderr, stderr_ended) = watch::channel(true);
-        let ends = (exit, stderr_ended);
-        let connection = Connection::open(pipes.stdin, pipes.stdout, ends, spec, opening);
+        let (stdin, stdout) = (pipes.stdin, pipes.stdout);
+        let connection = Connection::open(stdin, stdout, exit, stderr_ended, spec, opening);
         let stopped = CancellationToken::new();
         let closer = connection.closer();
         let incoming = take_events(client.clone(), stream, decoder, pipes.output);

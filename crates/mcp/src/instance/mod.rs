@@ -104,7 +104,7 @@ impl Instance {
         drift_check: Arc<dyn DriftCheck>,
         tasks: &TaskTracker,
     ) -> Self {
-        Self::start_counting(spec, era, drift_check, tasks, (Arc::default(), 0))
+        Self::start_counting(spec, era, drift_check, tasks, Arc::default(), 0)
     }
 
     /// Starts another instance next to this one, with the same counters. If it will replace this one, it counts as a
@@ -121,8 +121,8 @@ impl Instance {
             true => self.0.status.borrow().restarts + 1,
             false => 0,
         };
-        let counts = (self.0.counters.clone(), restarts);
-        Self::start_counting(spec, era, drift_check, tasks, counts)
+        let counters = self.0.counters.clone();
+        Self::start_counting(spec, era, drift_check, tasks, counters, restarts)
     }
 
     fn start_counting(
@@ -130,7 +130,8 @@ impl Instance {
         era: Option<Era>,
         drift_check: Arc<dyn DriftCheck>,
         tasks: &TaskTracker,
-        (counters, restarts): (Arc<Counters>, u64),
+        counters: Arc<Counters>,
+        restarts: u64,
     ) -> Self {
         let shared = Arc::new(InstanceState {
             name: spec.source.as_str().to_owned(),
@@ -172,6 +173,11 @@ impl Instance {
     /// Returns the session that takes calls now, if there is one.
     pub fn ready(&self) -> Option<SessionHandle> {
         self.0.live().map(|session| self.handle(session))
+    }
+
+    /// Returns the number of calls that wait for others to end.
+    pub fn waiting(&self) -> usize {
+        self.0.live().map_or(0, |session| session.waiting())
     }
 
     /// Returns the session that takes calls. Waits at most `time` for a start in progress; all callers share the start.

@@ -156,7 +156,7 @@ pub(crate) async fn all(
             true => pages(link, meta, spec, &mut listing, None)
                 .await
                 .map(|()| true)?,
-            false => undeclared_list(link, meta, spec, (list, undeclared), &mut listing).await?,
+            false => undeclared_list(link, meta, spec, list, undeclared, &mut listing).await?,
         };
         let elements = listing.take_list();
         match list.kind {
@@ -187,7 +187,8 @@ async fn undeclared_list(
     link: &Link,
     meta: &str,
     spec: &SourceSpec,
-    (list, undeclared): (List, &UndeclaredLists),
+    list: List,
+    undeclared: &UndeclaredLists,
     listing: &mut Listing,
 ) -> Result<bool, SourceFailure> {
     if undeclared.is_absent(list) {
@@ -248,7 +249,7 @@ async fn pages(
         let page = match answer {
             Ok(answer) => answer.result,
             Err(unanswered) => {
-                return match without_page(unanswered, (list, number), cursor.as_deref(), listing)? {
+                return match without_page(unanswered, list, number, cursor.as_deref(), listing)? {
                     Some((reason, text)) => listing.cut(reason, &text),
                     None => Ok(()),
                 };
@@ -267,7 +268,8 @@ async fn pages(
 /// server if the rest is left out, or the failure of the source.
 fn without_page(
     unanswered: RequestError,
-    (list, number): (List, usize),
+    list: List,
+    number: usize,
     cursor: Option<&str>,
     listing: &mut Listing,
 ) -> Result<Option<(String, String)>, SourceFailure> {

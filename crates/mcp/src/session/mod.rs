@@ -194,6 +194,11 @@ impl Session {
         self.link.load()
     }
 
+    /// Returns the number of its calls that wait for others to end.
+    pub(crate) fn waiting(&self) -> usize {
+        self.load().saturating_sub(self.spec.max_in_flight)
+    }
+
     /// Returns the number of its handles.
     pub(crate) fn handles(&self) -> usize {
         self.handles.load(Ordering::Relaxed)
@@ -230,7 +235,7 @@ impl Session {
     pub(crate) async fn keep_subscribed(&self, reopened: &Notify) -> Infallible {
         let (link, timing) = (&self.link, self.spec.timing);
         self.subscribed
-            .keep(link, (self.spec.lists, &self.meta), timing, reopened)
+            .keep(link, self.spec.lists, &self.meta, timing, reopened)
             .await
     }
 

@@ -166,8 +166,8 @@ impl Session {
                 let other = http.at_mcp_path();
                 return match other.filter(|_| refusal.is_of_missing(&refused)) {
                     Some(other) => {
-                        let started = (began, failure);
-                        Self::attempt_at_mcp_path(other, spec, choice, started, opening).await
+                        Self::attempt_at_mcp_path(other, spec, choice, began, failure, opening)
+                            .await
                     }
                     None => Err(HandshakeError::Refused(failure)),
                 };
@@ -186,16 +186,16 @@ impl Session {
         Self::handshake(link, spec, choice, began, opening, &refusal).await
     }
 
-    /// Opens a session at [`MCP_PATH`], after the attempt in `started` found no endpoint at the server's URL without a
+    /// Opens a session at [`MCP_PATH`], after the attempt that failed with `before` found no endpoint at the server's URL without a
     /// path.
     async fn attempt_at_mcp_path(
         http: HttpSpec,
         spec: &SourceSpec,
         choice: EraChoice,
-        started: (Instant, SourceFailure),
+        began: Instant,
+        before: SourceFailure,
         opening: &Opening<'_>,
     ) -> Result<Self, HandshakeError> {
-        let (began, before) = started;
         let spec = SourceSpec {
             endpoint: Endpoint::Http(Box::new(http)),
             ..spec.clone()

@@ -64,7 +64,7 @@ pub fn entry(
         source: found.path.clone(),
         tool: name.to_owned(),
         digest,
-        values: HintValues::of(hints),
+        values: HintValues::new(hints),
         who: signature.who.to_owned(),
         date: signature.date.to_string(),
         notes: signature.notes.map(str::to_owned),

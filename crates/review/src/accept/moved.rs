@@ -71,7 +71,7 @@ pub fn entries(
     };
     let hints = |tool: &str| {
         let own = config.source(&new)?.overrides.get(tool)?;
-        own.annotations.as_ref().map(HintValues::of)
+        own.annotations.as_ref().map(HintValues::new)
     };
     let moved = Move {
         old: &old,

@@ -140,7 +140,7 @@ impl Audits {
             "hints" => all.hints = problems.entries(list),
             "exemptions" => all.exemptions = problems.entries(list),
             "left_out" => all.left_out = problems.entries(list),
-            "violations" => all.violations = Violations::of(file, problems.entries(list)),
+            "violations" => all.violations = Violations::new(file, problems.entries(list)),
             _ => all.suppressions = problems.entries(list),
         })?;
         Ok(all)

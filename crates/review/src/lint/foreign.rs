@@ -22,7 +22,7 @@ pub(super) struct Named<'a> {
 pub(super) struct Own<'a>(BTreeSet<&'a str>);
 
 impl<'a> Own<'a> {
-    pub(super) fn of(source: &'a LockedSource) -> Self {
+    pub(super) fn collect(source: &'a LockedSource) -> Self {
         let mut own: BTreeSet<&str> = source.hidden.iter().map(|tool| &*tool.name).collect();
         for tool in &source.exposed {
             own.extend([tool.upstream_name.as_str(), tool.exposed_name.as_str()]);
@@ -38,7 +38,7 @@ impl<'a> Own<'a> {
 }
 
 impl<'a> Named<'a> {
-    pub(super) fn of(sources: &'a [LockedSource]) -> Self {
+    pub(super) fn collect(sources: &'a [LockedSource]) -> Self {
         let mut names: BTreeMap<&str, (Vec<usize>, String)> = BTreeMap::new();
         let mut paths = BTreeMap::new();
         for (number, source) in sources.iter().enumerate() {

@@ -34,7 +34,7 @@ pub(super) fn check(sources: &[LockedSource], named: &Named<'_>) -> Vec<CrossSou
     };
     let mut found = Vec::new();
     for (number, source) in sources.iter().enumerate() {
-        let own_names = Own::of(source);
+        let own_names = Own::collect(source);
         for (index, tool) in source.exposed.iter().enumerate() {
             let own_words = words_of_tool(tool);
             for hint in &tool.search_hints {

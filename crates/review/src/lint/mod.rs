@@ -46,16 +46,16 @@ struct TextFinding {
 /// reported for the later one, so that one decision settles it.
 pub fn lint(sources: &[LockedSource]) -> Vec<LintResult> {
     let mut linted = Vec::new();
-    let named = foreign::Named::of(sources);
+    let named = foreign::Named::collect(sources);
     let mut across = names::check(sources);
     across.extend(alike::check(sources));
     across.extend(hints::check(sources, &named));
     let mut clean = HashSet::new();
     for (number, source) in sources.iter().enumerate() {
-        let used = foreign::Own::of(source);
+        let used = foreign::Own::collect(source);
         let mut findings = Vec::new();
         for text in &texts_of_source(source) {
-            findings.extend(of_text(text, &mut clean));
+            findings.extend(lint_text(text, &mut clean));
             findings.extend(place(text, named.check(number, &used, text)));
         }
         linted.push(LintResult {
@@ -68,7 +68,7 @@ pub fn lint(sources: &[LockedSource]) -> Vec<LintResult> {
         for (index, tool) in source.exposed.iter().enumerate() {
             let mut findings = Vec::new();
             for text in &texts_of(tool) {
-                findings.extend(of_text(text, &mut clean));
+                findings.extend(lint_text(text, &mut clean));
                 findings.extend(place(text, named.check(number, &used, text)));
             }
             let shared = across.iter().filter(|one| one.tool == (number, index));
@@ -105,7 +105,7 @@ struct CrossSourceFinding {
 }
 
 /// `clean` are texts without a finding: catalogs repeat texts.
-fn of_text<'a>(text: &Text<'a>, clean: &mut HashSet<&'a str>) -> Vec<Finding> {
+fn lint_text<'a>(text: &Text<'a>, clean: &mut HashSet<&'a str>) -> Vec<Finding> {
     let mut found = Vec::new();
     if !clean.contains(text.text) {
         found.extend(hidden::check(text.text));

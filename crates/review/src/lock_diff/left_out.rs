@@ -11,9 +11,9 @@ use broker_model::{LeftOutCode, NodePath};
 /// Maximum number of characters of a shown name.
 const MAX_NAME_CHARS: usize = 120;
 
-/// The changes of one source that was listed now, each in one sentence. `sources` are the live sources without the
+/// Describes the changes of one source that was listed now, each in one sentence. `sources` are the live sources without the
 /// parts that are not sound, and `left_out` the sources that are not sound as a whole.
-pub fn of_source(
+pub fn describe_changes(
     lock: &Lock,
     (sources, left_out): (&[LockedSource], &[LeftOutSource]),
     path: &NodePath,

@@ -43,9 +43,13 @@ pub fn diff_locks(old: &Lock, new: &Lock) -> Report {
     report
 }
 
-/// The differences of a live source, as a new lock would have it, that come from the config and not from the server: all
+/// Returns the differences of a live source, as a new lock would have it, that come from the config and not from the server: all
 /// of it if the lock lacks the source, else the changed fields of its part of the config.
-pub fn of_config(config: &Config, locked: Option<&LockedSource>, live: &LockedSource) -> Report {
+pub fn compare_config(
+    config: &Config,
+    locked: Option<&LockedSource>,
+    live: &LockedSource,
+) -> Report {
     let mut report = match locked {
         None => added(live, "the next lock"),
         Some(locked) if locked.config_digest == live.config_digest => Report::default(),
@@ -91,7 +95,7 @@ fn trust_raised(old: TrustLevel, new: TrustLevel, pointer: &str) -> Draft {
         FindingSeverity::Error,
         message,
     )
-    .of(json!(old), json!(new), pointer)
+    .with_change(json!(old), json!(new), pointer)
 }
 
 fn diff_source(old: &LockedSource, new: &LockedSource) -> Report {
@@ -165,7 +169,7 @@ fn config_changes(report: &mut Report, old: &LockedSource, new: &LockedSource) {
             FindingSeverity::Error,
             message,
         )
-        .of(old_value, new_value, &format!("/{member}"))
+        .with_change(old_value, new_value, &format!("/{member}"))
     };
     let (was, is) = (old.trust_level(), new.trust_level());
     let mut found = Vec::new();
@@ -241,7 +245,7 @@ fn now_hidden(report: &mut Report, old: &LockedSource, tool: &LockedTool, hidden
         "; it changed as well"
     };
     let message = format!("the new lock hides `{}`{as_before}", tool.upstream_name);
-    let found = finding("tool-hidden", Class::Gone, FindingSeverity::Error, message).of(
+    let found = finding("tool-hidden", Class::Gone, FindingSeverity::Error, message).with_change(
         json!({"digest": tool.digest.as_str()}),
         json!({"digest": hidden.digest.as_str()}),
         "",
@@ -260,7 +264,7 @@ fn moved(report: &mut Report, old: &LockedSource, tool: &LockedTool, other: &Loc
         path(old, &other.exposed_name),
     );
     let message = format!("`{}` moved from `{from}` to `{to}`", tool.upstream_name);
-    let found = finding("tool-moved", Class::Gone, FindingSeverity::Error, message).of(
+    let found = finding("tool-moved", Class::Gone, FindingSeverity::Error, message).with_change(
         json!(from),
         json!(to),
         "",
@@ -298,7 +302,7 @@ fn hidden_change(report: &mut Report, new: &LockedSource, old: &HiddenTool) {
             FindingSeverity::Note,
             message,
         )
-        .of(old.digest.as_str().into(), digest, ""),
+        .with_change(old.digest.as_str().into(), digest, ""),
     );
 }
 
@@ -312,7 +316,7 @@ fn gone(source: &LockedSource) -> Report {
     );
     for tool in &source.exposed {
         let message = format!("`{}` left with its source", tool.upstream_name);
-        let found = finding("tool-gone", Class::Gone, FindingSeverity::Error, message).of(
+        let found = finding("tool-gone", Class::Gone, FindingSeverity::Error, message).with_change(
             json!({"digest": tool.digest.as_str()}),
             Value::Null,
             "",
@@ -358,7 +362,7 @@ fn exposed(source: &LockedSource, tool: &LockedTool, lock: &str, why: &str) -> T
         FindingSeverity::Warning,
         message,
     )
-    .of(Value::Null, json!({"digest": tool.digest.as_str()}), "");
+    .with_change(Value::Null, json!({"digest": tool.digest.as_str()}), "");
     let path = path(source, &tool.exposed_name);
     drift_of(source, &tool.upstream_name, path, Class::Added, found)
 }
@@ -425,7 +429,7 @@ fn remedy(class: Class) -> &'static str {
 }
 
 impl Draft {
-    fn of(mut self, old: Value, new: Value, pointer: &str) -> Self {
+    fn with_change(mut self, old: Value, new: Value, pointer: &str) -> Self {
         let some = |value: Value| Some(value).filter(|value| !value.is_null());
         (self.0.old, self.0.new) = (some(old), some(new));
         self.0.pointer = pointer.to_owned();

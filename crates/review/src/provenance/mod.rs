@@ -86,7 +86,7 @@ pub fn look(source: &Source, process: &ProcessSpec) -> SeenPackage {
             "`{}` comes from no registry",
             shown_line(&without_user(&spec), 200)
         )),
-        Requested::Module(name) => match pypi::of_module(&name, process) {
+        Requested::Module(name) => match pypi::find_by_module(&name, process) {
             Some(one) => Ok(one.package(PackageKind::Pypi, pinned)),
             None => return SeenPackage::Nothing,
         },
@@ -186,10 +186,10 @@ fn file(source: &Source, process: &ProcessSpec, word: usize) -> SeenPackage {
         };
         process.cwd.clone().unwrap_or_default().join(argument)
     };
-    if let Some(installed) = npm::of_path(&path) {
+    if let Some(installed) = npm::find_by_path(&path) {
         return SeenPackage::Found(installed.package(PackageKind::Npm, true));
     }
-    if let Some(installed) = pypi::of_script(&path) {
+    if let Some(installed) = pypi::find_by_script(&path) {
         return SeenPackage::Found(installed.package(PackageKind::Pypi, true));
     }
     let name = as_written.rsplit('/').next().unwrap_or_default();

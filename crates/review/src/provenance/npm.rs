@@ -30,10 +30,10 @@ pub(super) fn look(
     let open = matches!(version, Version::Moving(text) if text.is_empty());
     if let Some(modules) = project(process) {
         let program = modules.join(".bin").join(name);
-        let as_program = || of_path(&program).filter(|_| open && is_command);
+        let as_program = || find_by_path(&program).filter(|_| open && is_command);
         let as_package = || {
             let exact = version.exact().is_some();
-            of_folder(&modules, name).filter(|one| (open || exact) && fits(one))
+            find_in_folder(&modules, name).filter(|one| (open || exact) && fits(one))
         };
         if let Some(found) = as_program().or_else(as_package) {
             return Ok(found);
@@ -44,7 +44,7 @@ pub(super) fn look(
         .join("_npx")
         .join(npm::npx_folder(specs))
         .join("node_modules");
-    match of_folder(&modules, name) {
+    match find_in_folder(&modules, name) {
         Some(found) if fits(&found) => Ok(found),
         Some(found) => Err(format!(
             "the cache of npm has the version {} instead",
@@ -57,8 +57,8 @@ pub(super) fn look(
     }
 }
 
-/// The package that contains the file at this path; symbolic links are followed.
-pub(super) fn of_path(path: &Path) -> Option<Installed> {
+/// Finds the package that contains the file at this path; symbolic links are followed.
+pub(super) fn find_by_path(path: &Path) -> Option<Installed> {
     let path = fs::canonicalize(path).ok()?;
     let is_modules = |folder: &&Path| super::name_of(folder) == "node_modules";
     let inner = path.ancestors().skip(1).find(is_modules)?;
@@ -105,7 +105,7 @@ pub(super) fn is_shim(path: &Path) -> bool {
         .any(|pair| pair[0] == "node_modules" && pair[1] == ".bin")
 }
 
-fn of_folder(modules: &Path, name: &str) -> Option<Installed> {
+fn find_in_folder(modules: &Path, name: &str) -> Option<Installed> {
     let lock = record(&modules.join(HIDDEN_LOCK))?;
     let (version, integrity) = npm::installed(&lock, &format!("node_modules/{name}"))?;
     Some(Installed {

@@ -79,8 +79,8 @@ pub(super) fn look(
     Ok(first.installed(integrity))
 }
 
-/// The package whose entry point this program is.
-pub(super) fn of_script(path: &Path) -> Option<Installed> {
+/// Finds the package whose entry point this program is.
+pub(super) fn find_by_script(path: &Path) -> Option<Installed> {
     let environment = environment_of(path)?;
     let is_it = |dist: &Dist| {
         let points = record(&dist.folder.join("entry_points.txt"));
@@ -90,8 +90,8 @@ pub(super) fn of_script(path: &Path) -> Option<Installed> {
     Some(dist.installed(dist.direct().or_else(|| dist.record())))
 }
 
-/// The package of this name in the environment of a source's interpreter.
-pub(super) fn of_module(name: &str, process: &ProcessSpec) -> Option<Installed> {
+/// Finds the package of this name in the environment of a source's interpreter.
+pub(super) fn find_by_module(name: &str, process: &ProcessSpec) -> Option<Installed> {
     let program = process.program_file()?;
     let environment = above_bin(&program)?;
     let name = canonical_name(name);

@@ -18,7 +18,7 @@ pub(super) fn commands(shown: &ReportView<'_>, places: &Places<'_>) -> Text {
                 FindingSeverity::Warning => "warning",
                 FindingSeverity::Note => "notice",
             };
-            let place = places.of(block.source, block.tool, &finding.pointer);
+            let place = places.find(block.source, block.tool, &finding.pointer);
             let mut text = finding.message.clone();
             for part in finding
                 .example()

@@ -144,7 +144,7 @@ fn written<'a>(
         return out;
     }
     out.push("\n| class | what | change | rule |\n|---|---|---|---|\n");
-    let rows = Group::of(&blocks);
+    let rows = Group::join(&blocks);
     out.is_cut |= rows.iter().any(|group| {
         group.titles.len() > limits.row_titles || group.block.findings.len() > limits.findings
     });
@@ -154,7 +154,7 @@ fn written<'a>(
         .iter()
         .filter(|block| ![Class::Added, Class::Same].contains(&block.class))
         .collect();
-    let groups = Group::of(detailed.iter().copied());
+    let groups = Group::join(detailed.iter().copied());
     if !detailed.is_empty() {
         out.push("\n<details><summary>What changed</summary>\n");
         let parts = groups.iter().map(|group| group.details(shown, limits));
@@ -182,7 +182,7 @@ struct Group<'a> {
 
 impl<'a> Group<'a> {
     /// Joins the blocks with equal findings, in the order of the first of each.
-    fn of(blocks: impl IntoIterator<Item = &'a Block<'a>>) -> Vec<Self> {
+    fn join(blocks: impl IntoIterator<Item = &'a Block<'a>>) -> Vec<Self> {
         let mut groups: Vec<Self> = Vec::new();
         let mut known: HashMap<Digest, usize> = HashMap::new();
         for block in blocks {

@@ -52,9 +52,9 @@ impl<'a> Places<'a> {
         places
     }
 
-    /// The place of `pointer` in a tool, or in a source without a tool; if the lock does not have it, the
+    /// Finds the place of `pointer` in a tool, or in a source without a tool; if the lock does not have it, the
     /// place of the nearest ancestor that it has.
-    pub(super) fn of(&self, source: &str, tool: Option<&str>, pointer: &str) -> Position {
+    pub(super) fn find(&self, source: &str, tool: Option<&str>, pointer: &str) -> Position {
         let of_tool = tool.and_then(|tool| self.tools.get(&(source.to_owned(), tool.to_owned())));
         let (part, pointer) = match of_tool {
             Some(raw) => (*raw, pointer),
@@ -119,7 +119,7 @@ mod tests {
     fn finding_place_is_the_line_of_its_member_or_its_parent() {
         let places = Places::new(Path::new("c.lock.json"), LOCK);
         let at = |source, tool, pointer| {
-            let place = places.of(source, tool, pointer);
+            let place = places.find(source, tool, pointer);
             (place.line, place.column)
         };
         assert_eq!(at("/a", Some("x"), "/name"), (10, 21));

@@ -116,7 +116,7 @@ fn result(
     finding: &Finding,
     index: usize,
 ) -> Value {
-    let place = places.of(block.source, block.tool, &finding.pointer);
+    let place = places.find(block.source, block.tool, &finding.pointer);
     let mut properties = json!({
         "class": finding.class.as_str(),
         "source": block.source,

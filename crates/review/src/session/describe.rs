@@ -27,7 +27,7 @@ const HINTS: [&str; 4] = [
 pub(super) fn lines(subject: &Subject<'_>) -> Vec<String> {
     let mut out = Vec::new();
     match subject.tool {
-        Some(tool) => of_tool(&mut out, tool),
+        Some(tool) => describe_tool(&mut out, tool),
         None => {
             let source = subject.source;
             if let Some(name) = source.server_info.get("name") {
@@ -42,7 +42,7 @@ pub(super) fn lines(subject: &Subject<'_>) -> Vec<String> {
     out
 }
 
-fn of_tool(out: &mut Vec<String>, tool: &LockedTool) {
+fn describe_tool(out: &mut Vec<String>, tool: &LockedTool) {
     let mut raw = tool.raw.clone();
     remove_nulls(&mut raw);
     raw.remove("name");
@@ -73,7 +73,7 @@ fn of_tool(out: &mut Vec<String>, tool: &LockedTool) {
     for (member, title) in [("inputSchema", "arguments"), ("outputSchema", "results")] {
         if let Some(schema) = raw.remove(member) {
             let notes = broker_schema::notes(&schema);
-            of_schema(out, title, schema);
+            describe_schema(out, title, schema);
             out.extend(notes.iter().map(|note| {
                 let place = one_line(&note.pointer);
                 format!("{title}, at /{member}{place}: {}", note.text)
@@ -130,8 +130,8 @@ fn may_do(annotations: Option<&mut Value>) -> String {
     format!("{} (as the server claims)", words.join("; "))
 }
 
-/// The properties of a schema as a list, the rest as JSON.
-fn of_schema(out: &mut Vec<String>, title: &str, schema: Value) {
+/// Writes the properties of a schema as a list, and the rest as JSON.
+fn describe_schema(out: &mut Vec<String>, title: &str, schema: Value) {
     let Value::Object(mut schema) = schema else {
         return json(out, "", title, &schema);
     };
@@ -171,14 +171,14 @@ fn properties(out: &mut Vec<String>, indent: &str, schema: &mut Map<String, Valu
         let before = required.len();
         required.retain(|one| one.as_str() != Some(&name));
         let is_required = before > required.len();
-        of_property(out, indent, (&name, property), is_required, depth);
+        describe_property(out, indent, (&name, property), is_required, depth);
     }
     if !required.is_empty() {
         schema.insert("required".to_owned(), required.into());
     }
 }
 
-fn of_property(
+fn describe_property(
     out: &mut Vec<String>,
     indent: &str,
     (name, property): (&str, Value),
@@ -250,7 +250,7 @@ mod tests {
     fn described_with_hints(raw: Value, hints: &[&str]) -> Vec<String> {
         let Value::Object(raw) = raw else { panic!() };
         let mut out = Vec::new();
-        of_tool(
+        describe_tool(
             &mut out,
             &LockedTool {
                 search_hints: hints.iter().map(|hint| (*hint).to_owned()).collect(),

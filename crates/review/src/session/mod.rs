@@ -193,7 +193,7 @@ fn ask(
         let Some(line) = line_of(&QUESTION.into(), input, output)? else {
             return Ok(Step::Quit);
         };
-        let answer = Answer::of(&line);
+        let answer = Answer::parse(&line);
         match answer {
             Answer::Accept | Answer::Rest => {
                 let looked_at = item.members(saw_all);
@@ -232,7 +232,7 @@ fn ask(
 }
 
 impl Answer {
-    fn of(line: &str) -> Self {
+    fn parse(line: &str) -> Self {
         match line.trim().to_lowercase().as_str() {
             "a" | "accept" => Self::Accept,
             "s" | "skip" => Self::Skip,

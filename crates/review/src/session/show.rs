@@ -19,8 +19,8 @@ pub struct Style {
 }
 
 impl Style {
-    /// For a terminal: in colour unless `NO_COLOR` is set or the terminal is dumb.
-    pub fn of_terminal() -> Self {
+    /// Makes the style for a terminal: in colour unless `NO_COLOR` is set or the terminal is dumb.
+    pub fn for_terminal() -> Self {
         let is = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         Self {
             colour: is("NO_COLOR").is_none() && is("TERM").is_none_or(|term| term != "dumb"),

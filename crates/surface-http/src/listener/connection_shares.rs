@@ -101,14 +101,14 @@ impl Callers {
         }
     }
 
-    fn of(&self, owner: Owner) -> usize {
+    fn count(&self, owner: Owner) -> usize {
         self.connections.get(&owner).map_or(0, HashMap::len)
     }
 
     /// Whether a caller may have one of the reserved places. Callers without a credential have half a part together.
     fn has_few(&self, owner: Owner, places: usize) -> bool {
         let are_too_many = owner.is_anonymous() && self.anonymous > places / KEPT_PART / 2;
-        self.of(owner) <= FEW && !are_too_many
+        self.count(owner) <= FEW && !are_too_many
     }
 
     /// Closes the streams that were idle longest, until their callers keep their part of the places. These are the

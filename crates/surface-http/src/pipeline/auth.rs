@@ -126,7 +126,7 @@ impl Auth {
     ) -> Result<Identity, Refusal> {
         let identity = self.check(headers, address, services, callers).await;
         identity.map_err(|refusal| match bearers(headers).next() {
-            Some(_) => refusal.of_bearer(),
+            Some(_) => refusal.for_bearer(),
             None => refusal,
         })
     }

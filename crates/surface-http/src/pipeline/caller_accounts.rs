@@ -49,7 +49,12 @@ impl CallerAccounts {
     }
 
     /// Returns the account of a caller at `address`; a trusted proxy may have named the address.
-    pub(crate) fn of(&self, identity: &Identity, caller: &Caller, address: IpAddr) -> Account {
+    pub(crate) fn find_or_add(
+        &self,
+        identity: &Identity,
+        caller: &Caller,
+        address: IpAddr,
+    ) -> Account {
         let is_own_address = address == caller.address.to_canonical();
         match identity.subject() {
             subject @ (Subject::Key { .. } | Subject::Token { .. }) => {
@@ -104,7 +109,7 @@ mod tests {
         );
         let of = |identity: &Identity, caller: &Caller, address: &str| {
             let address = address.parse().unwrap();
-            accounts.of(identity, caller, address).owner()
+            accounts.find_or_add(identity, caller, address).owner()
         };
         let here = "127.0.0.1";
         let key = Identity::key("ci", []);

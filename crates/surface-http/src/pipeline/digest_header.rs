@@ -21,7 +21,7 @@ impl DigestHeader {
     }
 
     /// Returns the value of this digest.
-    pub(crate) fn of(&self, digest: &'static str) -> HeaderValue {
+    pub(crate) fn render(&self, digest: &'static str) -> HeaderValue {
         let known = self.0.load();
         if ptr::eq(known.digest, digest) {
             return known.value.clone();

@@ -31,7 +31,7 @@ use client_address::client_address;
 pub(crate) use digest_header::DigestHeader;
 pub use host_policy::{BadEntry, HostPolicy};
 pub use protected_resource::ProtectedResource;
-pub(crate) use respond::{CommonHeaders, HttpReply, Refusal};
+pub(crate) use respond::{CommonHeaders, HttpReply, JSON, Refusal};
 pub use settings::{CallerSettings, HttpSettings};
 
 use crate::HttpSurface;
@@ -94,6 +94,11 @@ impl<B: Broker> HttpSurface<B> {
             .auth
             .identify(headers, address, self.broker.services(), callers);
         let identity = identified.await;
+        if let Err(refusal) = &identity
+            && let Some(audit) = &self.observers.audit
+        {
+            audit.identify_failed(&address.to_string(), refusal.code().as_str());
+        }
         let uncharged = |identity| Admitted::uncharged(caller, identity);
         let identity = match credential {
             Credential::Needed => identity?,
@@ -111,7 +116,7 @@ impl<B: Broker> HttpSurface<B> {
             let refusal = Refusal::new(CallCode::ShuttingDown, "the broker is shutting down");
             return Err(refusal.retryable());
         }
-        let account = self.accounts.of(&identity, caller, address);
+        let account = self.accounts.find_or_add(&identity, caller, address);
         if let Some(phase) = &caller.phase
             && !phase.claim(account.owner())
         {
@@ -129,7 +134,7 @@ impl<B: Broker> HttpSurface<B> {
     pub(crate) fn common_headers<'a>(&'a self, settings: &'a HttpSettings) -> CommonHeaders<'a> {
         let (digest, lists_may_differ) = self.broker.services().reply_facts();
         CommonHeaders {
-            digest: self.digest.of(digest),
+            digest: self.digest.render(digest),
             vary: lists_may_differ.then_some(&self.vary),
             resource: settings.callers.resource.as_ref(),
         }
@@ -152,6 +157,9 @@ impl<B: Broker> HttpSurface<B> {
             Err(Refusal::new(CallCode::Internal, message))
         });
         if let Err(refusal) = &outcome {
+            if let Some(meter) = &self.observers.meter {
+                meter.refused(refusal.code());
+            }
             let code = refusal.code().as_str();
             tracing::debug!(request_id = request_id.as_str(), code, "refused");
         }

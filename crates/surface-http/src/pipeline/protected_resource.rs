@@ -18,8 +18,8 @@ pub struct ProtectedResource {
 }
 
 impl ProtectedResource {
-    /// The resource of a config; `None` without `public_url`.
-    pub fn of(config: &Config) -> Option<Self> {
+    /// Makes the resource of a config; `None` without `public_url`.
+    pub fn from_config(config: &Config) -> Option<Self> {
         let url = config.public_url.as_ref()?;
         let issuers = config.identities.issuers.iter();
         let mut document = json!({
@@ -101,7 +101,7 @@ mod tests {
 
     impl ProtectedResource {
         /// Returns a resource with one scope that gives a group.
-        pub(crate) fn of_scope(scope: &str) -> Self {
+        pub(crate) fn with_scope(scope: &str) -> Self {
             resource("https://b.example", scope)
         }
     }
@@ -117,7 +117,7 @@ mod tests {
             }]},
         });
         let parsed = Config::parse("c.json", config.to_string().as_bytes());
-        ProtectedResource::of(&parsed.unwrap().config).unwrap()
+        ProtectedResource::from_config(&parsed.unwrap().config).unwrap()
     }
 
     #[test]

@@ -20,7 +20,7 @@ const PRIVATE: HeaderValue = HeaderValue::from_static("private");
 const CLOSE: HeaderValue = HeaderValue::from_static("close");
 /// `WWW-Authenticate` of a request whose token is not valid, without a resource.
 const INVALID_TOKEN: HeaderValue = HeaderValue::from_static("Bearer error=\"invalid_token\"");
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
+pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// A refused request: the error of core or of the surface, and data for HTTP headers.
 #[derive(Debug)]
@@ -47,8 +47,9 @@ enum Challenge {
 pub(crate) struct HttpReply {
     /// 200, unless the broker is not ready.
     pub(crate) status: StatusCode,
-    /// JSON.
     pub(crate) body: Bytes,
+    /// The media type of the body.
+    pub(crate) media: HeaderValue,
     /// As sent, quotes included.
     pub(crate) etag: Option<String>,
 }
@@ -75,8 +76,8 @@ impl Refusal {
         self
     }
 
-    /// The refusal of a request of this caller.
-    pub(crate) fn of(mut self, identity: &Identity) -> Self {
+    /// Adds the challenge for this caller.
+    pub(crate) fn for_caller(mut self, identity: &Identity) -> Self {
         let has_token = matches!(identity.subject(), Subject::Token { .. });
         // A refusal of arguments has details of them; another token would not change it.
         let is_of_entry = self.error.details.is_none();
@@ -89,8 +90,8 @@ impl Refusal {
         self
     }
 
-    /// The refusal of a request whose header `Authorization` has a token or key.
-    pub(crate) fn of_bearer(mut self) -> Self {
+    /// Adds the challenge for a request whose header `Authorization` has a token or key.
+    pub(crate) fn for_bearer(mut self) -> Self {
         if self.code() == CallCode::Unauthorized {
             self.challenge = Challenge::InvalidToken;
         }
@@ -150,7 +151,8 @@ pub(crate) fn status_of(code: CallCode) -> StatusCode {
         | C::SourceProtocol
         | C::UpstreamHttp
         | C::OutputTooLarge => StatusCode::BAD_GATEWAY,
-        C::IdentityUnavailable
+        C::AuditUnavailable
+        | C::IdentityUnavailable
         | C::SourceUnavailable
         | C::Starting
         | C::StartRefused
@@ -189,6 +191,7 @@ pub(crate) fn respond(
     headers.insert(header::CONTENT_TYPE, JSON);
     let (status, body, close) = match outcome {
         Ok(answer) => {
+            headers.insert(header::CONTENT_TYPE, answer.media);
             if let Some(etag) = answer
                 .etag
                 .and_then(|etag| HeaderValue::try_from(etag).ok())

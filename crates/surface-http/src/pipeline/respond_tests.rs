@@ -115,6 +115,7 @@ async fn reply_keeps_the_bytes_and_the_etag() {
     let answer = HttpReply {
         status: StatusCode::OK,
         body: Bytes::from_static(b"{\"path\":\"/\"}"),
+        media: JSON,
         etag: Some("\"abc\"".to_owned()),
     };
     let (head, body) = reply(Ok(answer), true).await;
@@ -135,7 +136,7 @@ fn method_not_allowed_names_the_allowed_one() {
 
 #[test]
 fn challenge_of_scope_is_for_callers_with_a_token() {
-    let resource = ProtectedResource::of_scope("mcp:read");
+    let resource = ProtectedResource::with_scope("mcp:read");
     let groups = ["reader".to_owned()];
     let token = Identity::token("https://idp.example", "ada", groups.clone(), Claims::new());
     let key = Identity::key("ada", groups);
@@ -146,7 +147,7 @@ fn challenge_of_scope_is_for_callers_with_a_token() {
         (&Identity::anonymous(), CallCode::Forbidden, false),
     ] {
         let mut headers = HeaderMap::new();
-        let refusal = Refusal::from(error(code)).of(caller);
+        let refusal = Refusal::from(error(code)).for_caller(caller);
         add_error_headers(&mut headers, &refusal, Some(&resource));
         let challenge = headers.get("www-authenticate");
         assert_eq!(challenge.is_some(), expected, "{caller:?}");

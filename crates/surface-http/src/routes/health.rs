@@ -13,7 +13,7 @@ use broker_model::CallCode;
 use broker_surface_mcp::http::McpEndpoint;
 
 use crate::HttpSurface;
-use crate::pipeline::{HttpReply, Refusal};
+use crate::pipeline::{HttpReply, JSON, Refusal};
 
 /// The health routes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +36,12 @@ pub(crate) enum DetailLevel {
 }
 
 impl<B: Broker> HttpSurface<B> {
+    /// Whether callers without a credential see no details. A proxy in front of a loopback address makes these routes
+    /// public.
+    pub(super) fn is_limited(&self) -> bool {
+        self.exposed || self.auth.is_required() || self.broker.services().has_access_rules()
+    }
+
     /// Answers a health route. It shows more to a caller with a credential.
     pub(super) fn health(
         &self,
@@ -43,9 +49,7 @@ impl<B: Broker> HttpSurface<B> {
         identity: &Identity,
     ) -> Result<HttpReply, Refusal> {
         let is_operator = self.broker.services().is_operator(identity);
-        // A proxy in front of a loopback address makes these routes public.
-        let limited =
-            self.exposed || self.auth.is_required() || self.broker.services().has_access_rules();
+        let limited = self.is_limited();
         let view = match report {
             _ if limited && !identity.is_authenticated() => DetailLevel::StateOnly,
             HealthRoute::Ready if !is_operator => DetailLevel::StateOnly,
@@ -53,7 +57,7 @@ impl<B: Broker> HttpSurface<B> {
         };
         if report == HealthRoute::Sources && !is_operator {
             let message = "the state of the sources is shown to `access.operators` only";
-            return Err(Refusal::new(CallCode::Forbidden, message).of(identity));
+            return Err(Refusal::new(CallCode::Forbidden, message).for_caller(identity));
         }
         let sessions = self.mcp.as_ref().map(McpEndpoint::session_count);
         let draining = self.drain.is_draining();
@@ -102,6 +106,7 @@ fn answer(
     HttpReply {
         status,
         body: body.into(),
+        media: JSON,
         etag: None,
     }
 }

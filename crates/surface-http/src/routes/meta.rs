@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::table::MetaTool;
 use crate::HttpSurface;
-use crate::pipeline::{Admitted, HttpReply, Refusal};
+use crate::pipeline::{Admitted, HttpReply, JSON, Refusal};
 
 impl<B: Broker> HttpSurface<B> {
     /// Answers a request for a meta-tool.
@@ -40,10 +40,11 @@ impl<B: Broker> HttpSurface<B> {
                 outcome.and_then(|outcome| meta::reply(&outcome, account))
             }
         };
-        let reply = reply.map_err(|error| Refusal::from(error).of(identity))?;
+        let reply = reply.map_err(|error| Refusal::from(error).for_caller(identity))?;
         Ok(HttpReply {
             status: StatusCode::OK,
             body: reply.body,
+            media: JSON,
             etag: reply.etag,
         })
     }

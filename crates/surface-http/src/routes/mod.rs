@@ -15,12 +15,13 @@ use bytes::Bytes;
 mod health;
 mod mcp;
 mod meta;
+mod metrics;
 pub(crate) mod table;
 mod websocket;
 
 use crate::HttpSurface;
 use crate::listener::Caller;
-use crate::pipeline::{self, Admitted, HttpReply, HttpSettings, Refusal, respond};
+use crate::pipeline::{self, Admitted, HttpReply, HttpSettings, JSON, Refusal, respond};
 use table::{ApiRoute, Handler, Route, Row};
 
 /// Handles one request, on a connection that may be over the limit. Dropped, with its call, when the
@@ -78,6 +79,7 @@ impl<B: Broker> HttpSurface<B> {
         match handler {
             ApiRoute::Meta(tool) => self.meta(tool, body, &admitted, request_id).await,
             ApiRoute::Health(report) => self.health(report, &admitted.identity),
+            ApiRoute::Metrics => self.metrics(parts, &admitted.identity),
             ApiRoute::ResourceMetadata => resource_metadata(&settings),
         }
     }
@@ -90,9 +92,11 @@ impl<B: Broker> HttpSurface<B> {
         body: &mut Option<Body>,
         (caller, settings): (&Caller, &HttpSettings),
     ) -> Result<(Admitted, Bytes), Refusal> {
-        let admitted = self
+        let mut admitted = self
             .admit(row.credential, parts, caller, &settings.callers)
             .await?;
+        let peer = Some(admitted.address);
+        admitted.identity = admitted.identity.from_origin(row.handler.via(), peer);
         let bytes = match parts.method == Method::POST {
             true => {
                 let limit = (row.body_limit)(settings);
@@ -127,6 +131,7 @@ fn resource_metadata(settings: &HttpSettings) -> Result<HttpReply, Refusal> {
     Ok(HttpReply {
         status: StatusCode::OK,
         body: resource.document().to_owned().into(),
+        media: JSON,
         etag: None,
     })
 }

@@ -3,6 +3,7 @@
 use axum::http::Method;
 use axum::http::request::Parts;
 use broker_config::McpMode;
+use broker_core::Via;
 use broker_model::model_vendor::ModelVendor;
 use broker_surface::meta::Listing;
 use broker_surface_mcp::http::{METHODS, ModeRoute, SSE_MESSAGE, SSE_STREAM, SseRoute};
@@ -39,10 +40,23 @@ pub(crate) enum Handler {
     Mcp(McpRoute),
 }
 
+impl Handler {
+    /// Returns the name of the surface in records of calls.
+    pub(crate) const fn via(self) -> Via {
+        match self {
+            Self::Api(_) => Via::Http,
+            Self::Mcp(McpRoute::Message(_) | McpRoute::Sse(_)) => Via::McpHttp,
+            Self::Mcp(McpRoute::WebSocket(_)) => Via::WebSocket,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ApiRoute {
     Meta(MetaTool),
     Health(HealthRoute),
+    /// The metrics.
+    Metrics,
     /// The document for clients that need a token.
     ResourceMetadata,
 }
@@ -73,6 +87,10 @@ pub(crate) const TABLE: &[Row] = &[
         HealthRoute::Sources,
         Credential::ValidIfGiven,
     )),
+    named(Row {
+        handler: Handler::Api(ApiRoute::Metrics),
+        ..health("/metrics", HealthRoute::Sources, Credential::ValidIfGiven)
+    }),
     // For a resource at the root of its host, and for the resource `/mcp`.
     metadata("/.well-known/oauth-protected-resource"),
     metadata("/.well-known/oauth-protected-resource/mcp"),

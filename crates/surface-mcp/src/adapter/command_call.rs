@@ -17,8 +17,8 @@ pub(crate) struct CommandCall {
 }
 
 impl CommandCall {
-    /// The stage and the command of the tool at a path.
-    pub(crate) fn of_path(path: &str) -> Self {
+    /// Splits the path of a tool into its stage and command.
+    pub(crate) fn from_path(path: &str) -> Self {
         let (stage, command) = path.rsplit_once('/').unwrap_or(("", path));
         Self {
             stage: stage.trim_start_matches('/').to_owned(),

@@ -66,7 +66,7 @@ impl ResultForm {
         let Some(members) = JsonMembers::from_valid(text) else {
             return Err(self.failure("the result is not an object", &Output::default()));
         };
-        let output = Output::of(&members);
+        let output = Output::read(&members);
         if members.get("isError") == Some("true") {
             return Err(self.failure("the tool failed", &output));
         }
@@ -149,7 +149,7 @@ struct Output<'a> {
 }
 
 impl<'a> Output<'a> {
-    fn of(members: &JsonMembers<'a>) -> Self {
+    fn read(members: &JsonMembers<'a>) -> Self {
         let content = members.given("content");
         let blocks: Vec<&RawValue> = content
             .and_then(|content| serde_json::from_str(content).ok())

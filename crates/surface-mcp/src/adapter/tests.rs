@@ -18,7 +18,7 @@ fn command() -> ResultForm {
 }
 
 fn with_status() -> ResultForm {
-    ResultForm::WithStatus(CommandCall::of_path("/s/c"))
+    ResultForm::WithStatus(CommandCall::from_path("/s/c"))
 }
 
 fn converted(form: &ResultForm, result: &str) -> Result<Value, Value> {
@@ -48,7 +48,7 @@ fn result_of_the_specification_gets_the_members_of_a_command() {
         converted(&command(), failed)
     );
     assert_eq!(
-        CommandCall::of_path("/a/b/c"),
+        CommandCall::from_path("/a/b/c"),
         CommandCall {
             stage: "a/b".to_owned(),
             command: "c".to_owned()

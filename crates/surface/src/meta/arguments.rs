@@ -27,7 +27,7 @@ impl<'a> ArgsJson<'a> {
     /// # Errors
     ///
     /// The value is of another type.
-    pub(super) fn of(name: &str, json: &'a str) -> Result<Option<Self>, Box<CoreError>> {
+    pub(super) fn parse(name: &str, json: &'a str) -> Result<Option<Self>, Box<CoreError>> {
         match json.as_bytes().first() {
             Some(b'{') => Ok(Some(Self::Object(json))),
             Some(b'"') => Ok(Some(Self::Quoted(json))),
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn arguments_are_an_object_null_or_a_string_with_an_object() {
-        let of = |json| ArgsJson::of("args", json).ok();
+        let of = |json| ArgsJson::parse("args", json).ok();
         assert_eq!(of("{}"), Some(Some(ArgsJson::Object("{}"))));
         assert_eq!(of("null"), Some(None));
         assert_eq!(of(r#""{}""#), Some(Some(ArgsJson::Quoted(r#""{}""#))));

@@ -57,8 +57,8 @@ pub(super) enum LongArgs {
 }
 
 impl LongArgs {
-    /// The arguments of a member of `body`.
-    pub(super) fn of(
+    /// Reads the arguments of a member of `body`.
+    pub(super) fn read(
         name: &str,
         json: ArgsJson<'_>,
         body: &str,
@@ -80,7 +80,7 @@ impl LongCallBody {
         let envelope = Envelope::parse(text)?;
         let path = envelope.path()?.into_owned();
         let json = envelope.args()?;
-        let args = json.map(|json| LongArgs::of(ARGS, json, text, account));
+        let args = json.map(|json| LongArgs::read(ARGS, json, text, account));
         Ok(Self {
             path,
             args: args.transpose()?,
@@ -138,7 +138,7 @@ impl<'a> Envelope<'a> {
     }
 
     fn args(&self) -> Result<Option<ArgsJson<'a>>, Box<CoreError>> {
-        let args = self.args.map(|args| ArgsJson::of(ARGS, args.get()));
+        let args = self.args.map(|args| ArgsJson::parse(ARGS, args.get()));
         Ok(args.transpose()?.flatten())
     }
 

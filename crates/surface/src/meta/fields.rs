@@ -162,7 +162,7 @@ impl DescRequest {
         };
         let has_both = members.contains_key("path") && members.contains_key("paths");
         Ok(Self {
-            what: DescBody::of(members, form)?,
+            what: DescBody::parse(members, form)?,
             is_full,
             warnings: has_both.then_some(BOTH_DESCRIBED).into_iter().collect(),
         })
@@ -170,7 +170,7 @@ impl DescRequest {
 }
 
 impl DescBody {
-    fn of(mut members: Map<String, Value>, form: BodyForm) -> Result<Self, Box<CoreError>> {
+    fn parse(mut members: Map<String, Value>, form: BodyForm) -> Result<Self, Box<CoreError>> {
         let one = match members.remove("path") {
             None => None,
             Some(Value::String(path)) => Some(form.owned(path)),

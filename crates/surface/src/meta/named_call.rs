@@ -46,8 +46,8 @@ impl NamedCall {
         let name = valid_string(name).ok_or_else(|| field_invalid("`name` must be a string"))?;
         let arguments = match either("arguments", "args")? {
             None => None,
-            Some((name, json)) => ArgsJson::of(name, json)?
-                .map(|json| LongArgs::of(name, json, text, account))
+            Some((name, json)) => ArgsJson::parse(name, json)?
+                .map(|json| LongArgs::read(name, json, text, account))
                 .transpose()?,
         };
         Ok(Self {

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::workspace;
 
 /// The packages, from the ones that use no other package up to the programs, each with the packages that it uses.
-const ARROWS: [(&str, &[&str]); 28] = [
+const ARROWS: [(&str, &[&str]); 29] = [
     ("broker-files", &[]),
     ("broker-http-client", &[]),
     ("broker-memory", &[]),
@@ -19,6 +19,7 @@ const ARROWS: [(&str, &[&str]); 28] = [
     ("broker-audit", &["broker-files", "broker-model"]),
     ("broker-config", &["broker-model"]),
     ("broker-client-files", &["broker-config", "broker-model"]),
+    ("broker-metrics", &["broker-model"]),
     ("broker-process", &["broker-model"]),
     ("broker-schema", &["broker-model"]),
     ("broker-terminal", &["broker-model"]),
@@ -72,7 +73,13 @@ const ARROWS: [(&str, &[&str]); 28] = [
     ),
     (
         "broker-observe",
-        &["broker-core", "broker-model", "broker-process"],
+        &[
+            "broker-audit",
+            "broker-core",
+            "broker-metrics",
+            "broker-model",
+            "broker-process",
+        ],
     ),
     (
         "broker-surface",
@@ -96,7 +103,9 @@ const ARROWS: [(&str, &[&str]); 28] = [
             "broker-config",
             "broker-core",
             "broker-identity",
+            "broker-metrics",
             "broker-model",
+            "broker-observe",
             "broker-surface",
             "broker-surface-mcp",
             "broker-wire",
@@ -116,6 +125,7 @@ const ARROWS: [(&str, &[&str]); 28] = [
     (
         "mcp-broker",
         &[
+            "broker-audit",
             "broker-config",
             "broker-core",
             "broker-doctor",
@@ -123,6 +133,7 @@ const ARROWS: [(&str, &[&str]); 28] = [
             "broker-files",
             "broker-identity",
             "broker-mcp",
+            "broker-metrics",
             "broker-model",
             "broker-observe",
             "broker-process",

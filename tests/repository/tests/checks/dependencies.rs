@@ -245,6 +245,7 @@ fn pure_packages_link_no_runtime_and_core_no_server() {
         "broker-client-files",
         "broker-drift",
         "broker-memory",
+        "broker-metrics",
         "broker-model",
         "broker-schema",
         "broker-search",

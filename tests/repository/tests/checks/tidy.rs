@@ -511,3 +511,33 @@ fn comments_name_the_thing_again() {
         );
     }
 }
+
+#[test]
+fn functions_are_not_called_of() {
+    let is_of = |line: &str| {
+        let name = line
+            .split("fn of")
+            .nth(1)
+            .filter(|_| !line.trim_start().starts_with("//"));
+        name.is_some_and(|rest| rest.starts_with(['(', '<', '_']))
+    };
+    let product = sources()
+        .into_iter()
+        .filter(|(path, _)| !is_test(path) && !path.starts_with("benches"));
+    let found: Vec<String> = product
+        .flat_map(|(path, text)| {
+            let code = text
+                .split("#[cfg(test)]\nmod tests")
+                .next()
+                .unwrap_or_default();
+            let lines = code.lines().filter(|line| is_of(line));
+            lines
+                .map(|line| format!("{}: {}", path.display(), line.trim()))
+                .collect::<Vec<_>>()
+        })
+        .collect();
+    assert!(
+        found.is_empty(),
+        "{found:#?}: docs/writing.md says how to name them"
+    );
+}

@@ -157,7 +157,7 @@ impl<'a> Reader<'a, '_> {
         if let Some(Data::Array(names)) = present(entry, "inherit_env").map(|names| &names.data)
             && !names.is_empty()
         {
-            let names = names.iter().map(Out::of);
+            let names = names.iter().map(Out::from_value);
             members.insert("inherit_env", Out::List(names.collect()));
         }
     }

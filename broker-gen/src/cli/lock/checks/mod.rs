@@ -48,7 +48,7 @@ impl Check {
         (self.run)(context, draft)
     }
 
-    const fn of_listing(name: &'static str, run: fn(&Context<'_>, &Draft) -> CheckResult) -> Self {
+    const fn for_listing(name: &'static str, run: fn(&Context<'_>, &Draft) -> CheckResult) -> Self {
         Self {
             name,
             is_of_listing: true,
@@ -56,7 +56,7 @@ impl Check {
         }
     }
 
-    const fn of_files(name: &'static str, run: fn(&Context<'_>, &Draft) -> CheckResult) -> Self {
+    const fn for_files(name: &'static str, run: fn(&Context<'_>, &Draft) -> CheckResult) -> Self {
         Self {
             name,
             is_of_listing: false,
@@ -68,24 +68,24 @@ impl Check {
 /// Every check, in the order of execution: each sees the draft without the parts that the ones before left out. Reasons
 /// and findings show texts of tools, so tools with secrets are left out first.
 pub(in crate::cli) const CHECKS: &[Check] = &[
-    Check::of_listing("violations", violations::check),
-    Check::of_files("package", package::check),
-    Check::of_listing("secrets", secrets::check),
-    Check::of_listing("schemas", schemas::check),
-    Check::of_listing("lint", lint::check),
-    Check::of_listing("names", names::check),
-    Check::of_files("config", config::check),
-    Check::of_files("schema forms", config::check_schema_forms),
-    Check::of_files("examples", config::check_examples),
-    Check::of_files("access", config::check_access),
-    Check::of_files("hints", config::check_hints),
+    Check::for_listing("violations", violations::check),
+    Check::for_files("package", package::check),
+    Check::for_listing("secrets", secrets::check),
+    Check::for_listing("schemas", schemas::check),
+    Check::for_listing("lint", lint::check),
+    Check::for_listing("names", names::check),
+    Check::for_files("config", config::check),
+    Check::for_files("schema forms", config::check_schema_forms),
+    Check::for_files("examples", config::check_examples),
+    Check::for_files("access", config::check_access),
+    Check::for_files("hints", config::check_hints),
 ];
 
 /// The checks that see several sources at once, or the config together with their content: a merge of locks repeats
 /// them.
 pub(in crate::cli) const MERGE_CHECKS: &[Check] = &[
-    Check::of_listing("names", names::check),
-    Check::of_files("config", config::check),
-    Check::of_files("examples", config::check_examples),
-    Check::of_files("access", config::check_access),
+    Check::for_listing("names", names::check),
+    Check::for_files("config", config::check),
+    Check::for_files("examples", config::check_examples),
+    Check::for_files("access", config::check_access),
 ];

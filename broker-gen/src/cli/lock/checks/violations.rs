@@ -23,16 +23,16 @@ pub(super) fn check(context: &Context<'_>, draft: &Draft) -> CheckResult {
     let config = context.config_file.to_string_lossy();
     for source in &draft.sources {
         let path = &source.path;
-        if let Some(one) = violations.of_whole(source) {
+        if let Some(one) = violations.find_by_source(source) {
             // As of a source that is not launched, unless only these bytes are refused.
-            let is_by_path = violations.of_path(path.as_str()).is_some();
+            let is_by_path = violations.find_by_path(path.as_str()).is_some();
             let digest = (!is_by_path).then(|| source.own_digest());
             result.leave_out_source(&violations, one, path, digest, &config);
             continue;
         }
         for tool in &source.exposed {
             let (name, digest) = (&tool.upstream_name, &tool.digest);
-            if let Some(one) = violations.of_tool(path.as_str(), name, digest) {
+            if let Some(one) = violations.find_by_tool(path.as_str(), name, digest) {
                 let problem = violations.problem(&shown_tool(name, path.as_str()), one, &config);
                 result.warnings.push(warning(&problem));
                 let reason = (CODE, "", CODE.cause());
@@ -54,7 +54,7 @@ pub(in crate::cli::lock) fn take_refused(
     let specs = input.specs.iter().map(|spec| spec.source.clone());
     let unresolved = input.unresolved.iter().map(|(path, _)| path.clone());
     for path in specs.chain(unresolved).collect::<Vec<_>>() {
-        if let Some(one) = violations.of_path(path.as_str()) {
+        if let Some(one) = violations.find_by_path(path.as_str()) {
             result.leave_out_source(violations, one, &path, None, config);
             input.specs.retain(|spec| spec.source != path);
             input.unresolved.retain(|(known, _)| *known != path);

@@ -99,7 +99,7 @@ fn read(file: &Path, path: Option<&Path>) -> Result<String, Vec<Diagnostic>> {
     if fs::symlink_metadata(file).is_ok_and(|data| data.is_symlink()) {
         return Err(linked(file));
     }
-    let kind = Kind::of(path, "{");
+    let kind = Kind::detect(path, "{");
     broker_files::read_text(file, kind.max_bytes()).map_err(|error| not_read(file, &error))
 }
 
@@ -119,7 +119,7 @@ fn merged(
         ours: ours.to_owned(),
         theirs: theirs.to_owned(),
     };
-    match Kind::of(path, ours) {
+    match Kind::detect(path, ours) {
         Kind::Lock => merge_locks(path, &texts),
         Kind::Audits => merge_audits(&texts),
     }

@@ -145,7 +145,7 @@ fn texts(args: &LockArgs) -> Result<Vec<(Kind, Texts)>, Vec<Diagnostic>> {
             let message = "`--merge` takes two or three files, OURS THEIRS [BASE], or none";
             return Err(unreadable(message.to_owned()));
         }
-        _ => return of_index(config),
+        _ => return read_index(config),
     };
     let files: Vec<PathBuf> = [Some(ours), Some(theirs), base]
         .into_iter()
@@ -155,7 +155,7 @@ fn texts(args: &LockArgs) -> Result<Vec<(Kind, Texts)>, Vec<Diagnostic>> {
     refuse_same(&files)?;
     let read = |path: &PathBuf| sides::read(path);
     let (ours_text, theirs_text) = (read(ours)?, read(theirs)?);
-    let kind = Kind::of(Some(ours), &ours_text);
+    let kind = Kind::detect(Some(ours), &ours_text);
     let name = match kind {
         Kind::Lock => lock_file(config),
         Kind::Audits => audits_file(config),
@@ -169,7 +169,7 @@ fn texts(args: &LockArgs) -> Result<Vec<(Kind, Texts)>, Vec<Diagnostic>> {
     Ok(vec![(kind, texts)])
 }
 
-fn of_index(config: &Path) -> Result<Vec<(Kind, Texts)>, Vec<Diagnostic>> {
+fn read_index(config: &Path) -> Result<Vec<(Kind, Texts)>, Vec<Diagnostic>> {
     // The audits first: they accept parts that the lock leaves out.
     let files = [
         (Kind::Audits, audits_file(config)),

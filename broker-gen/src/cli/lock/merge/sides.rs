@@ -20,8 +20,8 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The kind by the name of a file, else by the first character of a text.
-    pub(super) fn of(name: Option<&Path>, text: &str) -> Self {
+    /// Detects the kind by the name of a file, else by the first character of a text.
+    pub(super) fn detect(name: Option<&Path>, text: &str) -> Self {
         let name = name.map(|name| name.to_string_lossy());
         match name {
             Some(name) if name.ends_with(".toml") => Self::Audits,

@@ -7,7 +7,7 @@ use super::*;
 const SERVERS: &str = "mcpServers";
 
 fn edit(text: &str) -> Edit {
-    insert(text, SERVERS, "broker", &EntryValue::of_stdio()).unwrap()
+    insert(text, SERVERS, "broker", &EntryValue::stdio()).unwrap()
 }
 
 /// The text after the entry was added; a second run finds it.
@@ -38,7 +38,7 @@ fn entry_is_added_to_a_file_without_content() {
     let document = document(
         SERVERS,
         "broker",
-        &EntryValue::of_stdio(),
+        &EntryValue::stdio(),
         &Layout::default_for(""),
     );
     for text in ["", "\n", "// mine\n", "/* mine */"] {
@@ -106,7 +106,7 @@ fn entry_that_differs_is_replaced_in_its_span() {
         let Edit::Replaced(changed) = edit(&format!("{before}{old}{after}")) else {
             panic!("{old}");
         };
-        let value = EntryValue::of_stdio().json(&Layout::default_for(""), "    ");
+        let value = EntryValue::stdio().json(&Layout::default_for(""), "    ");
         assert_eq!(changed, format!("{before}{value}{after}"));
         assert_eq!(edit(&changed), Edit::Same);
     }
@@ -151,7 +151,7 @@ fn file_that_is_not_valid_is_refused_with_the_place() {
             "`broker` is there twice",
         ),
     ] {
-        let refusal = insert(text, SERVERS, "broker", &EntryValue::of_stdio()).unwrap_err();
+        let refusal = insert(text, SERVERS, "broker", &EntryValue::stdio()).unwrap_err();
         assert!(refusal.message.contains(part), "{refusal:?}");
         assert!(refusal.at.is_some());
     }
@@ -159,7 +159,7 @@ fn file_that_is_not_valid_is_refused_with_the_place() {
         "{\n  \"mcpServers\": 1\n}",
         SERVERS,
         "broker",
-        &EntryValue::of_stdio(),
+        &EntryValue::stdio(),
     )
     .unwrap_err();
     assert_eq!(refusal.at, Some(18));

@@ -8,7 +8,7 @@ const SERVERS: &str = "mcp_servers";
 const TABLE: &str = "[mcp_servers.broker]\ncommand = \"/b\"\nargs = [\"stdio\"]";
 
 fn edit(text: &str) -> Edit {
-    insert(text, SERVERS, "broker", &EntryValue::of_stdio()).unwrap()
+    insert(text, SERVERS, "broker", &EntryValue::stdio()).unwrap()
 }
 
 #[test]
@@ -83,10 +83,10 @@ fn file_that_is_not_valid_is_refused_with_the_place() {
             "between the tables",
         ),
     ] {
-        let refusal = insert(text, SERVERS, "broker", &EntryValue::of_stdio()).unwrap_err();
+        let refusal = insert(text, SERVERS, "broker", &EntryValue::stdio()).unwrap_err();
         assert!(refusal.message.contains(part), "{refusal:?}");
         assert!(!refusal.message.contains('\n'), "{refusal:?}");
     }
-    let refusal = insert("a = 1\nb = !\n", SERVERS, "broker", &EntryValue::of_stdio()).unwrap_err();
+    let refusal = insert("a = 1\nb = !\n", SERVERS, "broker", &EntryValue::stdio()).unwrap_err();
     assert_eq!(refusal.at, Some(10));
 }

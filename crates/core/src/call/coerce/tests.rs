@@ -12,7 +12,7 @@ fn converted(schema: &Value, text: &str) -> Option<(String, String)> {
     let validator = compile(schema).expect("the schema compiles");
     let args = parse(text).expect("the arguments are JSON");
     let budget = Budget::steps(1_000_000);
-    match coerce(&validator, schema, (text, &args), &budget) {
+    match coerce(&validator, schema, text, &args, &budget) {
         Coercion::Done(done) => {
             let text = std::str::from_utf8(&done.text).expect("a text").to_owned();
             assert_eq!(parse(&text).expect("JSON"), done.value, "checked and sent");

@@ -97,7 +97,7 @@ impl<'a> Simplifier<'a> {
                 text: "the schema accepts any value".to_owned(),
             }));
         };
-        let is_named = Shape::named(name) == Shape::of(schema.clone());
+        let is_named = Shape::named(name) == Shape::typed(schema.clone());
         if !is_named {
             if schema.get("type").and_then(Value::as_str) != Some("object") {
                 return Err(Reason {
@@ -165,7 +165,7 @@ impl<'a> Simplifier<'a> {
             let itself = Shape::named(&name);
             let null = shape.takes_null();
             let schema = match shape {
-                Shape::Typed { schema, .. } if itself != Shape::of(schema.clone()) => schema,
+                Shape::Typed { schema, .. } if itself != Shape::typed(schema.clone()) => schema,
                 _ => self
                     .any(at, "the schema only refers to itself")
                     .into_schema(),
@@ -199,7 +199,7 @@ impl<'a> Simplifier<'a> {
                 if members.contains_key("properties") {
                     self.typed(members, "object", at, name)
                 } else {
-                    Shape::of(objects::open_map())
+                    Shape::typed(objects::open_map())
                 }
             }
             _ => self.untyped(members, at, name),
@@ -208,9 +208,9 @@ impl<'a> Simplifier<'a> {
 
     fn typed(&mut self, members: &Map<String, Value>, kind: &str, at: &str, name: &str) -> Shape {
         match kind {
-            "string" | "boolean" => Shape::of(values::simple(kind)),
-            "integer" => Shape::of(values::integer(members)),
-            "number" => Shape::of(values::number()),
+            "string" | "boolean" => Shape::typed(values::simple(kind)),
+            "integer" => Shape::typed(values::integer(members)),
+            "number" => Shape::typed(values::number()),
             "array" => self.array(members, at, name),
             "object" => self.object(members, at, name),
             "null" => Shape::Any,
@@ -247,7 +247,7 @@ impl<'a> Simplifier<'a> {
             Some(_) => self.place(&format!("{at}/items"), &names::below(name, "item")),
             None => Shape::Any,
         };
-        Shape::of(serde_json::json!({ "type": "array", "items": items.into_schema() }))
+        Shape::typed(serde_json::json!({ "type": "array", "items": items.into_schema() }))
     }
 
     fn reference(&mut self, reference: &Value, at: &str, name: &str) -> Shape {

@@ -56,7 +56,7 @@ impl Simplifier<'_> {
             && properties.is_empty()
             && !undeclared
         {
-            return Shape::of(match others {
+            return Shape::typed(match others {
                 Shape::Any => open_map(),
                 typed => {
                     json!({ "type": "object", "additionalProperties": typed.clone().into_schema() })

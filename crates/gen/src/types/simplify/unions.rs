@@ -85,7 +85,7 @@ impl Simplifier<'_> {
         self.absorb(&mut schemas);
         match schemas.len() {
             0 => Shape::Any,
-            1 => Shape::of(schemas.remove(0)).or_null(null),
+            1 => Shape::typed(schemas.remove(0)).or_null(null),
             _ if self.plain => Shape::Any,
             2..=MAX_ALTERNATIVES => {
                 self.specific_first(&mut schemas);

@@ -59,11 +59,11 @@ impl Simplifier<'_> {
             let texts: Vec<&str> = others.iter().filter_map(|value| value.as_str()).collect();
             self.names(&texts, at, name)
         } else if all(Value::is_boolean) {
-            Shape::of(simple("boolean"))
+            Shape::typed(simple("boolean"))
         } else if all(|value| value.is_i64()) {
-            Shape::of(integer(&Map::new()))
+            Shape::typed(integer(&Map::new()))
         } else if all(Value::is_number) {
-            Shape::of(number())
+            Shape::typed(number())
         } else {
             self.any(at, "values of several types")
         };
@@ -80,11 +80,11 @@ impl Simplifier<'_> {
                 .iter()
                 .all(|text| text.is_ascii() && text.len() <= 120);
         if self.plain {
-            return Shape::of(simple("string"));
+            return Shape::typed(simple("string"));
         }
         if !named {
             self.note(at, "values that make no distinct names");
-            return Shape::of(simple("string"));
+            return Shape::typed(simple("string"));
         }
         let name = self.name(at, name);
         let schema = json!({ "type": "string", "enum": distinct });

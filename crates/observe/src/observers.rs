@@ -1,0 +1,76 @@
+//! What observes the calls of a broker.
+
+use std::fmt;
+use std::sync::Arc;
+
+use broker_core::{Change, ChangeObserver};
+
+use crate::audit::Audit;
+use crate::meter::Meter;
+use crate::recorded_call::RecordSink;
+
+/// The observers of calls: sinks of records, the metrics, and the audit log. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct Observers {
+    /// The sinks of records.
+    pub sinks: Sinks,
+    /// The metrics, unless they are off.
+    pub meter: Option<Arc<Meter>>,
+    /// The audit log, if there is one.
+    pub audit: Option<Arc<Audit>>,
+}
+
+impl Observers {
+    /// Whether one of them wants the record of a call that begins now.
+    pub(crate) fn want_record(&self) -> bool {
+        let mut sinks = self.sinks.0.iter();
+        self.meter.is_some() || self.audit.is_some() || sinks.any(|sink| sink.is_enabled())
+    }
+
+    /// Returns the observers with one more sink.
+    #[must_use]
+    pub fn with(mut self, sink: impl RecordSink) -> Self {
+        self.sinks = self.sinks.with(sink);
+        self
+    }
+}
+
+/// Changes are counted and have lines.
+impl ChangeObserver for Observers {
+    fn observe(&self, change: &Change<'_>) {
+        if let Some(meter) = &self.meter {
+            meter.observe(change);
+        }
+        if let Some(audit) = &self.audit {
+            audit.observe(change);
+        }
+    }
+}
+
+impl From<Sinks> for Observers {
+    fn from(sinks: Sinks) -> Self {
+        Self {
+            sinks,
+            ..Self::default()
+        }
+    }
+}
+
+/// The sinks of records. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct Sinks(pub(crate) Arc<[Arc<dyn RecordSink>]>);
+
+impl Sinks {
+    /// Returns the sinks with one more.
+    #[must_use]
+    pub fn with(&self, sink: impl RecordSink) -> Self {
+        let one: Arc<dyn RecordSink> = Arc::new(sink);
+        Self(self.0.iter().cloned().chain([one]).collect())
+    }
+}
+
+impl fmt::Debug for Sinks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} sinks", self.0.len())
+    }
+}

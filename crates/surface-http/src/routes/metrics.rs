@@ -1,0 +1,86 @@
+//! The metrics for a Prometheus server: the counters of calls, and the state of the broker at the scrape.
+
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode, header};
+use broker_core::{Broker, Health, Identity};
+use broker_metrics::{AuditState, Format, MemoryState, ScrapedSource, ScrapedState, SourceState};
+use broker_model::CallCode;
+use broker_surface_mcp::http::McpEndpoint;
+
+use crate::HttpSurface;
+use crate::pipeline::{HttpReply, Refusal};
+
+impl<B: Broker> HttpSurface<B> {
+    /// Answers `/metrics`. Callers who see the state of the sources see the metrics.
+    pub(super) fn metrics(&self, parts: &Parts, identity: &Identity) -> Result<HttpReply, Refusal> {
+        let Some(meter) = &self.observers.meter else {
+            let message = "the metrics are turned off: `telemetry.metrics` is `false`";
+            return Err(Refusal::new(CallCode::RouteNotFound, message));
+        };
+        if self.is_limited() && !identity.is_authenticated() {
+            let message = "the metrics are shown to callers with a credential only";
+            return Err(Refusal::new(CallCode::Unauthorized, message));
+        }
+        if !self.broker.services().is_operator(identity) {
+            let message = "the metrics are shown to `access.operators` only";
+            return Err(Refusal::new(CallCode::Forbidden, message).for_caller(identity));
+        }
+        let accept = parts.headers.get(header::ACCEPT);
+        let accept = accept.and_then(|value| value.to_str().ok());
+        let format = Format::from_accept(accept.unwrap_or_default());
+        let text = meter.render(format, self.scraped_state());
+        let text =
+            text.map_err(|_| Refusal::new(CallCode::Internal, "the metrics could not be written"))?;
+        Ok(HttpReply {
+            status: StatusCode::OK,
+            body: text.into(),
+            etag: None,
+            media: HeaderValue::from_static(format.content_type()),
+        })
+    }
+
+    fn scraped_state(&self) -> ScrapedState {
+        let services = self.broker.services();
+        let health = services.health();
+        let audit = self.observers.audit.as_ref().map(|audit| audit.status());
+        ScrapedState {
+            tools_withdrawn: withdrawn(&health),
+            sources: sources(&health),
+            sessions: self.mcp.as_ref().map_or(0, McpEndpoint::session_count) as u64,
+            memory: MemoryState {
+                limit: services.memory().limit() as u64,
+                used: services.memory().used() as u64,
+            },
+            audit: audit.map(|status| AuditState {
+                seq: status.seq,
+                lag_lines: status.lag_lines as u64,
+                is_available: status.is_available,
+                space_left_seconds: status.space_left_s.map(|seconds| seconds as f64),
+            }),
+            ..ScrapedState::default()
+        }
+    }
+}
+
+fn withdrawn(health: &Health) -> u64 {
+    let tools = health.sources.iter().map(|source| source.withdrawn as u64);
+    tools.sum()
+}
+
+fn sources(health: &Health) -> Vec<ScrapedSource> {
+    let sources = health.sources.iter();
+    let scraped = sources.map(|source| ScrapedSource {
+        state: state(source.state),
+        restarts: source.counters.restarts,
+        queue_depth: source.counters.waiting,
+        ..ScrapedSource::default()
+    });
+    scraped.collect()
+}
+
+/// Returns the state with this name.
+fn state(name: &str) -> SourceState {
+    let mut states = SourceState::ALL.into_iter();
+    let found = states.find(|state| state.as_str() == name);
+    found.unwrap_or_default()
+}
