@@ -359,3 +359,14 @@ fn rotation_without_room_leaves_the_log_in_its_file() {
     assert_eq!(logs, ["audit.jsonl"]);
     assert!(report(&disk).is_unchanged());
 }
+
+#[test]
+fn call_that_waits_is_refused_when_the_log_ends_without_its_line() {
+    let disk = Fake::default();
+    let log = log_on(&disk, |_| {});
+    disk.lock().panics = true;
+    assert!(matches!(begin(&log, "u1"), Err(AuditError::Closed)));
+    assert!(matches!(begin(&log, "u1"), Err(AuditError::Closed)));
+    assert!(!log.status().is_available);
+    log.close();
+}
