@@ -278,6 +278,33 @@ mod tests {
             assert_eq!(error.code, CallCode::SourceProtocol);
         }
     }
+
+    #[test]
+    fn room_for_a_note_on_a_cut_is_at_most_a_part_of_the_limit() {
+        let result = format!(
+            r#"{{"content":[{{"type":"text","text":"{}"}}]}}"#,
+            "x".repeat(20_000)
+        );
+        let cut_with = |note| {
+            let form = Form::Configured {
+                mode: RenderMode::Json,
+                limit: Some(10_000),
+                reserved: 0,
+                note,
+            };
+            let answer = RawResult {
+                result: Bytes::from(result.clone()),
+                repaired: false,
+            };
+            let account = MemoryBudget::new(1 << 20).whole_account();
+            let outcome = shaped("/a/t", ItemKind::Tool, None, answer, form, &account).unwrap();
+            assert!(outcome.cut.is_some());
+            outcome.result.len()
+        };
+        assert_eq!(cut_with(1000) - cut_with(1100), 100);
+        assert_eq!(cut_with(9000), cut_with(10_000 / MAX_NOTE_PART));
+    }
+
     #[test]
     fn memory_of_shaping_is_charged_before_it_is_taken() {
         let text = "x".repeat(1 << 20);

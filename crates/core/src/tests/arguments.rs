@@ -1,12 +1,14 @@
 //! Arguments that are converted, and arguments that are too long to be read in place.
 
+use broker_memory::{ChargeError, MemoryBudget};
+use broker_model::CallCode;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::fixture::{CALLER, Fixture, catalog, context, fixture_over, request};
+use crate::call::arguments::memory_error_for_request;
 use crate::catalog::{Catalog, Item, Span};
 use crate::{Args, Broker as _, CoreError, Operation, Outcome, Request};
-use broker_model::CallCode;
 
 /// The catalog of the fixture, whose tools take an integer.
 fn integers() -> &'static Catalog {
@@ -88,5 +90,18 @@ async fn long_arguments_are_sent_up_to_the_maximum_number_of_values() {
         let (outcome, sent) = call(&fixture(false), &text, false).await;
         assert_eq!(outcome.err().map(|error| error.code), code);
         assert_eq!(sent.len(), usize::from(code.is_none()));
+    }
+}
+
+#[test]
+fn request_that_fits_the_limit_of_a_caller_may_be_sent_again() {
+    let account = MemoryBudget::new(1 << 20).account();
+    let limit = account.request_limit();
+    for (needed, code) in [
+        (limit, CallCode::Overloaded),
+        (limit + 1, CallCode::BodyTooLarge),
+    ] {
+        let error = memory_error_for_request(ChargeError::Caller, needed, &account);
+        assert_eq!((error.code, error.maybe_executed), (code, Some(false)));
     }
 }
