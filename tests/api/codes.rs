@@ -455,6 +455,28 @@ fn serve_with(chaos: &Chaos, members: &Value) -> Broker {
 }
 
 #[test]
+fn audit_unavailable_is_returned_for_a_call_while_the_audit_log_is_full() {
+    let chaos = Chaos::new();
+    let config = chaos.config(
+        concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/tests/chaos-broker/config.json"
+        ),
+        |config| config["audit"] = json!({"file": "audit.jsonl"}),
+    );
+    // Writes beyond the limit fail like those on a full disk.
+    let limited = "trap '' XFSZ; ulimit -f 64; exec \"$0\" \"$@\"";
+    let run = chaos.run("chaos-broker", &["127.0.0.1:0", &config]);
+    let broker = Broker::start_ready(run.through("sh", &["-c", limited]));
+    wait_until("the file is full", || {
+        broker.call("/b/echo", json!({"text": "x"})).status != 200
+    });
+    let response = broker.call("/b/echo", json!({"text": "x"}));
+    let error = refusal(&response, 503, "audit_unavailable");
+    assert_eq!(error["maybe_executed"], false, "{error}");
+}
+
+#[test]
 fn forbidden_is_returned_for_a_tool_that_the_caller_may_not_use() {
     let chaos = Chaos::new();
     let rules = json!([{"allow": ["/**"], "to": ["a"]}]);

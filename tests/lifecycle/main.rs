@@ -1,5 +1,6 @@
 //! The life of a broker: its config and start, reload, instances, guard, diagnosis, shutdown.
 
+mod audit;
 mod config;
 mod credentials;
 mod doctor;

@@ -53,9 +53,13 @@ impl AuditLog {
         let shared = Arc::new(Shared::new(queue, clock, settings.format));
         let key = settings.key.clone();
         let mut writer = Writer::open(disk, settings, Arc::clone(&shared))?;
+        let ended = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
             .name("audit".to_owned())
-            .spawn(move || writer.run())
+            .spawn(move || {
+                let _end = EndOfThread(ended);
+                writer.run();
+            })
             .map_err(|error| AuditError::Write(error.to_string()))?;
         Ok(Self(Arc::new(Inner {
             shared,
@@ -217,6 +221,19 @@ impl AuditLog {
         state.queue.orders.close = true;
         self.0.shared.wake(state, true);
         self.0.join();
+    }
+}
+
+/// Refuses the calls that wait when the thread ends, also after a panic: their answers would not come.
+struct EndOfThread(Arc<Shared>);
+
+impl Drop for EndOfThread {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.queue.orders.abandon = true;
+        let lines = state.queue.take(usize::MAX);
+        drop(state);
+        drop(lines);
     }
 }
 

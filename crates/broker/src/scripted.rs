@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::app::observation::meter;
 use crate::app::stack::stack;
-use crate::core::{Core, Identity};
+use crate::core::{Broker as _, Core, Identity};
 use crate::embed::{self, settings};
 use crate::observe::Observers;
 

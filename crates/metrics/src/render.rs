@@ -286,21 +286,6 @@ impl Scrape {
                 samples.histogram(&labels, source.waits.read(&WAIT_BOUNDS))?;
             }
             Ok(())
-        })?;
-        page.family(&family::CERTIFICATE_EXPIRY, |samples| {
-            for (source, group) in groups() {
-                let ca_file = group
-                    .iter()
-                    .filter_map(|source| source.ca_file_expiry)
-                    .min();
-                let peer = group.iter().filter_map(|source| source.peer_expiry).min();
-                for (kind, expiry) in [("ca_file", ca_file), ("peer", peer)] {
-                    if let Some(expiry) = expiry {
-                        samples.gauge(&[("source", source), ("kind", kind)], expiry)?;
-                    }
-                }
-            }
-            Ok(())
         })
     }
 

@@ -30,10 +30,6 @@ pub struct ScrapedSource {
     pub restarts: u64,
     /// Calls that wait for it.
     pub queue_depth: u64,
-    /// When the first certificate of its `ca_file` expires, in seconds since 1970.
-    pub ca_file_expiry: Option<i64>,
-    /// When the certificate of its TLS peer expires, in seconds since 1970.
-    pub peer_expiry: Option<i64>,
 }
 
 /// The state of a source, as the label `state` names it.
@@ -48,8 +44,6 @@ pub enum SourceState {
     Backoff,
     /// It is down for a cause that does not end by itself.
     Failed,
-    /// It was stopped since it did not answer.
-    Hung,
     /// It differs from the lock.
     Withdrawn,
     /// It is being stopped.
@@ -58,12 +52,11 @@ pub enum SourceState {
 
 impl SourceState {
     /// All states.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 6] = [
         Self::Starting,
         Self::Ready,
         Self::Backoff,
         Self::Failed,
-        Self::Hung,
         Self::Withdrawn,
         Self::Stopping,
     ];
@@ -75,7 +68,6 @@ impl SourceState {
             Self::Ready => "ready",
             Self::Backoff => "backoff",
             Self::Failed => "failed",
-            Self::Hung => "hung",
             Self::Withdrawn => "withdrawn",
             Self::Stopping => "stopping",
         }

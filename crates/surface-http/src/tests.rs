@@ -90,6 +90,7 @@ fn surface_with(summary: &str, secret: Option<&str>, address: &str) -> Arc<HttpS
         secret: secret.map(Secret::new),
         key_header: Some(HeaderName::from_static("x-broker-key")),
         mcp: true,
+        observers: broker_observe::Observers::default(),
     };
     Arc::new(HttpSurface::new(
         core,

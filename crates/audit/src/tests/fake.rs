@@ -33,6 +33,8 @@ pub(super) struct State {
     pub(super) cannot_allocate: bool,
     /// The error of each append and sync.
     pub(super) broken: bool,
+    /// Whether an append panics: a defect of the writer.
+    pub(super) panics: bool,
 }
 
 #[derive(Debug, Default)]
@@ -191,10 +193,14 @@ impl LogFile for FakeFile {
     }
 
     fn append(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut state = self.disk.lock();
+        let state = self.disk.lock();
         if state.broken {
             return Err(io::Error::other("broken"));
         }
+        let panics = state.panics;
+        drop(state);
+        assert!(!panics, "a defect");
+        let mut state = self.disk.lock();
         let file = &state.files[self.index];
         let end = (file.bytes.len() + bytes.len()) as u64;
         let more = end.saturating_sub(file.allocated.max(file.bytes.len() as u64));

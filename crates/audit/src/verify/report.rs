@@ -200,9 +200,10 @@ impl fmt::Display for Report {
             last_hash,
             ..
         } = self;
+        let noun = if *files == 1 { "file" } else { "files" };
         writeln!(
             f,
-            "{lines} lines in {files} files, {first_seq} to {last_seq}"
+            "{lines} lines in {files} {noun}, {first_seq} to {last_seq}"
         )?;
         writeln!(f, "head: {last_seq}:{last_hash}")?;
         match self.anchor {

@@ -98,8 +98,6 @@ pub(crate) fn full_state(sources: usize) -> ScrapedState {
         state: *state,
         restarts: number,
         queue_depth: 2,
-        ca_file_expiry: Some(1_800_000_000),
-        peer_expiry: Some(1_800_000_001),
     });
     ScrapedState {
         sources: sources.collect(),
