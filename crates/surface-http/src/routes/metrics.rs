@@ -47,6 +47,7 @@ impl<B: Broker> HttpSurface<B> {
             tools_withdrawn: withdrawn(&health),
             sources: sources(&health),
             sessions: self.mcp.as_ref().map_or(0, McpEndpoint::session_count) as u64,
+            streams: self.mcp.as_ref().map_or(0, McpEndpoint::stream_count) as u64,
             memory: MemoryState {
                 limit: services.memory().limit() as u64,
                 used: services.memory().used() as u64,
