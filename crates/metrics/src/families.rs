@@ -80,5 +80,5 @@ families! {
     AUDIT_AVAILABLE = Gauge "mcp_broker_audit_available", [], "1 or 0", "Whether the audit log can be written.";
     AUDIT_SPACE_LEFT = Gauge "mcp_broker_audit_space_left_seconds", [], "seconds", "The time until the disk of the audit log is full at the current rate.";
     SEARCH_DEGRADED = Gauge "mcp_broker_search_degraded", [], "1 or 0", "Whether searches answer by words because the embedder fails.";
-    KEY_EXPIRY = Gauge "mcp_broker_key_expiry_timestamp_seconds", [], "seconds", "When the first key of a caller expires, in seconds since 1970.";
+    KEY_EXPIRY = Gauge "mcp_broker_key_expiry_timestamp_seconds", [], "seconds", "When the next key of a caller expires, in seconds since 1970.";
 }

@@ -1,5 +1,7 @@
 //! The metrics for a Prometheus server: the counters of calls, and the state of the broker at the scrape.
 
+use std::time::SystemTime;
+
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use broker_core::{Broker, Health, Identity};
@@ -58,9 +60,16 @@ impl<B: Broker> HttpSurface<B> {
                 is_available: status.is_available,
                 space_left_seconds: status.space_left_s.map(|seconds| seconds as f64),
             }),
+            key_expiry: self.auth.next_key_expiry().and_then(unix_seconds),
             ..ScrapedState::default()
         }
     }
+}
+
+/// Returns a time in seconds since 1970; `None` for a time before.
+fn unix_seconds(time: SystemTime) -> Option<i64> {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    i64::try_from(since.as_secs()).ok()
 }
 
 fn withdrawn(health: &Health) -> u64 {
@@ -74,7 +83,6 @@ fn sources(health: &Health) -> Vec<ScrapedSource> {
         state: state(source.state),
         restarts: source.counters.restarts,
         queue_depth: source.counters.waiting,
-        ..ScrapedSource::default()
     });
     scraped.collect()
 }
