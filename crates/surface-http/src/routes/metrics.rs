@@ -60,8 +60,8 @@ impl<B: Broker> HttpSurface<B> {
                 is_available: status.is_available,
                 space_left_seconds: status.space_left_s.map(|seconds| seconds as f64),
             }),
+            is_search_degraded: services.is_search_degraded(),
             key_expiry: self.auth.next_key_expiry().and_then(unix_seconds),
-            ..ScrapedState::default()
         }
     }
 }
