@@ -188,7 +188,7 @@ fn method_or_route_that_is_unknown_is_refused() {
         "/meta_tree//",
         "/META_TREE",
         "/meta%5ftree",
-        "/metrics",
+        "/metric",
         "/mcp/none",
         "/../meta_tree",
     ] {

@@ -370,3 +370,35 @@ fn call_that_waits_is_refused_when_the_log_ends_without_its_line() {
     assert!(!log.status().is_available);
     log.close();
 }
+
+#[test]
+fn calls_of_one_batch_are_taken_only_as_far_as_there_is_room() {
+    let disk = Fake::default();
+    disk.fill(300 << 10);
+    let log = log_on(&disk, |settings| settings.key = Some(key()));
+    let mut calls: Vec<_> = (0..200).map(|_| Box::pin(log.begin(call("u1")))).collect();
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    {
+        // The writer waits for the disk while the calls come.
+        let _stopped = disk.lock();
+        for call in &mut calls {
+            assert!(call.as_mut().poll(&mut context).is_pending());
+        }
+    }
+    let (open, refused): (Vec<_>, Vec<_>) = calls.into_iter().map(wait).partition(Result::is_ok);
+    assert!(open.len() > 5 && !refused.is_empty());
+    disk.fill(0);
+    let count = open.len();
+    for call in open.into_iter().flatten() {
+        log.end(call, OK);
+    }
+    log.close();
+    let ends = kinds(&disk, "audit.jsonl");
+    let ends = ends.iter().filter(|kind| *kind == "call_end");
+    assert_eq!(ends.count(), count);
+    let report = report(&disk);
+    assert!(
+        report.is_unchanged() && report.left_open.is_empty(),
+        "{report}"
+    );
+}

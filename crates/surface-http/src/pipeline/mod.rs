@@ -131,6 +131,13 @@ impl<B: Broker> HttpSurface<B> {
         })
     }
 
+    /// Counts a request that was refused before it was a call; calls are counted where they end.
+    pub(crate) fn count_refused(&self, refusal: &Refusal) {
+        if let Some(meter) = &self.observers.meter {
+            meter.refused(refusal.code());
+        }
+    }
+
     pub(crate) fn common_headers<'a>(&'a self, settings: &'a HttpSettings) -> CommonHeaders<'a> {
         let (digest, lists_may_differ) = self.broker.services().reply_facts();
         CommonHeaders {
@@ -157,9 +164,6 @@ impl<B: Broker> HttpSurface<B> {
             Err(Refusal::new(CallCode::Internal, message))
         });
         if let Err(refusal) = &outcome {
-            if let Some(meter) = &self.observers.meter {
-                meter.refused(refusal.code());
-            }
             let code = refusal.code().as_str();
             tracing::debug!(request_id = request_id.as_str(), code, "refused");
         }

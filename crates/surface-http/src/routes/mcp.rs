@@ -13,7 +13,6 @@ use broker_wire::RpcError;
 use broker_wire::protocol::{INTERNAL_ERROR, INVALID_REQUEST};
 use serde_json::json;
 
-use super::check_route;
 use super::table::{McpRoute, Route};
 use super::websocket::{self, Offer, OtherCredentials};
 use crate::HttpSurface;
@@ -59,7 +58,10 @@ pub(crate) async fn handle(
             ));
             surface.contain(request_id, answer).await
         }
-        Err(refusal) => Err(refusal),
+        Err(refusal) => {
+            surface.count_refused(&refusal);
+            Err(refusal)
+        }
     };
     let must_close = surface.must_close(body, caller);
     let reply = outcome.unwrap_or_else(|refusal| {
@@ -90,7 +92,7 @@ async fn answer(
     (request_id, caller): (RequestId, &Caller),
 ) -> Result<Response<ReplyBody>, Refusal> {
     let settings = surface.settings.load_full();
-    check_route(route, &settings)?;
+    surface.check_route(route, &settings)?;
     let is_discovery = match handler {
         McpRoute::Message(mode) => settings.mcp.serves_v1 && discovery::is_asked_for(mode, parts),
         McpRoute::WebSocket(_) | McpRoute::Sse(_) => false,

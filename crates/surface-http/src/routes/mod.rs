@@ -64,15 +64,17 @@ impl<B: Broker> HttpSurface<B> {
         caller: &Caller,
     ) -> Result<HttpReply, Refusal> {
         let settings = self.settings.load_full();
-        settings.hosts.check(&parts.uri, &parts.headers)?;
+        let hosts = settings.hosts.check(&parts.uri, &parts.headers);
+        hosts.inspect_err(|refusal| self.count_refused(refusal))?;
         // An MCP request has its own reply.
         let Some((route, Handler::Api(handler))) = route.map(|route| (route, route.row.handler))
         else {
             let close = similar_names(parts.uri.path(), &table::paths(self.mcp.is_some()));
             let refusal = Refusal::new(CallCode::RouteNotFound, table::unknown_message());
+            self.count_refused(&refusal);
             return Err(refusal.did_you_mean(close));
         };
-        check_route(route, &settings)?;
+        self.check_route(route, &settings)?;
         let (admitted, body) = self
             .check_caller(route.row, parts, body, (caller, &settings))
             .await?;
@@ -82,6 +84,10 @@ impl<B: Broker> HttpSurface<B> {
             ApiRoute::Metrics => self.metrics(parts, &admitted).await,
             ApiRoute::ResourceMetadata => resource_metadata(&settings),
         }
+    }
+
+    fn check_route(&self, route: Route, settings: &HttpSettings) -> Result<(), Refusal> {
+        check_route(route, settings).inspect_err(|refusal| self.count_refused(refusal))
     }
 
     /// Checks the caller and the body of a request as the row of its route says.
@@ -94,13 +100,15 @@ impl<B: Broker> HttpSurface<B> {
     ) -> Result<(Admitted, Bytes), Refusal> {
         let mut admitted = self
             .admit(row.credential, parts, caller, &settings.callers)
-            .await?;
+            .await
+            .inspect_err(|refusal| self.count_refused(refusal))?;
         let peer = Some(admitted.address);
         admitted.identity = admitted.identity.from_origin(row.handler.via(), peer);
         let bytes = match parts.method == Method::POST {
             true => {
                 let limit = (row.body_limit)(settings);
-                pipeline::take(&parts.headers, body, limit, &admitted.account).await?
+                let taken = pipeline::take(&parts.headers, body, limit, &admitted.account).await;
+                taken.inspect_err(|refusal| self.count_refused(refusal))?
             }
             false => Bytes::new(),
         };
