@@ -7,6 +7,7 @@ mod doctor;
 mod filters;
 mod guard;
 mod instances;
+mod metrics;
 mod orphans;
 mod readiness;
 mod reload;

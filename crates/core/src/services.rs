@@ -20,6 +20,7 @@ use crate::identity::{Identity, Subtree};
 use crate::listing::changes::{self, ToolListChanges};
 use crate::listing::description::{Described, Description, is_long_lookup};
 use crate::listing::paths;
+use crate::listing::query_vector::QueryVectors;
 use crate::listing::search::{self, FoundTools};
 use crate::snapshot::Snapshot;
 use crate::sources::health::Health;
@@ -224,6 +225,13 @@ impl Services {
     /// Returns whether the broker is ready, and the state of every source.
     pub fn health(&self) -> Health {
         Health::new(&self.call_path().fleet)
+    }
+
+    /// Whether words answer searches because the embedder gave no vector for the last query; `None` without an embedder.
+    pub fn is_search_degraded(&self) -> Option<bool> {
+        let core = self.call_path();
+        let vectors = core.query_vectors.as_ref();
+        vectors.map(QueryVectors::is_failing)
     }
 
     /// Whether the config has access rules.

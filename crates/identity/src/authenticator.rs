@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use arc_swap::ArcSwap;
 use broker_config::identities::Issuer;
@@ -110,6 +110,12 @@ impl Authenticator {
                 old.keys.stop();
             }
         }
+    }
+
+    /// Returns when the next of the keys in force expires; `None` if no key does.
+    pub fn next_key_expiry(&self) -> Option<SystemTime> {
+        let accepted = self.shared.accepted.load();
+        accepted.keys.next_expiry(self.shared.clock.now())
     }
 
     /// Returns the issuers with their keys. One that has its keys from the same place as before keeps its key set.

@@ -83,6 +83,12 @@ impl KeyTable {
         }
         next
     }
+
+    /// Returns when the next of the keys expires that are valid at `now`.
+    pub(crate) fn next_expiry(&self, now: SystemTime) -> Option<SystemTime> {
+        let expiries = self.0.values().filter_map(|principal| principal.expires);
+        expiries.filter(|expires| *expires > now).min()
+    }
 }
 
 fn is_expired(principal: &Principal, now: SystemTime) -> bool {

@@ -70,7 +70,6 @@ families! {
     SOURCE_STATE = Gauge "mcp_broker_source_state", ["source", "state"], "sources", "1 for the state that the source has, 0 for the others; for further sources together, how many have the state.";
     SOURCE_RESTARTS = Counter "mcp_broker_source_restarts_total", ["source"], "restarts", "Attempts to start the source after the first.";
     QUEUE_DEPTH = Gauge "mcp_broker_queue_depth", ["source"], "calls", "Calls that wait for the source.";
-    QUEUE_WAIT = Histogram "mcp_broker_queue_wait_seconds", ["source"], "seconds", "The time for which calls waited for the source before they were sent.";
     TOOLS_WITHDRAWN = Gauge "mcp_broker_tools_withdrawn", [], "tools", "Exposed tools that are withdrawn because of drift.";
     DRIFT_FINDINGS = Counter "mcp_broker_drift_findings_total", ["class"], "findings", "Differences between a source and the lock that a comparison found, by drift class.";
     SESSIONS = Gauge "mcp_broker_sessions", [], "sessions", "Sessions of MCP clients.";
@@ -81,5 +80,5 @@ families! {
     AUDIT_AVAILABLE = Gauge "mcp_broker_audit_available", [], "1 or 0", "Whether the audit log can be written.";
     AUDIT_SPACE_LEFT = Gauge "mcp_broker_audit_space_left_seconds", [], "seconds", "The time until the disk of the audit log is full at the current rate.";
     SEARCH_DEGRADED = Gauge "mcp_broker_search_degraded", [], "1 or 0", "Whether searches answer by words because the embedder fails.";
-    KEY_EXPIRY = Gauge "mcp_broker_key_expiry_timestamp_seconds", [], "seconds", "When the first key of a caller expires, in seconds since 1970.";
+    KEY_EXPIRY = Gauge "mcp_broker_key_expiry_timestamp_seconds", [], "seconds", "When the next key of a caller expires, in seconds since 1970.";
 }

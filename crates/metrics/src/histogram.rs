@@ -7,8 +7,6 @@ use std::time::Duration;
 pub(crate) const OPERATION_BOUNDS: [Duration; 14] = millis([
     10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 30_000, 60_000, 120_000, 300_000,
 ]);
-/// The upper bounds of times in a queue. They are few, since every source has them.
-pub(crate) const WAIT_BOUNDS: [Duration; 5] = millis([10, 100, 1000, 10_000, 60_000]);
 
 /// Returns durations of these milliseconds.
 const fn millis<const N: usize>(millis: [u64; N]) -> [Duration; N] {
@@ -22,8 +20,6 @@ const fn millis<const N: usize>(millis: [u64; N]) -> [Duration; N] {
 
 /// The durations of operations.
 pub(crate) type Durations = Histogram<{ OPERATION_BOUNDS.len() }>;
-/// The times that calls wait in a queue.
-pub(crate) type Waits = Histogram<{ WAIT_BOUNDS.len() }>;
 
 /// A histogram with `N` bounds. An observation is two additions.
 #[derive(Debug)]
@@ -91,12 +87,13 @@ mod tests {
 
     #[test]
     fn duration_counts_in_the_bucket_whose_bound_it_does_not_exceed() {
-        let histogram = Waits::default();
-        assert_eq!(histogram.read(&WAIT_BOUNDS), None);
+        let bounds = millis([10, 100, 1000, 10_000, 60_000]);
+        let histogram = Histogram::default();
+        assert_eq!(histogram.read(&bounds), None);
         for millis in [0, 10, 11, 60_000, 60_001] {
-            histogram.add(&WAIT_BOUNDS, Duration::from_millis(millis));
+            histogram.add(&bounds, Duration::from_millis(millis));
         }
-        let reading = histogram.read(&WAIT_BOUNDS).expect("five observations");
+        let reading = histogram.read(&bounds).expect("five observations");
         let counts: Vec<u64> = reading.buckets.iter().map(|(_, count)| *count).collect();
         assert_eq!(counts, [2, 1, 0, 0, 1, 1]);
         assert_eq!((reading.count, reading.sum), (5, 120.022));

@@ -7,7 +7,7 @@ use broker_model::CallCode;
 
 use crate::description::{CatalogDescription, Transport};
 use crate::ended_call::{EndedCall, Method, OutcomeClass, Side};
-use crate::histogram::{Durations, OPERATION_BOUNDS, WAIT_BOUNDS, Waits};
+use crate::histogram::{Durations, OPERATION_BOUNDS};
 use crate::labels::{Labels, MAX_SOURCES, OTHER};
 
 /// The maximum number of series of a tool: on each side 15 buckets, a sum and a count; four outcomes, bytes and tokens.
@@ -83,7 +83,6 @@ impl Sides {
 /// The counters of a source.
 #[derive(Debug, Default)]
 pub(crate) struct SourceCounters {
-    pub(crate) waits: Waits,
     pub(crate) abandoned: AtomicU64,
 }
 
@@ -137,13 +136,6 @@ impl Metrics {
     /// Counts a request that was refused before it was a call, such as one without a credential.
     pub fn request_refused(&self, code: CallCode) {
         self.code(OutcomeClass::Refused(Some(code)));
-    }
-
-    /// Counts a call that was sent, or gave up, after it had waited for its source.
-    pub fn queue_wait(&self, source: u32, duration: Duration) {
-        if let Some(source) = self.source(source as usize) {
-            source.waits.add(&WAIT_BOUNDS, duration);
-        }
     }
 
     /// Counts the findings of a comparison, by the name of their drift class.

@@ -14,7 +14,7 @@ use prometheus_client::registry::Registry;
 use crate::description::Transport;
 use crate::ended_call::{Method, OutcomeClass, is_failure};
 use crate::families as family;
-use crate::histogram::{Durations, OPERATION_BOUNDS, WAIT_BOUNDS};
+use crate::histogram::{Durations, OPERATION_BOUNDS};
 use crate::labels::{OTHER, UNKNOWN};
 use crate::metrics::{BYTES_PER_TOKEN, DRIFT_CLASSES, Metrics, Sides};
 use crate::scraped_state::{ScrapedState, SourceState};
@@ -277,13 +277,6 @@ impl Scrape {
             for (source, group) in groups() {
                 let depth: u64 = group.iter().map(|source| source.queue_depth).sum();
                 samples.gauge(&[("source", source)], depth)?;
-            }
-            Ok(())
-        })?;
-        page.family(&family::QUEUE_WAIT, |samples| {
-            for (at, source) in self.metrics.sources.iter().enumerate() {
-                let labels = [("source", self.shown_source(at))];
-                samples.histogram(&labels, source.waits.read(&WAIT_BOUNDS))?;
             }
             Ok(())
         })

@@ -17,7 +17,7 @@ pub struct ScrapedState {
     pub audit: Option<AuditState>,
     /// Whether searches answer by words since the embedder fails; `None` without an embedder.
     pub is_search_degraded: Option<bool>,
-    /// When the first of the callers' keys expires, in seconds since 1970; `None` if no key does.
+    /// When the next of the callers' keys expires, in seconds since 1970; `None` if no key does.
     pub key_expiry: Option<i64>,
 }
 

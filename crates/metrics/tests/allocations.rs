@@ -51,7 +51,6 @@ fn counting_a_call_allocates_no_memory() {
         }
     }
     metrics.request_refused(CallCode::Unauthorized);
-    metrics.queue_wait(0, Duration::from_secs(1));
     metrics.drift_found("security", 1);
     let change = region.change();
     assert_eq!((change.allocations, change.reallocations), (0, 0));

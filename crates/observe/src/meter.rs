@@ -10,6 +10,9 @@ use broker_metrics::{EndedCall, Format, Method, Metrics, OutcomeClass, ScrapedSt
 
 use crate::recorded_call::{CallEnd, RecordedCall};
 
+/// The maximum number of items whose metrics are rendered on a worker of the runtime.
+const LONG_RENDER: usize = 100;
+
 /// Counts calls in the metrics of a catalog.
 pub struct Meter {
     metrics: Arc<Metrics>,
@@ -48,6 +51,11 @@ impl Meter {
     /// If the text cannot be written.
     pub fn render(&self, format: Format, state: ScrapedState) -> Result<String, fmt::Error> {
         self.metrics.render(format, state)
+    }
+
+    /// Whether its text takes longer to render than a worker of the runtime may be occupied.
+    pub fn is_long_render(&self) -> bool {
+        self.items.len() > LONG_RENDER
     }
 
     /// Counts a request that was refused before it was a call.

@@ -309,6 +309,12 @@ fn words_answer_when_the_endpoint_gives_no_vector() {
     let bench = with_search(&search);
     assert_eq!(bench.verb("lock", &endpoint).code, Some(0));
     let broker = bench.start(&endpoint, &[]);
+    let is_degraded = |value: &str| {
+        let line = format!("mcp_broker_search_degraded {value}");
+        let text = broker.get("/metrics").text();
+        assert!(text.lines().any(|known| known == line), "{line}: {text}");
+    };
+    is_degraded("0");
     for (at, behaviour) in [
         Behaviour::Silence,
         Behaviour::Status(429),
@@ -322,6 +328,7 @@ fn words_answer_when_the_endpoint_gives_no_vector() {
         let found = tree(&broker, &format!("structured {at}"));
         assert_eq!(found["degraded"], "words", "{found}");
         assert_eq!(found["children"][0]["path"], "/a/structured", "{found}");
+        is_degraded("1");
     }
     let found = retrieve(&broker, "structured again");
     assert_eq!(found["degraded"], "words", "{found}");
@@ -335,6 +342,7 @@ fn words_answer_when_the_endpoint_gives_no_vector() {
     endpoint.behave(Behaviour::Vectors);
     let found = tree(&broker, "structured 9");
     assert_eq!(found.get("degraded"), None, "{found}");
+    is_degraded("0");
     let found = retrieve(&broker, "quux");
     assert_eq!(
         (found.get("degraded"), &found["tools"][0]["path"]),

@@ -7,7 +7,7 @@ use harness::faults::scaled;
 use harness::figure::figure;
 use harness::mcp_http::McpSession;
 use harness::websocket::WebSocketClient;
-use harness::{Broker, Chaos};
+use harness::{Broker, Chaos, wait_until};
 use serde_json::{Value, json};
 
 use super::http::{chaos_broker, echo, echoed};
@@ -43,6 +43,26 @@ fn connection_is_a_legacy_session() {
     assert_eq!(client.next_message()["error"]["code"], -32700);
     client.socket.close(None).expect("it can be closed");
     while client.socket.read().is_ok() {}
+}
+
+#[test]
+fn open_streams_and_connections_are_counted_in_the_metrics() {
+    let (_chaos, broker) = chaos_broker(&[]);
+    let await_count = |count: usize| {
+        let line = format!("mcp_broker_streams {count}");
+        wait_until(&line, || {
+            let text = broker.get("/metrics").text();
+            text.lines().any(|known| known == line)
+        });
+    };
+    await_count(0);
+    let client = open(&broker, "/ws/mcp");
+    await_count(1);
+    let session = McpSession::begin(broker.address(), "/mcp");
+    let stream = session.stream();
+    await_count(2);
+    drop((client, stream));
+    await_count(0);
 }
 
 #[test]

@@ -138,6 +138,11 @@ impl QueryVectors {
         }))
     }
 
+    /// Whether the last query got no vector.
+    pub(crate) fn is_failing(&self) -> bool {
+        self.is_failing.load(Ordering::Relaxed)
+    }
+
     /// Returns a redactor that knows the key of an endpoint.
     pub(crate) fn redactor(&self) -> Redactor {
         self.models.redactor()

@@ -86,6 +86,21 @@ async fn key_whose_expiry_is_moved_after_it_expired_has_a_new_right() {
     assert!(!after.grant.has_ended());
 }
 
+#[tokio::test]
+async fn next_expiry_is_the_first_of_the_keys_that_are_valid() {
+    let (one, other) = (key::generate().unwrap(), key::generate().unwrap());
+    let end = |year: u64| format!(r#","not_after":"{year}-11-23T17:00:00Z""#);
+    let both = section(&[("a", &one, &end(2026)), ("b", &other, &end(2027))]);
+    let (authenticator, clock) = authenticator(&both);
+    let caller = find(&authenticator, &one).await.unwrap();
+    let last = find(&authenticator, &other).await.unwrap();
+    assert_eq!(authenticator.next_key_expiry(), caller.expires);
+    clock.advance(Duration::from_secs(3600));
+    assert_eq!(authenticator.next_key_expiry(), last.expires);
+    authenticator.replace(&settings(&section(&[("a", &one, "")])));
+    assert_eq!(authenticator.next_key_expiry(), None);
+}
+
 /// The clock of the paused runtime.
 struct PausedClock(tokio::time::Instant);
 

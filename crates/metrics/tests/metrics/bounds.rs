@@ -49,9 +49,6 @@ fn scrape_everything(names: &Names) -> String {
             }
         }
     }
-    for source in 0..names.sources.len() + 1 {
-        metrics.queue_wait(source as u32, long);
-    }
     for class in DRIFT_CLASSES {
         metrics.drift_found(class, 1);
     }
@@ -138,24 +135,23 @@ fn names_are_cut_only_where_a_scrape_would_be_too_large() {
 
 #[test]
 fn sources_beyond_the_maximum_are_counted_together() {
-    let sources = MAX_SOURCES + 7;
+    let sources = MAX_SOURCES + 6;
     let names = Names::new(sources, sources, str::to_owned);
     let metrics = names.metrics();
-    for source in 0..sources {
-        metrics.queue_wait(source as u32, Duration::from_millis(5));
+    for (tool, (.., kind)) in (0..).zip(&names.tools) {
+        metrics.call_ended(call(tool, *kind, OutcomeClass::Abandoned, 5));
     }
     let scrape = scrape(&metrics, full_state(sources));
     let of = |name: &str, source: &str| scrape.value(&format!("{name}{{source=\"{source}\"}}"));
-    assert_eq!(of("mcp_broker_queue_depth", "_other"), Some(14.0));
-    assert_eq!(of("mcp_broker_queue_depth", "/source_59"), Some(2.0));
-    assert_eq!(of("mcp_broker_queue_depth", "/source_60"), None);
-    let restarts = (60..67).sum::<u32>();
+    assert_eq!(of("mcp_broker_queue_depth", "_other"), Some(12.0));
+    let depth = |source: usize| of("mcp_broker_queue_depth", &format!("/source_{source}"));
+    assert_eq!(depth(MAX_SOURCES - 1), Some(2.0));
+    assert_eq!(depth(MAX_SOURCES), None);
+    let restarts = (MAX_SOURCES..sources).sum::<usize>();
     let others = of("mcp_broker_source_restarts_total", "_other");
-    assert_eq!(others, Some(restarts.into()));
-    assert_eq!(
-        of("mcp_broker_queue_wait_seconds_count", "_other"),
-        Some(7.0)
-    );
+    assert_eq!(others, Some(restarts as f64));
+    let abandoned = of("mcp_broker_calls_abandoned_total", "_other");
+    assert_eq!(abandoned, Some(6.0));
     for state in SourceState::ALL {
         let state = state.as_str();
         let series = format!("mcp_broker_source_state{{source=\"_other\",state=\"{state}\"}}");
@@ -226,7 +222,6 @@ fn random_methods_codes_names_and_versions_make_no_series() {
             duration: Duration::from_nanos(random.next()),
             result_bytes: random.next() % 4096,
         });
-        metrics.queue_wait(random.next() as u32, Duration::from_nanos(random.next()));
         metrics.drift_found(&random.name(&DRIFT_CLASSES), 1);
     }
     let scrape = scrape(&metrics, full_state(20));
@@ -255,8 +250,6 @@ fn random_methods_codes_names_and_versions_make_no_series() {
         "failed",
         "limit",
         "used",
-        "ca_file",
-        "peer",
         "meta_tree",
         "meta_desc",
         "retrieve_tools",

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::thread;
-use std::time::Duration;
 
 use broker_metrics::{DRIFT_CLASSES, EndedCall, Format, Method, OutcomeClass, ScrapedState, Side};
 use broker_model::CallCode;
@@ -52,7 +51,6 @@ fn scrape_has_the_stored_text_in_both_formats() {
         ..call(0, ItemKind::Tool, OutcomeClass::Ok, 2)
     });
     metrics.request_refused(CallCode::Unauthorized);
-    metrics.queue_wait(1, Duration::from_millis(250));
     metrics.drift_found("breaking", 2);
     for (format, name) in [
         (Format::Prometheus, "prometheus.txt"),

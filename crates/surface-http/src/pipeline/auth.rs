@@ -5,7 +5,7 @@ use std::iter::repeat;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use broker_identity::{
@@ -80,6 +80,11 @@ impl Auth {
         self.had_identities
             .fetch_or(callers.has_identities, Ordering::Relaxed);
         self.authenticator.replace(&callers.identities);
+    }
+
+    /// Returns when the next of the keys in force expires; `None` if no key does.
+    pub(crate) fn next_key_expiry(&self) -> Option<SystemTime> {
+        self.authenticator.next_key_expiry()
     }
 
     /// The configured header for the secret.

@@ -1,18 +1,27 @@
 //! The metrics for a Prometheus server: the counters of calls, and the state of the broker at the scrape.
 
+use std::sync::Arc;
+use std::time::SystemTime;
+
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
-use broker_core::{Broker, Health, Identity};
+use broker_core::{Broker, Health};
 use broker_metrics::{AuditState, Format, MemoryState, ScrapedSource, ScrapedState, SourceState};
 use broker_model::CallCode;
 use broker_surface_mcp::http::McpEndpoint;
 
 use crate::HttpSurface;
-use crate::pipeline::{HttpReply, Refusal};
+use crate::pipeline::{Admitted, HttpReply, Refusal};
 
 impl<B: Broker> HttpSurface<B> {
     /// Answers `/metrics`. Callers who see the state of the sources see the metrics.
-    pub(super) fn metrics(&self, parts: &Parts, identity: &Identity) -> Result<HttpReply, Refusal> {
+    /// Those of many items are rendered off the runtime's threads.
+    pub(super) async fn metrics(
+        &self,
+        parts: &Parts,
+        admitted: &Admitted,
+    ) -> Result<HttpReply, Refusal> {
+        let identity = &admitted.identity;
         let Some(meter) = &self.observers.meter else {
             let message = "the metrics are turned off: `telemetry.metrics` is `false`";
             return Err(Refusal::new(CallCode::RouteNotFound, message));
@@ -28,7 +37,15 @@ impl<B: Broker> HttpSurface<B> {
         let accept = parts.headers.get(header::ACCEPT);
         let accept = accept.and_then(|value| value.to_str().ok());
         let format = Format::from_accept(accept.unwrap_or_default());
-        let text = meter.render(format, self.scraped_state());
+        let state = self.scraped_state();
+        let text = match meter.is_long_render() {
+            false => meter.render(format, state),
+            true => {
+                let (services, meter) = (self.broker.services(), Arc::clone(meter));
+                let render = move || meter.render(format, state);
+                services.shape_long(&admitted.account, render).await
+            }
+        };
         let text =
             text.map_err(|_| Refusal::new(CallCode::Internal, "the metrics could not be written"))?;
         Ok(HttpReply {
@@ -47,6 +64,7 @@ impl<B: Broker> HttpSurface<B> {
             tools_withdrawn: withdrawn(&health),
             sources: sources(&health),
             sessions: self.mcp.as_ref().map_or(0, McpEndpoint::session_count) as u64,
+            streams: self.mcp.as_ref().map_or(0, McpEndpoint::stream_count) as u64,
             memory: MemoryState {
                 limit: services.memory().limit() as u64,
                 used: services.memory().used() as u64,
@@ -57,9 +75,16 @@ impl<B: Broker> HttpSurface<B> {
                 is_available: status.is_available,
                 space_left_seconds: status.space_left_s.map(|seconds| seconds as f64),
             }),
-            ..ScrapedState::default()
+            is_search_degraded: services.is_search_degraded(),
+            key_expiry: self.auth.next_key_expiry().and_then(unix_seconds),
         }
     }
+}
+
+/// Returns a time in seconds since 1970; `None` for a time before.
+fn unix_seconds(time: SystemTime) -> Option<i64> {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    i64::try_from(since.as_secs()).ok()
 }
 
 fn withdrawn(health: &Health) -> u64 {
@@ -73,7 +98,6 @@ fn sources(health: &Health) -> Vec<ScrapedSource> {
         state: state(source.state),
         restarts: source.counters.restarts,
         queue_depth: source.counters.waiting,
-        ..ScrapedSource::default()
     });
     scraped.collect()
 }

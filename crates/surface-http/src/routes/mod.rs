@@ -81,7 +81,7 @@ impl<B: Broker> HttpSurface<B> {
         match handler {
             ApiRoute::Meta(tool) => self.meta(tool, body, &admitted, request_id).await,
             ApiRoute::Health(report) => self.health(report, &admitted.identity),
-            ApiRoute::Metrics => self.metrics(parts, &admitted.identity),
+            ApiRoute::Metrics => self.metrics(parts, &admitted).await,
             ApiRoute::ResourceMetadata => resource_metadata(&settings),
         }
     }
