@@ -2,6 +2,7 @@
 //! headers of every reply.
 
 mod mcp;
+mod metrics;
 mod routes;
 mod slow_reader;
 mod sse;
