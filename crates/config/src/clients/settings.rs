@@ -9,8 +9,9 @@ use broker_model::json::child_pointer;
 use broker_model::text::shown_line;
 
 /// Keys that say who may do what, and how much. A value of another shape is never taken for a client's setting.
-const STRICT: [&str; 7] = [
+const STRICT: [&str; 8] = [
     "access",
+    "audit",
     "identities",
     "audits_required",
     "allowed_hosts",
@@ -87,6 +88,8 @@ fn is_own(key: &str, value: &Spanned) -> bool {
         "tree" | "mcpServers" => false,
         "mcp" => has_key(Level::Mcp),
         "search" => has_key(Level::Search),
+        "audit" => has_key(Level::Audit),
+        "telemetry" => has_key(Level::Telemetry),
         "trust" => has_key(Level::Trust),
         "access" => has_key(Level::Access),
         "identities" => has_key(Level::Identities),

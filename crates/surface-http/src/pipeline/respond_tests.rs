@@ -51,7 +51,7 @@ async fn error_code_has_its_status_and_names_catalog_and_request() {
         ),
         (
             503,
-            "identity_unavailable source_unavailable starting start_refused shutting_down",
+            "audit_unavailable identity_unavailable source_unavailable starting start_refused shutting_down",
         ),
         (504, "call_timeout"),
     ];

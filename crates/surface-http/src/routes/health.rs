@@ -275,6 +275,6 @@ mod tests {
             json!([{"path": "/a/b", "class": "breaking", "rules": ["required-added"], "since": "2026-01-01T00:00:00Z"}])
         );
         let counters = source["counters"].as_object().unwrap();
-        assert_eq!((counters.len(), &counters["calls"]), (12, &json!(41)));
+        assert_eq!((counters.len(), &counters["calls"]), (13, &json!(41)));
     }
 }
