@@ -94,8 +94,10 @@ impl<B: Broker> HttpSurface<B> {
             .auth
             .identify(headers, address, self.broker.services(), callers);
         let identity = identified.await;
+        // A request without a credential is a failure only where one is needed.
         if let Err(refusal) = &identity
             && let Some(audit) = &self.observers.audit
+            && (credential == Credential::Needed || self.auth.is_given(headers))
         {
             audit.identify_failed(&address.to_string(), refusal.code().as_str());
         }
