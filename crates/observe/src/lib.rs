@@ -9,7 +9,6 @@ mod meter;
 mod observers;
 mod recorded;
 mod recorded_call;
-mod tool_error;
 
 pub use audit::{Audit, Intent};
 pub use call_log::CallLog;

@@ -12,14 +12,12 @@ use broker_core::{
 };
 use broker_core::{CallCode, FoundTools};
 use broker_metrics::Method;
-use broker_model::item::ItemKind;
 use pin_project_lite::pin_project;
 use tokio::time::Instant;
 
 use crate::audit::AuditCall;
 use crate::observers::Observers;
 use crate::recorded_call::{CallEnd, RecordedCall};
-use crate::tool_error::is_tool_error;
 
 /// The maximum number of records that are kept for later calls.
 const MAX_POOLED: usize = 64;
@@ -190,7 +188,7 @@ impl<F: Future<Output = Result<Outcome, Box<CoreError>>>> Future for Recording<F
             record.end(match &outcome {
                 Ok(outcome) => CallEnd::Answered {
                     outcome,
-                    is_error: outcome.kind == ItemKind::Tool && is_tool_error(&outcome.result),
+                    is_error: outcome.is_error,
                 },
                 Err(error) => CallEnd::Failed(error),
             });

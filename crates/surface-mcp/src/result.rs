@@ -309,6 +309,7 @@ mod tests {
             path: "/a/t",
             kind: ItemKind::Tool,
             result: Bytes::copy_from_slice(result.as_bytes()),
+            is_error: false,
             cut: None,
             warnings: Vec::new(),
         }

@@ -135,6 +135,8 @@ pub struct Outcome {
     pub kind: ItemKind,
     /// The result: one JSON object, byte for byte as the server sent it unless its form changed it.
     pub result: Bytes,
+    /// Whether it is the result of a tool that says that it failed.
+    pub is_error: bool,
     /// The parts that were cut from the result.
     pub cut: Option<Cut>,
     /// Warnings about the result, written by the broker.

@@ -173,6 +173,7 @@ fn shaped(
         path,
         kind,
         result: Bytes::new(),
+        is_error: answer.is_error && kind == ItemKind::Tool,
         cut: None,
         warnings,
     };
@@ -240,6 +241,7 @@ mod tests {
         let answer = |result: &'static [u8], repaired| RawResult {
             result: Bytes::from_static(result),
             repaired,
+            is_error: false,
         };
         let raw = b" {\"content\": [], \"n\":1.00,\"n\":2}";
         for form in [form, Form::Verbatim] {
@@ -295,6 +297,7 @@ mod tests {
             let answer = RawResult {
                 result: Bytes::from(result.clone()),
                 repaired: false,
+                is_error: false,
             };
             let account = MemoryBudget::new(1 << 20).whole_account();
             let outcome = shaped("/a/t", ItemKind::Tool, None, answer, form, &account).unwrap();
@@ -327,6 +330,7 @@ mod tests {
                 let answer = RawResult {
                     result: Bytes::from(result.clone()),
                     repaired: false,
+                    is_error: false,
                 };
                 let account = budget.whole_account();
                 let shaped = shaped("/a/t", ItemKind::Tool, None, answer, form, &account);
@@ -341,6 +345,7 @@ mod tests {
         let answer = RawResult {
             result: Bytes::from(result),
             repaired: false,
+            is_error: false,
         };
         let form = configured(RenderMode::Json, Some(2 << 20));
         let account = budget.whole_account();

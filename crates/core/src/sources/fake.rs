@@ -53,6 +53,7 @@ impl Fake {
         let answer = answer.map(|text| RawResult {
             result: Bytes::from_static(text.as_bytes()),
             repaired: false,
+            is_error: false,
         });
         self.answers.lock().unwrap().push_back(answer);
         // Wakes a call that waits for its answer.

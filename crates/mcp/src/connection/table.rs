@@ -19,6 +19,8 @@ pub struct RawResult {
     pub result: Bytes,
     /// Whether it had invalid UTF-8 that was replaced.
     pub repaired: bool,
+    /// Whether it is the result of a call, with `"isError": true` at its top level.
+    pub is_error: bool,
 }
 
 /// The outcome of a request. `begun` says whether a byte of it may have been written.

@@ -327,6 +327,7 @@ impl ConnectionTask {
                     Ok(result) => Reply::Result(RawResult {
                         result: result.into_bytes(),
                         repaired,
+                        is_error: false,
                     }),
                     Err(error) => Reply::Error(error.into_bytes()),
                 };

@@ -88,6 +88,7 @@ impl LinkState {
                 Ok(result) => Ok(RawResult {
                     result: result.into_bytes(),
                     repaired,
+                    is_error: false,
                 }),
                 Err(error) => Err(RequestError::Error(error.into_bytes())),
             }),

@@ -133,7 +133,9 @@ impl Session {
         }
         let line = |id| request::call(id, &call, &self.meta);
         match self.link.call(&call, line, events, time).await {
-            Ok(answer) => check_result(&answer.result).map(|()| answer),
+            Ok(answer) => {
+                check_result(&answer.result).map(|is_error| RawResult { is_error, ..answer })
+            }
             Err(unanswered) => Err(self.call_failure(unanswered, time.first())),
         }
     }
@@ -347,6 +349,7 @@ fn protocol(message: &str) -> CallFailure {
 }
 
 const RESULT_TYPE: &str = "resultType";
+const IS_ERROR: &str = "isError";
 /// Members of a result that asks for input (MCP 2026-07-28, multi round-trip requests). A client may act on them
 /// whatever the type of the result.
 const INPUT_MEMBERS: [&str; 2] = ["inputRequests", "requestState"];
@@ -354,43 +357,53 @@ const INPUT_MEMBERS: [&str; 2] = ["inputRequests", "requestState"];
 /// escape that can spell such a name. A processor without vector instructions has no such search (`None`); every result
 /// is parsed there.
 static MARKS: LazyLock<Option<Searcher>> = LazyLock::new(|| {
-    let names = [RESULT_TYPE].into_iter().chain(INPUT_MEMBERS);
+    let names = [RESULT_TYPE, IS_ERROR].into_iter().chain(INPUT_MEMBERS);
     let names = names.map(|name| format!("\"{name}\""));
     Searcher::new(iter::once("\\u".to_owned()).chain(names))
 });
 /// The pattern of [`MARKS`] that is the name of the type of a result.
 const RESULT_TYPE_MARK: usize = 1;
+/// The pattern of [`MARKS`] that is the name of the member that says that a tool failed.
+const IS_ERROR_MARK: usize = 2;
 
-/// Whether the text has no escape, no name of a member that asks for input, and only types that are `complete`, at every
-/// level.
-fn is_complete_at_all_levels(result: &[u8]) -> bool {
+/// Whether the text has no escape, no name of a member that asks for input or says that a tool failed, and only types that
+/// are `complete`, at every level. `isError` that is `false` is no such name.
+fn is_plain_at_all_levels(result: &[u8]) -> bool {
     let Some(marks) = &*MARKS else {
         return false;
     };
     marks.find_iter(result).all(|mark| {
-        mark.pattern().as_usize() == RESULT_TYPE_MARK
-            && result[mark.end()..]
-                .trim_ascii_start()
-                .strip_prefix(b":")
-                .is_some_and(|value| value.trim_ascii_start().starts_with(b"\"complete\""))
+        let expected: &[u8] = match mark.pattern().as_usize() {
+            RESULT_TYPE_MARK => b"\"complete\"",
+            IS_ERROR_MARK => b"false",
+            _ => return false,
+        };
+        result[mark.end()..]
+            .trim_ascii_start()
+            .strip_prefix(b":")
+            .is_some_and(|value| value.trim_ascii_start().starts_with(expected))
     })
 }
 
 /// Checks that a result is an object and complete: the broker has no user whom a server could ask for
 /// input. Every member that decodes to `resultType` must be `complete`; an unknown type is refused,
-/// including `null`. So is a complete result with a member that asks for input.
-fn check_result(result: &[u8]) -> Result<(), CallFailure> {
+/// including `null`. So is a complete result with a member that asks for input. Returns whether its tool says that it failed
+/// (MCP, `CallToolResult.isError`).
+fn check_result(result: &[u8]) -> Result<bool, CallFailure> {
     if result.first() != Some(&b'{') {
         return Err(protocol("the result is not an object"));
     }
     // The names are written either in letters or with `\u` escapes. If they are always in letters, and the type is
     // always `complete`, this holds at the top level too: nearly every result passes without being parsed.
-    if is_complete_at_all_levels(result) {
-        return Ok(());
+    if is_plain_at_all_levels(result) {
+        return Ok(false);
     }
-    let (mut is_complete, mut asks) = (true, None);
+    let (mut is_complete, mut asks, mut is_error) = (true, None, false);
     let read = each_member(result, |name, value| {
         asks = asks.or(INPUT_MEMBERS.into_iter().find(|member| name == *member));
+        if name == IS_ERROR {
+            is_error = value.get() == "true";
+        }
         if name == RESULT_TYPE {
             let kind = serde_json::from_str::<String>(value.get());
             is_complete &= kind.is_ok_and(|kind| kind == "complete");
@@ -398,7 +411,7 @@ fn check_result(result: &[u8]) -> Result<(), CallFailure> {
     });
     match read {
         Ok(()) if is_complete => match asks {
-            None => Ok(()),
+            None => Ok(is_error),
             Some(member) => Err(protocol(&format!(
                 "the result asks for input: it has `{member}`"
             ))),
@@ -416,6 +429,26 @@ mod tests {
     mod second_try;
 
     use super::*;
+
+    #[test]
+    fn only_a_member_of_the_result_itself_makes_it_an_error() {
+        for (result, expected) in [
+            (r#"{"content":[],"isError":true}"#, true),
+            (r#"{"content":[],"isError" : true }"#, true),
+            (r#"{"content":[],"isError":false}"#, false),
+            (r#"{"is\u0045rror":true}"#, true),
+            (r#"{"content":[{"isError":true}]}"#, false),
+            (r#"{"content":[{"text":"\"isError\":true"}]}"#, false),
+            (r#"{"content":[]}"#, false),
+            (r#"{"content":[],"isError":"true"}"#, false),
+        ] {
+            assert_eq!(
+                check_result(result.as_bytes()).unwrap(),
+                expected,
+                "{result}"
+            );
+        }
+    }
 
     #[test]
     fn result_that_is_not_complete_is_refused() {
