@@ -367,7 +367,7 @@ const RESULT_TYPE_MARK: usize = 1;
 const IS_ERROR_MARK: usize = 2;
 
 /// Whether the text has no escape, no name of a member that asks for input or says that a tool failed, and only types that
-/// are `complete`, at every level. `isError` that is `false` is no such name.
+/// are `complete`, at every level. `isError` may be `false`.
 fn is_plain_at_all_levels(result: &[u8]) -> bool {
     let Some(marks) = &*MARKS else {
         return false;

@@ -96,6 +96,7 @@ mod tests {
             path: "/a/t",
             kind: broker_core::ItemKind::Tool,
             result: Bytes::from_static(b" {\"content\": [], \"n\":1.00,\"n\":2}"),
+            is_error: false,
             cut: None,
             warnings: Vec::new(),
         };
