@@ -260,7 +260,7 @@ pub struct CallEndFacts {
 /// A difference between the lock and a source.
 #[derive(Clone, Debug, Default)]
 pub struct DriftFacts {
-    /// The item, with its locked digest. Its path is that of the source for a finding about the source.
+    /// The item, with its locked digest. A finding about the source itself has the path of the source.
     pub target: Target,
     /// The class of the finding.
     pub class: Cow<'static, str>,

@@ -1,4 +1,5 @@
-//! The file layer: what the writer asks of the file system. Tests have another one, which fails and records the order.
+//! The file layer: what the writer asks of the file system. The file layer of tests can fail, and records the order of
+//! operations.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -15,49 +16,49 @@ pub trait LogFile: Send + fmt::Debug {
     ///
     /// # Errors
     ///
-    /// Those of the operating system.
+    /// The error of the operating system.
     fn size(&self) -> io::Result<u64>;
 
     /// Appends bytes, at least one, and returns their number.
     ///
     /// # Errors
     ///
-    /// Those of the operating system.
+    /// The error of the operating system.
     fn append(&mut self, bytes: &[u8]) -> io::Result<usize>;
 
     /// Waits until the bytes are on the disk.
     ///
     /// # Errors
     ///
-    /// Those of the operating system.
+    /// The error of the operating system.
     fn sync(&mut self) -> io::Result<()>;
 
     /// Allocates the bytes from `from` to `to` without a change of the size. `Unsupported` if the file system cannot.
     ///
     /// # Errors
     ///
-    /// Those of the operating system.
+    /// The error of the operating system.
     fn allocate(&mut self, from: u64, to: u64) -> io::Result<()>;
 
     /// Sets the size, and gives back what is allocated behind it.
     ///
     /// # Errors
     ///
-    /// Those of the operating system.
+    /// The error of the operating system.
     fn truncate(&mut self, size: u64) -> io::Result<()>;
 
     /// Reads up to `max` bytes from a place.
     ///
     /// # Errors
     ///
-    /// Those of the operating system.
+    /// The error of the operating system.
     fn read_at(&mut self, from: u64, max: usize) -> io::Result<Vec<u8>>;
 
     /// Takes the lock of the file, if no other process has it.
     ///
     /// # Errors
     ///
-    /// Those of the operating system.
+    /// The error of the operating system.
     fn try_lock(&mut self) -> io::Result<bool>;
 
     /// Whether a path names this file.
@@ -70,49 +71,49 @@ pub trait FileLayer: Send + fmt::Debug {
     ///
     /// # Errors
     ///
-    /// Those of the operating system.
+    /// The error of the operating system.
     fn open(&self, path: &Path) -> io::Result<Box<dyn LogFile>>;
 
     /// Opens a file for reading.
     ///
     /// # Errors
     ///
-    /// Those of the operating system.
+    /// The error of the operating system.
     fn read(&self, path: &Path) -> io::Result<Box<dyn LogFile>>;
 
     /// Gives a file another name, and syncs the folder.
     ///
     /// # Errors
     ///
-    /// Those of the operating system.
+    /// The error of the operating system.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
     /// Removes a file, and syncs the folder.
     ///
     /// # Errors
     ///
-    /// Those of the operating system.
+    /// The error of the operating system.
     fn remove(&self, path: &Path) -> io::Result<()>;
 
     /// Replaces a file with the mode 0600 at once: a reader sees the old bytes or the new ones.
     ///
     /// # Errors
     ///
-    /// Those of the operating system.
+    /// The error of the operating system.
     fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
 
     /// Returns the files of a folder.
     ///
     /// # Errors
     ///
-    /// Those of the operating system.
+    /// The error of the operating system.
     fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>>;
 
     /// Returns the free bytes of the file system with this folder.
     ///
     /// # Errors
     ///
-    /// Those of the operating system.
+    /// The error of the operating system.
     fn free_bytes(&self, folder: &Path) -> io::Result<u64>;
 }
 

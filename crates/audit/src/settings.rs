@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use crate::clock::Clock;
 use crate::key::AuditKey;
-use crate::line::OcsfVersion;
 
 /// The default size of a file.
 const ROTATE_BYTES: u64 = 100 << 20;
@@ -88,5 +87,25 @@ impl AuditSettings {
 impl Default for Rotation {
     fn default() -> Self {
         Self::Size(ROTATE_BYTES)
+    }
+}
+
+/// A version of the Open Cybersecurity Schema Framework.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OcsfVersion {
+    /// The release 1.8.0.
+    #[default]
+    V1_8,
+    /// The version in development, with the profile `record_integrity`.
+    V1_9Dev,
+}
+
+impl OcsfVersion {
+    /// Returns the version as events have it.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::V1_8 => "1.8.0",
+            Self::V1_9Dev => "1.9.0-dev",
+        }
     }
 }

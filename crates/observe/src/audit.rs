@@ -20,6 +20,9 @@ use crate::recorded_call::{CallEnd, RecordedCall};
 /// When a call may be made again after the log took no line.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
+/// The maximum bytes of arguments whose keyed hash is in a line: longer ones would keep the thread of the call.
+const MAX_HASHED_BYTES: usize = 256 << 10;
+
 /// The calls that have a line before they are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Intent {
@@ -243,7 +246,9 @@ impl AuditCall {
             rule: item.and_then(|item| item.rule).map(|rule| rule as u32),
             args: ArgsFacts {
                 bytes: call.args_bytes().unwrap_or_default() as u64,
-                hmac: args.and_then(|args| self.audit.log.hmac(args)),
+                hmac: args
+                    .filter(|args| args.len() <= MAX_HASHED_BYTES)
+                    .and_then(|args| self.audit.log.hmac(args)),
                 ..ArgsFacts::default()
             },
             versions: self.audit.versions(call.reviewed()),

@@ -19,6 +19,10 @@ use crate::audit::AuditCall;
 use crate::observers::Observers;
 use crate::recorded_call::{CallEnd, RecordedCall};
 
+/// The maximum bytes of a path in a record; a path of an item has at most 512.
+const MAX_PATH_BYTES: usize = 2048;
+/// The maximum bytes of the `_meta` of a call that is searched for its trace.
+const MAX_META_BYTES: usize = 16 << 10;
 /// The maximum number of records that are kept for later calls.
 const MAX_POOLED: usize = 64;
 
@@ -62,7 +66,7 @@ impl<B> Recorded<B> {
         let (call, context) = (&mut open.call, &mut request.context);
         call.identity = request.identity.clone();
         call.request_id = context.request_id;
-        call.path = request.path.clone();
+        call.path = recorded_path(&request.path);
         call.method = method(&request.operation);
         call.began = Instant::now();
         context.record = Some(Arc::clone(&call.record));
@@ -250,6 +254,17 @@ impl<B: Broker> Broker for Recorded<B> {
     }
 }
 
+/// Returns the begin of a path that may be as long as the body of a request: a record must not double the memory of it.
+fn recorded_path(path: &Cow<'static, str>) -> Cow<'static, str> {
+    match path {
+        Cow::Borrowed(known) => Cow::Borrowed(known),
+        Cow::Owned(text) => {
+            let end = text.floor_char_boundary(MAX_PATH_BYTES);
+            Cow::Owned(text[..end].to_owned())
+        }
+    }
+}
+
 /// Returns the method of an operation.
 fn method(operation: &Operation) -> Method {
     match operation {
@@ -262,7 +277,7 @@ fn method(operation: &Operation) -> Method {
 
 /// Returns the id of the trace that the `_meta` of a call names (W3C Trace Context, `traceparent`).
 fn trace_id(meta: &str) -> Option<Box<str>> {
-    if !meta.contains("traceparent") {
+    if meta.len() > MAX_META_BYTES || !meta.contains("traceparent") {
         return None;
     }
     let mut found = None;

@@ -7,25 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::line::{Kind, Line};
-
-/// The version of the framework.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OcsfVersion {
-    /// The release 1.8.0.
-    #[default]
-    V1_8,
-    /// The version in development, with the profile `record_integrity`.
-    V1_9Dev,
-}
-
-impl OcsfVersion {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::V1_8 => "1.8.0",
-            Self::V1_9Dev => "1.9.0-dev",
-        }
-    }
-}
+use crate::settings::OcsfVersion;
 
 #[derive(Deserialize)]
 struct Envelope<'a> {

@@ -1,7 +1,7 @@
 //! `mcp-broker audit`: verifies, prints and prepares audit logs. Starts no server.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead as _, BufReader, Write};
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -113,7 +113,10 @@ impl Followed {
     /// Returns the next complete line; `None` if there is none yet.
     fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
         loop {
-            self.reader.read_until(b'\n', &mut self.part)?;
+            // A file without a line end must not fill the memory.
+            let room = (MAX_LINE_BYTES + 1 - self.part.len()) as u64;
+            let mut reader = self.reader.by_ref().take(room);
+            reader.read_until(b'\n', &mut self.part)?;
             match self.part.last() {
                 Some(b'\n') => return Ok(Some(std::mem::take(&mut self.part))),
                 _ if self.part.len() > MAX_LINE_BYTES => {
