@@ -66,7 +66,14 @@ impl<B> Recorded<B> {
         let (call, context) = (&mut open.call, &mut request.context);
         call.identity = request.identity.clone();
         call.request_id = context.request_id;
-        call.path = recorded_path(&request.path);
+        call.path = match &request.path {
+            Cow::Borrowed(known) => Cow::Borrowed(*known),
+            // It may be as long as the body of the request, whose memory the record must not double.
+            Cow::Owned(text) => {
+                let end = text.floor_char_boundary(MAX_PATH_BYTES);
+                Cow::Owned(text[..end].to_owned())
+            }
+        };
         call.method = method(&request.operation);
         call.began = Instant::now();
         context.record = Some(Arc::clone(&call.record));
@@ -250,17 +257,6 @@ impl<B: Broker> Broker for Recorded<B> {
         Recording {
             call: self.inner.call(request),
             record,
-        }
-    }
-}
-
-/// Returns the begin of a path that may be as long as the body of a request: a record must not double the memory of it.
-fn recorded_path(path: &Cow<'static, str>) -> Cow<'static, str> {
-    match path {
-        Cow::Borrowed(known) => Cow::Borrowed(known),
-        Cow::Owned(text) => {
-            let end = text.floor_char_boundary(MAX_PATH_BYTES);
-            Cow::Owned(text[..end].to_owned())
         }
     }
 }
