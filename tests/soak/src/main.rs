@@ -27,6 +27,7 @@ use crate::caller::{Tally, Work};
 use crate::clock::now;
 use crate::plan::SOURCES;
 use crate::report::{Report, RunResults};
+use crate::rest::Rest;
 
 /// The script of the sources; the same as when their lock was made.
 const SCRIPT: &str = include_str!("../script.json");
@@ -85,10 +86,10 @@ fn soak(flags: &Flags) -> Report {
     };
     let (over, resting) = (AtomicBool::new(false), AtomicBool::new(false));
     let begun = now();
-    let (tally, taken, memory, (samples, killed)) = thread::scope(|scope| {
+    let (tally, taken, rests, (servers_at_once, killed)) = thread::scope(|scope| {
         let watch = scope.spawn(|| resources::watch(worker, &resting, &over));
         let progress = scope.spawn(|| print_progress(&work, flags.calls, &over));
-        let (mut tally, mut memory) = (Tally::default(), Vec::new());
+        let (mut tally, mut rests) = (Tally::default(), Vec::new());
         for tenth in 1..=10 {
             work.begin_until(flags.calls * tenth / 10);
             let callers: Vec<_> = (0..flags.connections)
@@ -100,14 +101,14 @@ fn soak(flags: &Flags) -> Report {
             // Every source is up and no call is in flight: two such measurements can be compared.
             resting.store(true, Ordering::Relaxed);
             all_up(&broker, worker);
-            memory.push(rest::memory(worker, chaos.path()));
+            rests.push(Rest::measure(worker, chaos.path()));
             resting.store(false, Ordering::Relaxed);
         }
         let taken = begun.elapsed();
         over.store(true, Ordering::Relaxed);
         progress.join().expect("nothing in it panics");
         let watched = watch.join().expect("nothing in it panics");
-        (tally, taken, memory, watched)
+        (tally, taken, rests, watched)
     });
     let servers_after = all_up(&broker, worker);
     let account = work.account;
@@ -133,8 +134,8 @@ fn soak(flags: &Flags) -> Report {
         tally,
         account,
         executions,
-        samples,
-        memory,
+        servers_at_once,
+        rests,
         killed,
         servers_after,
         servers_left,

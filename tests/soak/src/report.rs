@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::account::{Account, CallOutcome, Executions};
 use crate::caller::Tally;
 use crate::plan::SOURCES;
-use crate::resources::{Sample, tenth};
+use crate::rest::Rest;
 
 /// All results.
 pub(crate) struct RunResults {
@@ -18,9 +18,10 @@ pub(crate) struct RunResults {
     pub(crate) tally: Tally,
     pub(crate) account: Account,
     pub(crate) executions: Executions,
-    pub(crate) samples: Vec<Sample>,
-    /// Resident KiB after each tenth of the calls.
-    pub(crate) memory: Vec<u64>,
+    /// After each tenth of the calls.
+    pub(crate) rests: Vec<Rest>,
+    /// The most server processes at once.
+    pub(crate) servers_at_once: usize,
     pub(crate) killed: u64,
     /// Server processes when all were up again, and after the broker had ended.
     pub(crate) servers_after: usize,
@@ -44,9 +45,8 @@ struct Check {
 const AVAILABILITY: u64 = 9999;
 /// Maximum growth of memory, in percent.
 const GROWTH: u64 = 5;
-/// The allowed change of descriptors and threads: connections of disconnected callers, starting
-/// servers.
-const SLACK: u64 = 16;
+/// Maximum growth of descriptors and threads: an idle connection, an idle thread.
+const SLACK: u64 = 4;
 
 impl Report {
     pub(crate) fn new(mut seen: RunResults) -> Self {
@@ -126,65 +126,41 @@ fn checks(seen: &RunResults) -> Vec<Check> {
         },
         none("processes left", seen.servers_left as u64),
         Check {
+            name: "server processes at once",
+            holds: seen.servers_at_once as u64 <= SOURCES,
+            found: format!("{}, at most {SOURCES}", seen.servers_at_once),
+        },
+        Check {
             name: "exit of the broker",
             holds: seen.exit == Some(0),
             found: format!("{:?}", seen.exit),
         },
     ];
-    checks.extend(growth(&seen.samples));
-    checks.extend(memory_growth(&seen.memory));
+    checks.extend(growth(&seen.rests));
     checks
 }
 
-/// The last tenth of the run compared with the first two: in a short run the number of connected callers of one
-/// tenth varies by more than the slack.
-fn growth(samples: &[Sample]) -> Vec<Check> {
-    let tenths = (tenth(samples, 0), tenth(samples, 1), tenth(samples, 9));
-    let (Some(first), Some(second), Some(last)) = tenths else {
-        return vec![Check {
-            name: "growth",
-            holds: true,
-            found: "too short a run to tell; 10 seconds at least".to_owned(),
-        }];
+/// Compares the values after the last tenth of the calls with the largest ones of the first half: a short run
+/// still allocates what each part of the broker keeps from its first use on.
+fn growth(rests: &[Rest]) -> Vec<Check> {
+    let check = |name, read: fn(&Rest) -> u64, bound: fn(u64) -> u64| {
+        let from = rests.iter().take(rests.len() / 2).map(read).max();
+        let (from, to) = (from.unwrap_or(0), rests.last().map_or(u64::MAX, read));
+        Check {
+            name,
+            holds: to <= bound(from),
+            found: format!("{from} then {to}, at most {}", bound(from)),
+        }
     };
-    let check = |name, from: u64, to: u64, most: u64| Check {
-        name,
-        holds: to <= most,
-        found: format!("{from} then {to}, at most {most}"),
-    };
-    let descriptors = first.descriptors.max(second.descriptors);
     vec![
+        check("descriptors", |rest| rest.descriptors, |from| from + SLACK),
+        check("threads", |rest| rest.threads, |from| from + SLACK),
         check(
-            "descriptors",
-            descriptors,
-            last.descriptors,
-            descriptors + SLACK,
-        ),
-        check(
-            "threads",
-            second.threads,
-            last.threads,
-            second.threads + SLACK,
-        ),
-        check(
-            "server processes at once",
-            second.servers,
-            last.servers,
-            SOURCES,
+            "memory in KiB",
+            |rest| rest.memory,
+            |from| from * (100 + GROWTH) / 100,
         ),
     ]
-}
-
-/// The memory after the last tenth compared with that after the second, when every part of the broker
-/// has been used.
-fn memory_growth(memory: &[u64]) -> Option<Check> {
-    let (second, last) = (memory.get(1)?, memory.last()?);
-    let most = second * (100 + GROWTH) / 100;
-    Some(Check {
-        name: "memory in KiB",
-        holds: *last <= most,
-        found: format!("{second} then {last}, at most {most}"),
-    })
 }
 
 fn figures(seen: &RunResults) -> Value {
@@ -195,11 +171,7 @@ fn figures(seen: &RunResults) -> Value {
         let at = tally.micros.len().saturating_sub(1) * percent / 100;
         tally.micros.get(at).copied()
     };
-    let looks = seen.samples.len();
-    let tenths: Vec<_> = (0..10)
-        .filter_map(|which| tenth(&seen.samples, which))
-        .map(Sample::to_json)
-        .collect();
+    let rests: Vec<_> = seen.rests.iter().map(|rest| rest.to_json()).collect();
     json!({
         "seed": seen.seed,
         "calls": seen.calls,
@@ -213,8 +185,6 @@ fn figures(seen: &RunResults) -> Value {
         "server_starts": seen.executions.starts,
         "killed": seen.killed,
         "numbers_to_look_at": seen.executions.numbers,
-        "looks": looks,
-        "tenths": tenths,
-        "memory_kib": seen.memory,
+        "kib_descriptors_threads": rests,
     })
 }

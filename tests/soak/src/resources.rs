@@ -1,5 +1,4 @@
-//! Measures the broker once a second, by `/proc`: descriptors, threads, processes; and kills one source
-//! process each time.
+//! Counts the server processes of the broker once a second, by `/proc`, and kills one each time.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,21 +7,11 @@ use std::time::Duration;
 use std::{fs, io};
 
 use harness::{Run, children_of};
-use serde_json::{Value, json};
 
 use crate::clock::now;
 use crate::plan::VICTIMS;
 
 const PERIOD: Duration = Duration::from_secs(1);
-
-/// One sample.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Sample {
-    pub(crate) descriptors: u64,
-    pub(crate) threads: u64,
-    /// Processes of servers.
-    pub(crate) servers: u64,
-}
 
 /// The process that serves: the one with the most descriptors, since another may be its guard.
 pub(crate) fn worker(started: u32, program: &Path) -> u32 {
@@ -49,9 +38,10 @@ pub(crate) fn servers(broker: u32) -> Vec<(u32, String)> {
     children_of(broker).into_iter().filter_map(named).collect()
 }
 
-/// Measures until the run ends, and kills unless the broker is `resting`. Returns the samples and the number of killed processes.
-pub(crate) fn watch(broker: u32, resting: &AtomicBool, over: &AtomicBool) -> (Vec<Sample>, u64) {
-    let (mut samples, mut killed, mut turn) = (Vec::new(), 0, 0);
+/// Counts server processes until the run ends, and kills one each second unless the broker is `resting`.
+/// Returns the most processes at once and the number of killed ones.
+pub(crate) fn watch(broker: u32, resting: &AtomicBool, over: &AtomicBool) -> (usize, u64) {
+    let (mut most, mut killed, mut turn) = (0, 0, 0);
     let mut next = now() + PERIOD;
     while !over.load(Ordering::Relaxed) {
         if now() < next || resting.load(Ordering::Relaxed) {
@@ -60,7 +50,7 @@ pub(crate) fn watch(broker: u32, resting: &AtomicBool, over: &AtomicBool) -> (Ve
         }
         next += PERIOD;
         let servers = servers(broker);
-        samples.push(sample(broker, servers.len() as u64));
+        most = most.max(servers.len());
         for _ in 0..VICTIMS {
             turn = turn % VICTIMS + 1;
             let journal = format!("s{turn}.log");
@@ -70,37 +60,7 @@ pub(crate) fn watch(broker: u32, resting: &AtomicBool, over: &AtomicBool) -> (Ve
             }
         }
     }
-    (samples, killed)
-}
-
-/// The maxima of a tenth of the samples.
-pub(crate) fn tenth(samples: &[Sample], which: usize) -> Option<Sample> {
-    let length = samples.len() / 10;
-    let part = samples.get(which * length..(which + 1) * length)?;
-    let most = |of: fn(&Sample) -> u64| part.iter().map(of).max();
-    Some(Sample {
-        descriptors: most(|sample| sample.descriptors)?,
-        threads: most(|sample| sample.threads)?,
-        servers: most(|sample| sample.servers)?,
-    })
-}
-
-impl Sample {
-    pub(crate) fn to_json(self) -> Value {
-        json!({
-            "descriptors": self.descriptors,
-            "threads": self.threads,
-            "servers": self.servers,
-        })
-    }
-}
-
-fn sample(broker: u32, servers: u64) -> Sample {
-    Sample {
-        threads: status(broker, "Threads:"),
-        descriptors: descriptors(broker),
-        servers,
-    }
+    (most, killed)
 }
 
 /// A number in the status of a process; 0 if it has ended.
@@ -116,7 +76,7 @@ fn is_denied(error: io::Error) -> bool {
 }
 
 /// The number of open files; 0 for a user who cannot see them.
-fn descriptors(pid: u32) -> u64 {
+pub(crate) fn descriptors(pid: u32) -> u64 {
     let entries = fs::read_dir(format!("/proc/{pid}/fd"));
     entries.map_or(0, |entries| entries.count() as u64)
 }
