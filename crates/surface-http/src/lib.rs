@@ -25,7 +25,7 @@ pub use listener::WANTED_FILES;
 pub use pipeline::{BadEntry, CallerSettings, HostPolicy, HttpSettings, ProtectedResource};
 
 use listener::Peers;
-use pipeline::{Auth, CallerAccounts, DigestHeader, headers_of_callers};
+use pipeline::{Auth, CallerAccounts, DigestHeader, RefusedHosts, headers_of_callers};
 
 /// The access of callers over HTTP.
 #[derive(Debug, Default)]
@@ -57,6 +57,7 @@ pub struct HttpSurface<B> {
     drain: Drain,
     panics: AtomicU64,
     observers: Observers,
+    refused_hosts: RefusedHosts,
 }
 
 impl<B> fmt::Debug for HttpSurface<B> {
@@ -88,6 +89,7 @@ impl<B: Broker> HttpSurface<B> {
             ids: RequestIds::random(),
             panics: AtomicU64::new(0),
             observers,
+            refused_hosts: RefusedHosts::default(),
         }
     }
 
@@ -113,6 +115,16 @@ impl<B: Broker> Surface for HttpSurface<B> {
     type Settings = HttpSettings;
 
     fn end_rights(&self, settings: &HttpSettings) {
+        if let Some(audit) = &self.observers.audit {
+            let before = self.settings.load();
+            let changes = before
+                .callers
+                .identities
+                .changes_to(&settings.callers.identities);
+            if !changes.is_empty() {
+                audit.keys_changed(changes.added, changes.removed);
+            }
+        }
         self.auth.apply(&settings.callers);
     }
 

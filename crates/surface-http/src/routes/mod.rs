@@ -63,9 +63,8 @@ impl<B: Broker> HttpSurface<B> {
         request_id: RequestId,
         caller: &Caller,
     ) -> Result<HttpReply, Refusal> {
+        self.check_hosts(parts)?;
         let settings = self.settings.load_full();
-        let hosts = settings.hosts.check(&parts.uri, &parts.headers);
-        hosts.inspect_err(|refusal| self.count_refused(refusal))?;
         // An MCP request has its own reply.
         let Some((route, Handler::Api(handler))) = route.map(|route| (route, route.row.handler))
         else {
