@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-pub(crate) use build::{Stamp, call_begin, call_end, event_line, identify_failed, limited, plain};
+pub(crate) use build::{Stamp, call_begin, call_end, event_line, identify_failed, limited, lock_member, plain};
 pub(crate) use room::{begin_room, end_room};
 pub(crate) use time::{day_of, rfc3339};
 
@@ -193,6 +193,9 @@ pub struct Line<'a> {
     /// The version of the broker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broker: Option<Cow<'a, str>>,
+    /// The root digest of the lock of the catalog, of `start` and `reload`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lock: Option<Cow<'a, str>>,
     /// The digest of the catalog.
     #[serde(borrow)]
     pub catalog: Cow<'a, str>,

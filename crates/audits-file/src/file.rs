@@ -6,10 +6,7 @@ use broker_model::text::{shell_word, shown_line};
 use broker_model::{Diagnostic, DiagnosticCode, NodePath};
 use serde::de::DeserializeOwned;
 
-pub mod fields;
-mod read;
-
-pub use read::read_lists;
+use crate::read::read_lists;
 
 /// Maximum size, far above any file that people write.
 pub const MAX_BYTES: usize = 4 << 20;

@@ -9,7 +9,7 @@ use serde::de::Error as _;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Error, ValueDeserializer};
 
-use super::FileEntry;
+use crate::file::FileEntry;
 
 const LISTS: &[&str] = &[
     "audits",
