@@ -10,7 +10,9 @@ pub enum QueryError {
     #[error("{0}; name the files of an audit log")]
     Log(#[from] VerifyError),
     /// No line has the number.
-    #[error("the log has no line {seq}: its lines are {first} to {last}; name a line of it, or more files of the log")]
+    #[error(
+        "the log has no line {seq}: its lines are {first} to {last}; name a line of it, or more files of the log"
+    )]
     NoLine {
         /// The number.
         seq: u64,

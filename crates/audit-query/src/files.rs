@@ -69,6 +69,8 @@ pub(crate) struct Placed<T> {
 pub(crate) struct FoundFiles {
     pub(crate) lock: Result<Placed<FoundLock>, String>,
     pub(crate) config: Result<Placed<Config>, String>,
+    /// Whether the caller named the config, so that its filters are known too.
+    pub(crate) is_config_named: bool,
     pub(crate) audits: Result<Placed<Audits>, String>,
 }
 
@@ -126,11 +128,15 @@ pub(crate) fn find(
         }),
     };
     let repo = files.repo.as_deref().unwrap_or(Path::new("."));
-    let config = config(files, versions, compiled, in_git.as_ref(), repo)?;
+    let mut config = config(files, versions, compiled, in_git.as_ref(), repo)?;
+    if let (Ok(config), Ok(lock)) = (&mut config, &lock) {
+        use_word_lists(&mut config.value, &lock.value.sources);
+    }
     let audits = audits(files, compiled, in_git.as_ref(), (repo, revision))?;
     Ok(FoundFiles {
         lock,
         config,
+        is_config_named: files.config.is_some(),
         audits,
     })
 }
@@ -174,6 +180,14 @@ fn named_lock(file: &Path, versions: &LineVersions) -> Result<Placed<FoundLock>,
         value: lock,
         place: file.display().to_string(),
     })
+}
+
+/// Compares the tool names of each source with the list of sensitive words in the version of its lock.
+pub(crate) fn use_word_lists(config: &mut Config, sources: &[LockedSource]) {
+    config.use_word_lists(&|path| {
+        let mut sources = sources.iter();
+        sources.find(|source| source.path == *path)?.word_list()
+    });
 }
 
 /// Reads a lock.
@@ -242,9 +256,9 @@ fn config(
     let same = found.iter().position(|one| one.is_same == Some(true));
     Ok(match same {
         Some(at) => Ok(found.swap_remove(at)),
-        None => found.pop().ok_or_else(|| {
-            "no config was found; name it with `--config`".to_owned()
-        }),
+        None => found
+            .pop()
+            .ok_or_else(|| "no config was found; name it with `--config`".to_owned()),
     })
 }
 

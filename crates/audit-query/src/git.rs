@@ -28,7 +28,12 @@ pub(crate) struct Found {
 
 impl Found {
     /// Reads the file beside the lock whose name has another end: `.json` for the config, `.audits.toml` for the audits.
-    pub(crate) fn beside(&self, repo: &Path, end: &str, revision: &str) -> Option<(String, String)> {
+    pub(crate) fn beside(
+        &self,
+        repo: &Path,
+        end: &str,
+        revision: &str,
+    ) -> Option<(String, String)> {
         let path = format!("{}{end}", self.path.strip_suffix(LOCK_END)?);
         let text = blob(repo, &format!("{revision}:{path}")).ok()?;
         Some((format!("{}:{path}", short(revision)), text))
@@ -83,7 +88,9 @@ pub(crate) fn find(repo: &Path, revision: &str, root: &str) -> Result<Option<Fou
         };
         read += 1;
         if read > MAX_LOCKS {
-            return Err(format!("more than {MAX_LOCKS} locks in its history have the digest"));
+            return Err(format!(
+                "more than {MAX_LOCKS} locks in its history have the digest"
+            ));
         }
         let Ok(text) = blob(repo, id) else { continue };
         if let Ok(lock) = Lock::parse(path, &text)
@@ -103,7 +110,8 @@ pub(crate) fn find(repo: &Path, revision: &str, root: &str) -> Result<Option<Fou
 fn changed(line: &str) -> Option<(&str, &str)> {
     let (facts, path) = line.strip_prefix(':')?.split_once('\t')?;
     let id = facts.split(' ').nth(3)?;
-    let is_object = id.bytes().all(|byte| byte.is_ascii_hexdigit()) && id.bytes().any(|b| b != b'0');
+    let is_object =
+        id.bytes().all(|byte| byte.is_ascii_hexdigit()) && id.bytes().any(|b| b != b'0');
     // Git puts a path with control characters in quotes.
     (is_object && !path.starts_with('"') && path.ends_with(LOCK_END)).then_some((id, path))
 }

@@ -11,6 +11,9 @@ mod replay;
 mod tools;
 
 pub use error::QueryError;
-pub use explain::{Explanation, explain};
+pub use explain::{
+    AccessState, Explanation, ItemState, LockState, PastLine, Review, ReviewEntry, RuleState,
+    Visible, explain,
+};
 pub use files::{CompiledLock, ExplainFiles};
-pub use replay::{Replay, ReplayFiles, replay};
+pub use replay::{Replay, ReplayFiles, ReplayedCalls, Verdict, replay};

@@ -54,6 +54,14 @@ impl Standing {
     }
 }
 
+impl ToolView<'_> {
+    /// Whether the filters and trust levels of a config expose it.
+    pub(crate) fn is_exposed(&self, config: &Config) -> bool {
+        find_source(config, self.source)
+            .is_some_and(|source| source.exposure.exposes(&self.tool.upstream_name))
+    }
+}
+
 impl<'a> Tools<'a> {
     /// Makes the tools of a lock. Without a config, hints are the server's hints, and there are no rules.
     pub(crate) fn new(sources: &'a [LockedSource], config: Option<&'a Config>) -> Self {
@@ -66,7 +74,11 @@ impl<'a> Tools<'a> {
                 let hints = overrides.and_then(|one| one.annotations.as_ref());
                 let annotations = reviewed_annotations(tool.raw.get("annotations"), hints);
                 views.push(ToolView {
-                    path: format!("{}/{}", source.path.as_str().trim_end_matches('/'), tool.exposed_name),
+                    path: format!(
+                        "{}/{}",
+                        source.path.as_str().trim_end_matches('/'),
+                        tool.exposed_name
+                    ),
                     source,
                     tool,
                     hints: Hints::read(annotations.as_ref()),

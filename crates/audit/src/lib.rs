@@ -36,6 +36,6 @@ pub use open_call::OpenCall;
 pub use settings::{AuditSettings, Format, OcsfVersion, Rotation, SyncMode};
 pub use shared::AuditStatus;
 pub use verify::{
-    Anchor, Finding, FindingKind, FoundBy, LeftOpen, LinePlace, Report, VerifyError, VerifyOptions, read_lines,
-    verify,
+    Anchor, Finding, FindingKind, FoundBy, LeftOpen, LinePlace, Report, VerifyError, VerifyOptions,
+    read_lines, verify,
 };

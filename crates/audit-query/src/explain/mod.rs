@@ -15,7 +15,7 @@ use crate::files::{self, CompiledLock, ExplainFiles, FoundFiles};
 use crate::tools::{Standing, Tools, find_source, groups_of, rule_text};
 use history::History;
 pub use history::PastLine;
-pub use review::Review;
+pub use review::{Review, ReviewEntry};
 
 /// The answer about a line.
 #[derive(Clone, Debug, Serialize)]
@@ -126,15 +126,18 @@ pub fn explain(
 ) -> Result<Explanation, QueryError> {
     let report = verify(&files.logs, &VerifyOptions::default())?;
     let history = History::read(seq, &files.logs)?;
-    let line = history.line();
-    let found = files::find(files, &history.versions(), compiled)?;
+    let line = history
+        .line()
+        .map_err(|error| QueryError::Argument(format!("line {seq} cannot be read: {error}")))?;
+    let versions = history.versions(&line);
+    let found = files::find(files, &versions, compiled)?;
     let mut answer = Explanation {
         partner: history.partner(),
         changes: report.findings_count,
         first_change: report.findings.first().map(|one| one.text.clone()),
         lock: LockState {
             catalog: line.catalog.as_ref().to_owned(),
-            digest: history.versions().lock,
+            digest: versions.lock.clone(),
             place: found.lock.as_ref().ok().map(|lock| lock.place.clone()),
             is_same: found.lock.as_ref().ok().and_then(|lock| lock.is_same),
         },
@@ -170,7 +173,9 @@ fn join(answer: &mut Explanation, line: &Line<'_>, found: &FoundFiles, history: 
         {
             answer.access.item = Some(standing.as_str());
             if let Standing::Unknown(reason) = standing {
-                answer.unknown.push(format!("whether the item existed for the caller: {reason}"));
+                answer
+                    .unknown
+                    .push(format!("whether the item existed for the caller: {reason}"));
             }
         }
     }
@@ -203,13 +208,16 @@ fn join(answer: &mut Explanation, line: &Line<'_>, found: &FoundFiles, history: 
         }
         answer.access.rule = Some(RuleState { number, text });
     }
+    // A config that is only found may differ in its filters.
+    let named = config.filter(|_| found.is_config_named);
     let can_list = lock.is_some() && (config.is_some() || line.policy.is_empty());
     if can_list {
         let views = 0..tools.views.len();
         let visible = views.filter_map(|at| {
             let standing = tools.standing(at, actor);
             let path = &tools.views[at].path;
-            (standing != Standing::Absent).then(|| Visible {
+            let is_hidden = named.is_some_and(|config| !tools.views[at].is_exposed(&config.value));
+            (standing != Standing::Absent && !is_hidden).then(|| Visible {
                 path: path.clone(),
                 standing: standing.as_str(),
                 withdrawn_since: history.withdrawn_since(path),
@@ -249,7 +257,9 @@ fn item(
             .map(|text| shown_line(text, 200)),
         hints: view.map_or_else(Vec::new, |view| {
             let hints = Hint::ALL.into_iter();
-            hints.map(|hint| (hint.key(), view.hints.get(hint))).collect()
+            hints
+                .map(|hint| (hint.key(), view.hints.get(hint)))
+                .collect()
         }),
         withdrawn_since: history.withdrawn_since(&target.path),
     }
@@ -295,9 +305,10 @@ fn unknowns(line: &Line<'_>, found: &FoundFiles) -> Vec<String> {
             ));
         }
     }
-    if line.kind == Kind::CallBegin || line.kind == Kind::CallEnd {
+    let is_call = line.kind == Kind::CallBegin || line.kind == Kind::CallEnd;
+    if is_call && !found.is_config_named {
         unknown.push(
-            "whether a config that was given at the start hid more tools: the log does not keep its filters"
+            "whether a config that was given at the start hid more tools: name it with `--config`"
                 .to_owned(),
         );
     }

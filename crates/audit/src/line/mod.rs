@@ -9,7 +9,9 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-pub(crate) use build::{Stamp, call_begin, call_end, event_line, identify_failed, limited, lock_member, plain};
+pub(crate) use build::{
+    Stamp, call_begin, call_end, event_line, identify_failed, limited, lock_member, plain,
+};
 pub(crate) use room::{begin_room, end_room};
 pub(crate) use time::{day_of, rfc3339};
 
