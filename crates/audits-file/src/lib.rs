@@ -28,12 +28,12 @@ mod violations;
 
 pub use date::Date;
 pub use decision::{Decision, quoted};
-pub use file::{Elsewhere, FileEntry, MAX_BYTES, audits_file, entries_of, text_of};
+pub use file::{Elsewhere, MAX_BYTES, audits_file, entries_of, text_of};
 pub use hints::{HintAudit, HintValues};
 pub use left_out::LeftOutAudit;
 pub use moved::{Carried, Move};
 pub use person::{Person, different};
-pub use read::{Problems, read_lists};
+pub use read::{FileEntry, Problems, read_lists};
 pub use status::{AuditGap, AuditStatus, Missing};
 pub use subject::{Subject, subjects};
 pub use violations::{Violation, Violations, shown_source, shown_tool};

@@ -15,8 +15,8 @@ use broker_model::{Diagnostic, DiagnosticCode, LeftOutCode};
 use serde::Deserialize;
 
 use crate::fields;
-use crate::file::{FileEntry, audits_file, text_of};
-use crate::read::read_lists;
+use crate::file::{audits_file, text_of};
+use crate::read::{FileEntry, read_lists};
 
 /// Maximum number of problems that are reported one by one.
 const MAX_REPORTED: usize = 20;

@@ -73,6 +73,15 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Nullable<T> {
     }
 }
 
+/// Reads a member that is there, also as `null`.
+fn present<'de, T, D>(deserializer: D) -> Result<Option<Nullable<T>>, D::Error>
+where
+    T: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    Nullable::deserialize(deserializer).map(Some)
+}
+
 /// A file that `deleted` names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -133,7 +142,11 @@ pub struct Line<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Cow<'a, str>>,
     /// The code of an error, or the reason of an event.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub code: Option<Nullable<Cow<'a, str>>>,
     /// The caller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -154,7 +167,11 @@ pub struct Line<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<Cow<'a, Target>>,
     /// The number of the access rule that decided.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub rule: Option<Nullable<u32>>,
     /// The arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
