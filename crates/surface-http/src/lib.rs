@@ -24,7 +24,7 @@ mod routes;
 pub use listener::WANTED_FILES;
 pub use pipeline::{BadEntry, CallerSettings, HostPolicy, HttpSettings, ProtectedResource};
 
-use listener::Peers;
+use listener::{ListenerRole, Peers};
 use pipeline::{Auth, CallerAccounts, DigestHeader, RefusedHosts, headers_of_callers};
 
 /// The access of callers over HTTP.
@@ -101,6 +101,11 @@ impl<B: Broker> HttpSurface<B> {
         listener::serve_stream(self, stream).await;
     }
 
+    /// Serves a second listener, which has the route `/metrics` only, until the drain is finished.
+    pub async fn serve_metrics(self: Arc<Self>, listener: TcpListener) {
+        listener::serve(self, listener, ListenerRole::Metrics).await;
+    }
+
     /// The peers of a listener of the surface.
     fn peers(&self) -> Peers {
         let has_credentials = self.auth.is_required() || self.broker.services().has_access_rules();
@@ -143,7 +148,7 @@ impl<B: Broker> Surface for HttpSurface<B> {
             std::future::pending::<()>().await;
         };
         tokio::select! {
-            () = listener::serve(self, listener) => {}
+            () = listener::serve(self, listener, ListenerRole::Broker) => {}
             () = sweep => {}
             () = surface.broker.services().keep_heap_trimmed() => {}
         }
