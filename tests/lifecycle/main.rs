@@ -1,6 +1,8 @@
 //! The life of a broker: its config and start, reload, instances, guard, diagnosis, shutdown.
 
 mod audit;
+mod audit_explain;
+mod audit_replay;
 mod config;
 mod credentials;
 mod doctor;

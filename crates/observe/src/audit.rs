@@ -146,6 +146,7 @@ impl Audit {
             *last = Arc::new(Versions {
                 catalog: reviewed.catalog.to_owned(),
                 policy: reviewed.policy.as_ref().to_owned(),
+                lock: reviewed.lock.to_owned(),
             });
         }
         Arc::clone(&last)

@@ -24,6 +24,8 @@ pub struct CallRecord {
 pub struct ReviewedVersions {
     /// The digest of the catalog.
     pub catalog: &'static str,
+    /// The root digest of its lock.
+    pub lock: &'static str,
     /// The digest of the access rules; empty without rules.
     pub policy: Arc<str>,
 }
@@ -82,6 +84,7 @@ impl CallRecord {
     pub(super) fn begin(&self, begun: &Snapshot) {
         self.reviewed.get_or_init(|| ReviewedVersions {
             catalog: begun.core.catalog.catalog_digest,
+            lock: begun.core.catalog.root_digest,
             policy: begun.terms.policy.digest().clone(),
         });
     }
