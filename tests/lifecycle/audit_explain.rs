@@ -121,6 +121,25 @@ fn audits(stage: &AuditStage, line: &Value) -> PathBuf {
 }
 
 #[test]
+fn lines_of_a_broker_match_the_schema_that_is_printed() {
+    let stage = recorded();
+    let output = Run::new(&binary("broker-gen"))
+        .args(["schema", "audit"])
+        .output();
+    let schema: Value = serde_json::from_str(&output.stdout).expect("JSON");
+    let validator = broker_schema::compile(&schema).expect("the schema compiles");
+    let text = stage.text();
+    let mut kinds = std::collections::BTreeSet::new();
+    for line in text.lines() {
+        let line: Value = serde_json::from_str(line).expect("JSON");
+        let errors = validator.failures(&schema, &line, 5);
+        assert!(errors.is_empty(), "{errors:#?}\n{line}");
+        kinds.insert(line["kind"].to_string());
+    }
+    assert!(kinds.len() >= 7, "{kinds:?}");
+}
+
+#[test]
 fn explain_says_what_a_caller_could_see_and_who_had_reviewed_the_tool() {
     let stage = recorded();
     let line = end_line(&stage, "ok", 0);

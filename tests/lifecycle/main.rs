@@ -3,6 +3,7 @@
 mod audit;
 mod audit_explain;
 mod audit_replay;
+mod audit_shown;
 mod config;
 mod credentials;
 mod doctor;

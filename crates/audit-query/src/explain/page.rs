@@ -73,7 +73,10 @@ impl Explanation {
         if member(line, "kind") == "call_end" {
             rows.push(format!("outcome: {}", outcome(line)));
         } else {
-            let facts = ["outcome", "code", "class", "finding", "count"].into_iter();
+            let facts = [
+                "method", "paths", "outcome", "code", "class", "finding", "count",
+            ]
+            .into_iter();
             let facts = facts.filter(|name| !line[*name].is_null());
             rows.extend(facts.map(|name| format!("{name}: {}", member(line, name))));
         }
