@@ -12,6 +12,7 @@ mod guard;
 mod instances;
 mod metrics;
 mod orphans;
+mod prometheus;
 mod readiness;
 mod reload;
 mod restored;
