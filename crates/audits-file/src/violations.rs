@@ -279,7 +279,7 @@ impl Violations {
         config: &Path,
         shown: &str,
     ) -> Vec<Diagnostic> {
-        match Violations::read(config) {
+        match Self::read(config) {
             Ok(violations) => violations.refused(sources, shown),
             Err(problems) => problems,
         }
