@@ -24,7 +24,7 @@ use super::tools::{OwnTool, call_names, own_names, own_tool};
 use super::{Client, cut_note, listing_text, result, retrieve, server_error};
 use crate::ClientView;
 use broker_core::{
-    Account, Broker, CallEvents, Charge, CoreError, FlatTool, ItemKind, Name, Outcome, RequestId,
+    Account, Broker, CallEvents, CallTrace, Charge, CoreError, FlatTool, ItemKind, Name, Outcome, RequestId,
     ResultLimit, memory_error_for_request, memory_error_for_result,
 };
 use broker_surface::meta::{
@@ -75,6 +75,8 @@ pub(super) struct CallParts<'a> {
     pub(super) request_id: RequestId,
     /// The account that is charged for the call and its result.
     pub(super) account: &'a Account,
+    /// The trace context of the request that brought the call.
+    pub(super) trace: Option<&'a CallTrace>,
     /// Receives the events that the caller wants.
     pub(super) events: Option<CallEvents>,
     /// Receives the announcement of a change of the list that the call makes.
@@ -295,6 +297,7 @@ impl ToolCall {
                 Tool::Own(OwnTool::MetaCall(only) | OwnTool::CallTool(only)) => only,
                 _ => None,
             },
+            trace: parts.trace,
             events: parts.events.as_ref(),
         };
         let listing = match self.tool {

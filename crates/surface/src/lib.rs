@@ -11,10 +11,12 @@ mod contain;
 pub mod meta;
 mod request_id;
 mod stream_state;
+mod trace;
 
 pub use contain::{CaughtPanic, contain};
 pub use request_id::RequestIds;
 pub use stream_state::StreamState;
+pub use trace::trace_of;
 
 /// A surface. The app starts, reloads and stops it. It belongs to a core, whose drain decides when to refuse calls and
 /// when to end.
