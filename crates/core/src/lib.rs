@@ -74,8 +74,8 @@ pub use admission::{Admission, HealthView};
 pub use broker::{Broker, DynBroker, Restrict, areas};
 pub use broker_drift::Class as DriftClass;
 pub use broker_mcp::{
-    CallEvent, CallEvents, LinkFactory, LogMessage, Pipes, Progress, ServerTask,
-    State as SourceState, TraceHeaders, WantedEvents,
+    BAGGAGE, CallEvent, CallEvents, LinkFactory, LogMessage, Pipes, Progress, ServerTask,
+    State as SourceState, TRACEPARENT, TRACESTATE, TraceHeaders, WantedEvents,
 };
 pub use broker_memory::{
     Account, Charge, ChargeError, MemoryBudget, Owner, SMALL_BYTES, Size, UNCHARGED_BYTES, reserve,

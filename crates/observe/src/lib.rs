@@ -9,6 +9,7 @@ mod meter;
 mod observers;
 mod recorded;
 mod recorded_call;
+mod trace;
 
 pub use audit::{Audit, Intent};
 pub use call_log::CallLog;
@@ -17,3 +18,7 @@ pub use meter::Meter;
 pub use observers::{Observers, Sinks};
 pub use recorded::Recorded;
 pub use recorded_call::{CallEnd, RecordSink, RecordedCall};
+pub use trace::{
+    CONVENTIONS, CallSpans, ClientSpan, Propagators, Sampling, SpanContext, SpanSink, TraceParent,
+    Tracer,
+};

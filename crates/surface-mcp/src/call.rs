@@ -24,8 +24,8 @@ use super::tools::{OwnTool, call_names, own_names, own_tool};
 use super::{Client, cut_note, listing_text, result, retrieve, server_error};
 use crate::ClientView;
 use broker_core::{
-    Account, Broker, CallEvents, CallTrace, Charge, CoreError, FlatTool, ItemKind, Name, Outcome, RequestId,
-    ResultLimit, memory_error_for_request, memory_error_for_result,
+    Account, Broker, CallEvents, CallTrace, Charge, CoreError, FlatTool, ItemKind, Name, Outcome,
+    RequestId, ResultLimit, memory_error_for_request, memory_error_for_result,
 };
 use broker_surface::meta::{
     BodyForm, Listing, MetaCaller, ReplyRoom, is_quoted_object, similar_names,

@@ -1,6 +1,6 @@
 //! The trace context of a request over HTTP (W3C Trace Context, W3C Baggage).
 
-use broker_core::{Broker, CallTrace, TraceHeaders};
+use broker_core::{BAGGAGE, Broker, CallTrace, TRACEPARENT, TRACESTATE, TraceHeaders};
 
 /// The maximum bytes of `tracestate` that every system passes on.
 const MAX_STATE_BYTES: usize = 512;
@@ -16,13 +16,13 @@ pub fn trace_of(
     if !broker.traces_calls() {
         return None;
     }
-    let traceparent = header("traceparent")?;
+    let traceparent = header(TRACEPARENT)?;
     let within = |name, limit| header(name).filter(|value: &String| value.len() <= limit);
     Some(Box::new(CallTrace {
         from_http: Some(TraceHeaders {
             traceparent: traceparent.into(),
-            tracestate: within("tracestate", MAX_STATE_BYTES).map(Into::into),
-            baggage: within("baggage", MAX_BAGGAGE_BYTES).map(Into::into),
+            tracestate: within(TRACESTATE, MAX_STATE_BYTES).map(Into::into),
+            baggage: within(BAGGAGE, MAX_BAGGAGE_BYTES).map(Into::into),
         }),
         to_server: None,
     }))

@@ -16,8 +16,8 @@ use super::listed::{DescriptionForm, Listed, ListingAnswer};
 use super::members::{json_invalid, utf8};
 use super::reply::chars_around;
 use broker_core::{
-    Account, Args, Broker, CallContext, CallEvents, CallTrace, CoreError, Detail, Identity, Name, Operation,
-    Outcome, Request, RequestId, ResultForm, ResultLimit, SMALL_BYTES, SearchQuery,
+    Account, Args, Broker, CallContext, CallEvents, CallTrace, CoreError, Detail, Identity, Name,
+    Operation, Outcome, Request, RequestId, ResultForm, ResultLimit, SMALL_BYTES, SearchQuery,
 };
 
 /// The caller of a request.

@@ -23,8 +23,8 @@ use super::{McpEndpoint, McpRequest, headers};
 use crate::reply::failed;
 use broker_core::{Broker, CoreError, SMALL_BYTES};
 
-pub(super) use table::SseTable;
 use table::SseLine;
+pub(super) use table::SseTable;
 
 /// The path of the stream.
 pub const STREAM: &str = "/sse";
