@@ -41,6 +41,7 @@ pub(crate) mod stack;
 mod startup;
 mod status;
 mod stdio;
+mod telemetry;
 mod tree;
 mod watch;
 

@@ -4,15 +4,18 @@
 
 mod audit;
 mod call_log;
+mod export;
 mod list_changed_exec;
 mod meter;
 mod observers;
 mod recorded;
 mod recorded_call;
+mod scraped;
 mod trace;
 
 pub use audit::{Audit, Intent};
 pub use call_log::CallLog;
+pub use export::{Dropped, Export, ReadMetrics};
 pub use list_changed_exec::{Announcer, Changed, ListChangedExec, name_of};
 pub use meter::Meter;
 pub use observers::{Observers, Sinks};

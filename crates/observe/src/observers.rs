@@ -6,6 +6,7 @@ use std::sync::Arc;
 use broker_core::{Change, ChangeObserver};
 
 use crate::audit::Audit;
+use crate::export::Export;
 use crate::meter::Meter;
 use crate::recorded_call::RecordSink;
 use crate::trace::Tracer;
@@ -19,6 +20,8 @@ pub struct Observers {
     pub meter: Option<Arc<Meter>>,
     /// What traces calls, unless traces are off.
     pub tracer: Option<Arc<Tracer>>,
+    /// The exporter, if there is one.
+    pub export: Option<Arc<dyn Export>>,
     /// The audit log, if there is one.
     pub audit: Option<Arc<Audit>>,
 }

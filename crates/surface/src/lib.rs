@@ -5,6 +5,7 @@
 use std::io;
 use std::sync::Arc;
 
+use broker_metrics::ScrapedState;
 use tokio_util::sync::CancellationToken;
 
 mod contain;
@@ -44,6 +45,11 @@ pub trait Surface: Send + Sync + 'static {
         self: Arc<Self>,
         listener: Self::Listener,
     ) -> impl Future<Output = io::Result<()>> + Send;
+
+    /// Returns the state that metrics show, with what only the surface knows; `None` if it knows nothing of it.
+    fn scraped_state(&self) -> Option<ScrapedState> {
+        None
+    }
 
     /// Cancelled once the only client has left. This ends the broker. Never cancelled by a surface with several
     /// clients.
