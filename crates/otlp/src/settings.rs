@@ -122,7 +122,7 @@ impl Variables<'_> {
     }
 
     /// Returns the variable of a signal, else the one of all signals, with its name.
-    fn of_signal(&self, signal: &str, suffix: &str) -> Option<(String, String)> {
+    fn signal_value(&self, signal: &str, suffix: &str) -> Option<(String, String)> {
         let own = format!("OTEL_EXPORTER_OTLP_{signal}_{suffix}");
         let all = format!("OTEL_EXPORTER_OTLP_{suffix}");
         [own, all]
@@ -151,14 +151,14 @@ impl Variables<'_> {
             Some("none") => return None,
             Some(_) => self.problem(format!("`{exporter}` must be `otlp` or `none`")),
         }
-        if let Some((name, protocol)) = self.of_signal(signal, "PROTOCOL")
+        if let Some((name, protocol)) = self.signal_value(signal, "PROTOCOL")
             && protocol != "http/protobuf"
         {
             self.problem(format!(
                 "`{name}` must be `http/protobuf`: the broker has no other protocol of OTLP"
             ));
         }
-        if let Some((name, compression)) = self.of_signal(signal, "COMPRESSION")
+        if let Some((name, compression)) = self.signal_value(signal, "COMPRESSION")
             && compression != "none"
         {
             self.problem(format!(
@@ -166,11 +166,11 @@ impl Variables<'_> {
             ));
         }
         for suffix in ["CLIENT_KEY", "CLIENT_CERTIFICATE"] {
-            if let Some((name, _)) = self.of_signal(signal, suffix) {
+            if let Some((name, _)) = self.signal_value(signal, suffix) {
                 self.problem(format!("`{name}` is not supported"));
             }
         }
-        let timeout = match self.of_signal(signal, "TIMEOUT") {
+        let timeout = match self.signal_value(signal, "TIMEOUT") {
             Some((name, _)) => self.millis(&name, DEFAULT_TIMEOUT),
             None => Duration::from_millis(DEFAULT_TIMEOUT),
         };
@@ -179,7 +179,7 @@ impl Variables<'_> {
             headers: self.headers(signal),
             timeout,
             certificate: self
-                .of_signal(signal, "CERTIFICATE")
+                .signal_value(signal, "CERTIFICATE")
                 .map(|(_, file)| file.into()),
         })
     }
@@ -205,7 +205,7 @@ impl Variables<'_> {
 
     fn headers(&mut self, signal: &str) -> HeaderMap {
         let mut headers = HeaderMap::new();
-        let Some((name, text)) = self.of_signal(signal, "HEADERS") else {
+        let Some((name, text)) = self.signal_value(signal, "HEADERS") else {
             return headers;
         };
         for (key, value) in pairs(&text) {

@@ -132,12 +132,13 @@ fn client(call: &CallSpans, sources: &Sources) -> Option<Span> {
 
 /// Returns the name of a span: the method, and its tool or prompt.
 fn name(call: &CallSpans, shown: Option<&str>) -> String {
-    let kind = call.item.map(|item| item.kind);
-    match (kind, shown) {
-        (Some(ItemKind::Tool | ItemKind::Prompt), Some(shown)) => {
-            format!("{} {shown}", call.method)
-        }
-        _ => call.method.to_owned(),
+    let is_named = call.item.is_some_and(|item| match item.kind {
+        ItemKind::Tool | ItemKind::Prompt => true,
+        ItemKind::Template | ItemKind::Resource => false,
+    });
+    match shown.filter(|_| is_named) {
+        Some(shown) => format!("{} {shown}", call.method),
+        None => call.method.to_owned(),
     }
 }
 

@@ -105,6 +105,7 @@ impl ToolCall {
         era: Era,
     ) -> Result<Self, RpcError> {
         let wrong = |message: &str| RpcError::new(INVALID_PARAMS, message);
+        let broker = &client.broker;
         let name = params
             .members
             .get("name")
@@ -113,21 +114,11 @@ impl ToolCall {
         let tool = match own_tool(client.view, &name) {
             Some(own) => Tool::Own(own),
             // The reason is of more use than the names that there are.
-            None if client
-                .broker
-                .services()
-                .start_refusal(&client.identity)
-                .is_some() =>
-            {
-                Tool::Refused
-            }
+            None if broker.services().start_refusal(&client.identity).is_some() => Tool::Refused,
             None if client.view.mode == McpMode::Meta => {
                 return Err(unknown_own_tool(client.view, &name));
             }
-            None => match client
-                .broker
-                .look_up(&client.identity, Name::Flat(&name, client.view.vendor))
-            {
+            None => match broker.look_up(&client.identity, Name::Flat(&name, client.view.vendor)) {
                 Ok(tool) => Tool::Flat(tool.into()),
                 Err(_) if client.view.mode == McpMode::Direct => {
                     return Err(unknown_flat_name(&name));

@@ -90,7 +90,7 @@ fn push_hex(text: &mut String, bytes: &[u8]) {
 }
 
 /// Returns the trace context in the `_meta` of a call, without a check of its values.
-pub(super) fn of_meta(meta: &str) -> Option<TraceHeaders> {
+pub(super) fn context_in(meta: &str) -> Option<TraceHeaders> {
     if meta.len() > MAX_META_BYTES || !meta.contains(TRACEPARENT) {
         return None;
     }
@@ -112,7 +112,7 @@ pub(super) fn of_meta(meta: &str) -> Option<TraceHeaders> {
     })
 }
 
-/// Returns a `_meta` object with this trace context in place of its own one. Baggage that it has stays.
+/// Returns a `_meta` object with this trace context in place of the one that it has. Baggage that it has stays.
 pub(super) fn into_meta(meta: Option<&str>, trace: &TraceHeaders) -> Option<Box<str>> {
     let mut json = Vec::with_capacity(meta.map_or(0, str::len) + 128);
     let mut push = |name: &str, value: &[u8]| {
@@ -188,7 +188,7 @@ mod tests {
     fn context_in_meta_is_replaced_and_other_members_stay() {
         let meta =
             r#"{"traceparent":"a","x/y":{"traceparent":1.0},"tracestate":"b","baggage":"c=d"}"#;
-        let found = of_meta(meta).unwrap();
+        let found = context_in(meta).unwrap();
         assert_eq!(&*found.traceparent, "a");
         assert_eq!(found.tracestate.as_deref(), Some("b"));
         assert_eq!(found.baggage.as_deref(), Some("c=d"));
@@ -211,7 +211,7 @@ mod tests {
             Some(format!(r#"{{"traceparent":"{PARENT}","baggage":"e=f"}}"#).as_str())
         );
         for none in ["{}", r#"{"tracestate":"b"}"#, r#"{"traceparent":1}"#, "[]"] {
-            assert_eq!(of_meta(none), None, "{none}");
+            assert_eq!(context_in(none), None, "{none}");
         }
     }
 }

@@ -9,7 +9,6 @@ use broker_core::{CoreError, ItemKind, RecordedItem, RequestId, Via};
 use serde::Deserialize;
 
 use super::context::SpanContext;
-use super::tracer::OpenTrace;
 use crate::recorded_call::{CallEnd, RecordedCall};
 
 /// The commit of the conventions that names and attributes follow. They have no release.
@@ -66,6 +65,24 @@ pub struct ClientSpan {
     pub duration: Duration,
     /// The class of its error.
     pub error_type: Option<Cow<'static, str>>,
+}
+
+/// The trace of a call that has not ended.
+#[derive(Debug)]
+pub(crate) struct OpenTrace {
+    pub(super) server: SpanContext,
+    pub(super) client_span: [u8; 8],
+    pub(super) parent: Option<SpanContext>,
+    /// Contexts that came with the call and are not its parent.
+    pub(super) links: [Option<SpanContext>; 2],
+    pub(super) began: SystemTime,
+}
+
+impl OpenTrace {
+    /// Returns the digits of the trace.
+    pub(crate) fn trace_text(&self) -> Box<str> {
+        self.server.trace_text()
+    }
 }
 
 /// The member of an error of JSON-RPC that is read.

@@ -7,7 +7,7 @@ use broker_core::{Request, TraceHeaders};
 
 use super::context::{self, SpanContext};
 use super::sampler::{Sampler, Sampling, span_id};
-use super::spans::{CallSpans, SpanSink};
+use super::spans::{CallSpans, OpenTrace, SpanSink};
 use crate::recorded_call::{CallEnd, RecordedCall};
 
 /// The parent of the span of a call.
@@ -17,7 +17,7 @@ pub enum TraceParent {
     Meta,
     /// The context of the HTTP request, else the one in `_meta`.
     Http,
-    /// None: the broker begins a trace of its own.
+    /// None: the broker begins a new trace.
     Own,
 }
 
@@ -81,24 +81,6 @@ impl fmt::Debug for Tracer {
     }
 }
 
-/// The trace of a call that has not ended.
-#[derive(Debug)]
-pub(crate) struct OpenTrace {
-    pub(super) server: SpanContext,
-    pub(super) client_span: [u8; 8],
-    pub(super) parent: Option<SpanContext>,
-    /// Contexts that came with the call and are not its parent.
-    pub(super) links: [Option<SpanContext>; 2],
-    pub(super) began: SystemTime,
-}
-
-impl OpenTrace {
-    /// Returns the digits of the trace.
-    pub(crate) fn trace_text(&self) -> Box<str> {
-        self.server.trace_text()
-    }
-}
-
 /// A context that came with a call.
 struct Foreign {
     headers: TraceHeaders,
@@ -133,7 +115,7 @@ impl Tracer {
         let context = &mut request.context;
         let is_read = self.propagators.trace_context;
         let meta = context.meta.as_deref().filter(|_| is_read);
-        let from_meta = meta.and_then(context::of_meta).and_then(Foreign::new);
+        let from_meta = meta.and_then(context::context_in).and_then(Foreign::new);
         let mut trace = context.trace.take().unwrap_or_default();
         let from_http = trace.from_http.take().filter(|_| is_read);
         let from_http = from_http.and_then(Foreign::new);
