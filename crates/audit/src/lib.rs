@@ -7,6 +7,7 @@ mod error;
 mod facts;
 mod file;
 mod head;
+mod json_schema;
 mod key;
 mod line;
 mod log;
@@ -24,17 +25,19 @@ mod tests;
 pub use clock::{Clock, Now};
 pub use error::AuditError;
 pub use facts::{
-    Actor, ArgsFacts, CallEndFacts, CallFacts, CallOutcome, DriftFacts, Event, ReloadOutcome,
-    ResultFacts, Target, Versions,
+    Actor, ArgsFacts, CallEndFacts, CallFacts, CallOutcome, DriftFacts, Event, ReadFacts,
+    ReloadOutcome, ResultFacts, Target, Versions,
 };
 pub use file::{Disk, FileLayer, LogFile};
 pub use head::{Head, head_of_envelope};
+pub use json_schema::json_schema;
 pub use key::{AuditKey, KeyError, KeyPair, PublicKey};
-pub use line::{Kind, Line, LineError, parse};
+pub use line::{Kind, Line, LineError, Names, Nullable, parse};
 pub use log::AuditLog;
 pub use open_call::OpenCall;
 pub use settings::{AuditSettings, Format, LineCopy, OcsfVersion, Rotation, SyncMode};
 pub use shared::AuditStatus;
 pub use verify::{
-    Anchor, Finding, FindingKind, FoundBy, LeftOpen, Report, VerifyError, VerifyOptions, verify,
+    Anchor, Finding, FindingKind, FoundBy, LeftOpen, LinePlace, Report, VerifyError, VerifyOptions,
+    read_lines, verify,
 };

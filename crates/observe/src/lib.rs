@@ -11,9 +11,12 @@ mod observers;
 mod recorded;
 mod recorded_call;
 mod scraped;
+mod shown_args;
 mod trace;
 
-pub use audit::{Audit, Intent};
+pub use broker_audit::AuditStatus;
+
+pub use audit::{Audit, AuditPolicy, Intent};
 pub use call_log::CallLog;
 pub use export::{Dropped, Export, ReadMetrics};
 pub use list_changed_exec::{Announcer, Changed, ListChangedExec, name_of};

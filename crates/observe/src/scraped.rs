@@ -42,6 +42,9 @@ fn sources(health: &Health) -> Vec<ScrapedSource> {
         state: state(source.state),
         restarts: source.counters.restarts,
         queue_depth: source.counters.waiting,
+        waited_calls: source.counters.waited,
+        waited_ms: source.counters.waited_ms,
+        certificate_expiry: source.certificate_expiry,
     });
     scraped.collect()
 }

@@ -9,7 +9,9 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-pub(crate) use build::{Stamp, call_begin, call_end, event_line, identify_failed, limited, plain};
+pub(crate) use build::{
+    Stamp, call_begin, call_end, event_line, identify_failed, limited, lock_member, plain, read,
+};
 pub(crate) use room::{begin_room, end_room};
 pub(crate) use time::{day_of, rfc3339};
 
@@ -37,6 +39,8 @@ pub enum Kind {
     CallBegin,
     /// A call has ended.
     CallEnd,
+    /// A listing, a description or a search, if the config asks for such lines.
+    Read,
     /// Lines of a caller that were not written, counted.
     Limited,
     /// An item is withdrawn.
@@ -69,6 +73,15 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Nullable<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Option::deserialize(deserializer).map(Self)
     }
+}
+
+/// Reads a member that is there, also as `null`.
+fn present<'de, T, D>(deserializer: D) -> Result<Option<Nullable<T>>, D::Error>
+where
+    T: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    Nullable::deserialize(deserializer).map(Some)
 }
 
 /// A file that `deleted` names.
@@ -127,11 +140,18 @@ pub struct Line<'a> {
     /// The number of the `call_begin` that a `call_end` belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begin: Option<u64>,
-    /// How a call or a reload ended.
+    /// The meta-tool or the method of MCP of a listing, a description or a search.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<Cow<'a, str>>,
+    /// How a call, a listing or a reload ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Cow<'a, str>>,
     /// The code of an error, or the reason of an event.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub code: Option<Nullable<Cow<'a, str>>>,
     /// The caller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -151,8 +171,15 @@ pub struct Line<'a> {
     /// The item.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<Cow<'a, Target>>,
-    /// The number of the access rule that decided.
+    /// The paths that a listing or a description names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paths: Option<Cow<'a, [String]>>,
+    /// The number of the access rule that decided.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub rule: Option<Nullable<u32>>,
     /// The arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -193,6 +220,9 @@ pub struct Line<'a> {
     /// The version of the broker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broker: Option<Cow<'a, str>>,
+    /// The root digest of the lock of the catalog, of `start` and `reload`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lock: Option<Cow<'a, str>>,
     /// The digest of the catalog.
     #[serde(borrow)]
     pub catalog: Cow<'a, str>,

@@ -5,8 +5,8 @@
 use std::fmt;
 
 use prometheus_client::encoding::{
-    DescriptorEncoder, EncodeGaugeValue, EncodeLabel as _, EncodeLabelSet, GaugeValueEncoder,
-    LabelSetEncoder, MetricEncoder, NoLabelSet,
+    DescriptorEncoder, EncodeCounterValue, EncodeGaugeValue, EncodeLabel as _, EncodeLabelSet,
+    GaugeValueEncoder, LabelSetEncoder, MetricEncoder, NoLabelSet,
 };
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
@@ -81,8 +81,8 @@ impl From<f64> for Number {
 impl EncodeGaugeValue for Number {
     fn encode(&self, encoder: &mut GaugeValueEncoder<'_>) -> fmt::Result {
         match self {
-            Self::Integer(number) => number.encode(encoder),
-            Self::Fraction(number) => number.encode(encoder),
+            Self::Integer(number) => EncodeGaugeValue::encode(number, encoder),
+            Self::Fraction(number) => EncodeGaugeValue::encode(number, encoder),
         }
     }
 }
@@ -161,7 +161,11 @@ pub(super) enum Samples<'a> {
 
 impl Samples<'_> {
     /// Writes a counter.
-    pub(super) fn counter(&mut self, labels: &[(&str, &str)], value: u64) -> fmt::Result {
+    pub(super) fn counter<V: EncodeCounterValue + EncodeGaugeValue + Into<Number>>(
+        &mut self,
+        labels: &[(&str, &str)],
+        value: V,
+    ) -> fmt::Result {
         match self {
             Self::Text { encoder, format } => {
                 let labels = Labels(labels);
@@ -170,7 +174,7 @@ impl Samples<'_> {
                     // The name has the suffix already.
                     Format::Prometheus => encoder.encode_gauge(&value),
                     Format::OpenMetrics => {
-                        encoder.encode_counter::<NoLabelSet, u64, u64>(&value, None)
+                        encoder.encode_counter::<NoLabelSet, V, u64>(&value, None)
                     }
                 }
             }

@@ -10,13 +10,14 @@ use serde_json::Value;
 use crate::workspace;
 
 /// The packages, from the ones that use no other package up to the programs, each with the packages that it uses.
-const ARROWS: [(&str, &[&str]); 30] = [
+const ARROWS: [(&str, &[&str]); 32] = [
     ("broker-files", &[]),
     ("broker-http-client", &[]),
     ("broker-memory", &[]),
     ("broker-model", &[]),
     ("broker-search", &[]),
     ("broker-audit", &["broker-files", "broker-model"]),
+    ("broker-audits-file", &["broker-files", "broker-model"]),
     ("broker-config", &["broker-model"]),
     ("broker-client-files", &["broker-config", "broker-model"]),
     ("broker-metrics", &["broker-model"]),
@@ -139,9 +140,21 @@ const ARROWS: [(&str, &[&str]); 30] = [
         ],
     ),
     (
+        "broker-audit-query",
+        &[
+            "broker-audit",
+            "broker-audits-file",
+            "broker-config",
+            "broker-files",
+            "broker-model",
+            "broker-process",
+        ],
+    ),
+    (
         "mcp-broker",
         &[
             "broker-audit",
+            "broker-audit-query",
             "broker-config",
             "broker-core",
             "broker-doctor",
@@ -163,6 +176,7 @@ const ARROWS: [(&str, &[&str]); 30] = [
     (
         "broker-build",
         &[
+            "broker-audits-file",
             "broker-config",
             "broker-files",
             "broker-model",
@@ -173,6 +187,7 @@ const ARROWS: [(&str, &[&str]); 30] = [
     (
         "broker-review",
         &[
+            "broker-audits-file",
             "broker-build",
             "broker-config",
             "broker-doctor",
@@ -188,6 +203,7 @@ const ARROWS: [(&str, &[&str]); 30] = [
     (
         "broker-gen",
         &[
+            "broker-audits-file",
             "broker-build",
             "broker-client-files",
             "broker-config",
