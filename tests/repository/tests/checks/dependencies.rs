@@ -352,6 +352,19 @@ fn programs_are_built_without_surfaces_in_memory() {
 }
 
 #[test]
+fn opentelemetry_is_in_a_program_only_with_its_feature() {
+    let has_it = |selection: &[&str]| {
+        let tree = cargo_tree(selection, "normal,build");
+        assert!(tree.contains("broker-observe"), "the tree was printed");
+        tree.contains("opentelemetry") || tree.contains("prost")
+    };
+    for program in ["broker-binary", "broker-gen"] {
+        assert!(!has_it(&["--package", program, "--no-default-features"]));
+        assert!(has_it(&["--package", program]));
+    }
+}
+
+#[test]
 fn serde_json_has_no_feature_that_changes_order_or_numbers() {
     let tree = Tree::read();
     let features = tree.nodes[tree.id("serde_json")]["features"]
