@@ -7,14 +7,14 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use broker_audit::LineCopy;
 use broker_observe::{CallSpans, Dropped, Export, ReadMetrics, SpanSink};
 use bytes::Bytes;
 use prost::Message;
 use tokio::sync::mpsc;
-use tokio::time::{MissedTickBehavior, interval, interval_at};
+use tokio::time::{Instant, MissedTickBehavior, interval, interval_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::endpoint::Endpoint;
@@ -292,7 +292,7 @@ impl Task {
     /// Exports metrics again and again, and once more when the exporter is closed.
     async fn metrics(&self, mut out: Out<'_>, read: &OnceLock<ReadMetrics>, start: SystemTime) {
         let every = self.settings.metric_interval;
-        let mut ticks = interval_at(tokio::time::Instant::now() + every, every);
+        let mut ticks = interval_at(Instant::now() + every, every);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let is_closing = tokio::select! {
