@@ -53,19 +53,19 @@ pub struct Actor {
 #[serde(deny_unknown_fields)]
 pub struct Target {
     /// The path, as the caller named it.
-    pub path: String,
+    pub path: Cow<'static, str>,
     /// The path of its source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub source: Option<String>,
+    pub source: Option<Cow<'static, str>>,
     /// The name at the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tool: Option<String>,
+    pub tool: Option<Cow<'static, str>>,
     /// The kind of the item: `tool`, `resource`, `prompt`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<Cow<'static, str>>,
     /// The locked digest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub digest: Option<String>,
+    pub digest: Option<Cow<'static, str>>,
 }
 
 /// The arguments of a call, without their values.
@@ -171,7 +171,9 @@ impl Target {
     fn bound(&mut self) {
         let options = [&mut self.source, &mut self.tool, &mut self.digest];
         for name in options.into_iter().flatten().chain([&mut self.path]) {
-            cut(name, MAX_NAME_CHARS);
+            if name.len() > MAX_NAME_CHARS {
+                cut(name.to_mut(), MAX_NAME_CHARS);
+            }
         }
     }
 }

@@ -3,10 +3,13 @@
 
 use std::io::{self, Read, Write};
 use std::net::Ipv4Addr;
+use std::path::Path;
 use std::sync::Arc;
 
+use broker_audit::{AuditLog, AuditSettings, SyncMode, Versions};
 use broker_metrics::Transport;
 use broker_model::redact::Secret;
+use broker_observe::{Audit, AuditPolicy, Intent};
 use broker_surface_http::{HttpAccess, HttpSurface};
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -16,10 +19,12 @@ use crate::core::{Broker as _, Core, Identity};
 use crate::embed::{self, settings};
 use crate::observe::Observers;
 
-/// Serves one HTTP connection over `stream` until the caller ends it. Requests must have the secret.
+/// Serves one HTTP connection over `stream` until the caller ends it. Requests must have the secret. With an `audit` file
+/// calls have lines there, which are not synced.
 pub async fn serve_http(
     core: &Core,
     secret: &str,
+    audit: Option<&Path>,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
 ) {
     let address = (Ipv4Addr::LOCALHOST, 0).into();
@@ -29,9 +34,34 @@ pub async fn serve_http(
         mcp: true,
         observers: Observers::default(),
     };
-    let stack = stack(core.clone(), observers(core));
+    let audit = audit.map(|file| open_audit(core, file));
+    let observers = Observers {
+        audit: audit.clone(),
+        ..observers(core)
+    };
+    let stack = stack(core.clone(), observers);
     let surface = HttpSurface::new(stack, settings(), access, address);
     Arc::new(surface).serve_stream(stream).await;
+    if let Some(audit) = audit {
+        audit.close();
+    }
+}
+
+/// Opens an audit log whose lines are not synced.
+fn open_audit(core: &Core, file: &Path) -> Arc<Audit> {
+    let mut settings = AuditSettings::new(file.to_owned());
+    settings.sync = SyncMode::None;
+    let versions = Arc::new(Versions {
+        catalog: core.services().catalog().catalog_digest.to_owned(),
+        ..Versions::default()
+    });
+    let log = AuditLog::open(settings, versions.clone()).expect("the file can be written");
+    let policy = AuditPolicy {
+        is_required: true,
+        has_reads: false,
+        intent: Intent::Writes,
+    };
+    Arc::new(Audit::new(log, policy, versions))
 }
 
 /// Serves one MCP client until its input ends, and finishes the drain of `core`.

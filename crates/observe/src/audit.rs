@@ -53,6 +53,15 @@ pub struct Audit {
     policy: AuditPolicy,
     /// The versions of the latest call: most calls have the same.
     versions: Mutex<Arc<Versions>>,
+    /// The caller of the latest call: many calls in a row have the same.
+    last_actor: Mutex<Option<KnownActor>>,
+}
+
+/// A caller as lines name it, and what it was made of.
+#[derive(Debug)]
+struct KnownActor {
+    subject: Subject,
+    actor: Arc<Actor>,
 }
 
 impl Audit {
@@ -62,6 +71,7 @@ impl Audit {
             log,
             policy,
             versions: Mutex::new(versions),
+            last_actor: Mutex::default(),
         }
     }
 
@@ -114,7 +124,7 @@ impl Audit {
     pub(crate) fn read(&self, read: &ReadRequest<'_>, reviewed: &ReviewedVersions) {
         let origin = read.identity.origin();
         self.log.read(ReadFacts {
-            actor: Arc::new(actor(read.identity)),
+            actor: self.actor(read.identity),
             via: origin.via.as_str().into(),
             peer: origin.peer.map(|peer| peer.to_string()),
             method: match read.method.meta_tool() {
@@ -138,6 +148,26 @@ impl Audit {
             trace_id: call.trace_id.clone(),
             state: Mutex::default(),
         }
+    }
+
+    /// Returns a caller as lines name it.
+    fn actor(&self, identity: &Identity) -> Arc<Actor> {
+        let mut last = self
+            .last_actor
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = &*last
+            && known.subject == *identity.subject()
+            && known.actor.groups == identity.groups()
+        {
+            return Arc::clone(&known.actor);
+        }
+        let actor = Arc::new(actor(identity));
+        *last = Some(KnownActor {
+            subject: identity.subject().clone(),
+            actor: Arc::clone(&actor),
+        });
+        actor
     }
 
     fn versions(&self, reviewed: Option<&ReviewedVersions>) -> Arc<Versions> {
@@ -173,8 +203,8 @@ impl ChangeObserver for Audit {
                 rule,
             } => Event::Drift(DriftFacts {
                 target: Target {
-                    path: (*path).to_owned(),
-                    source: Some((*source).to_owned()),
+                    path: (*path).to_owned().into(),
+                    source: Some((*source).to_owned().into()),
                     ..Target::default()
                 },
                 class: class.as_str().into(),
@@ -282,7 +312,7 @@ impl AuditCall {
         let origin = self.identity.origin();
         let item = call.item();
         CallFacts {
-            actor: Arc::new(actor(&self.identity)),
+            actor: self.audit.actor(&self.identity),
             via: origin.via.as_str().into(),
             peer: origin.peer.map(|peer| peer.to_string()),
             request_id: self.request_id.as_str().to_owned(),
@@ -290,7 +320,7 @@ impl AuditCall {
             target: match item {
                 Some(item) => target(item),
                 None => Target {
-                    path: self.path.as_ref().to_owned(),
+                    path: self.path.clone(),
                     ..Target::default()
                 },
             },
@@ -376,21 +406,21 @@ fn actor(identity: &Identity) -> Actor {
 
 fn target(item: &RecordedItem) -> Target {
     Target {
-        path: item.path.to_owned(),
-        source: Some(item.source.to_owned()),
-        tool: Some(item.id.to_owned()),
+        path: item.path.into(),
+        source: Some(item.source.into()),
+        tool: Some(item.id.into()),
         kind: Some(kind_name(item.kind).into()),
-        digest: Some(item.digest.to_owned()),
+        digest: Some(item.digest.into()),
     }
 }
 
 fn changed_target(item: &ChangedItem) -> Target {
     Target {
-        path: item.path.to_owned(),
-        source: Some(item.source.to_owned()),
-        tool: Some(item.id.to_owned()),
+        path: item.path.into(),
+        source: Some(item.source.into()),
+        tool: Some(item.id.into()),
         kind: None,
-        digest: Some(item.digest.to_owned()),
+        digest: Some(item.digest.into()),
     }
 }
 

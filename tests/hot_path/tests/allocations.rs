@@ -22,11 +22,11 @@ static FIGURES: LazyLock<Figures> = LazyLock::new(|| {
     let mut figures = Figures::new();
     for path in Path::ALL {
         // Statics are allocated by the first run of a process.
-        run::run(path, 1);
+        run::run(path, 1, None);
         let calls = path.calls();
         let counts = [calls, 2 * calls].map(|calls| {
             let region = Region::new(ALLOCATOR);
-            run::run(path, calls);
+            run::run(path, calls, None);
             region.change()
         });
         let allocations = counts.map(|count| (count.allocations + count.reallocations) as u64);

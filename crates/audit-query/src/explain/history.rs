@@ -101,10 +101,11 @@ impl History {
         };
         match line.kind {
             Kind::Withdrawn if self.withdrawn.len() < MAX_WITHDRAWN => {
-                self.withdrawn.insert(target.path.clone(), line.seq);
+                self.withdrawn
+                    .insert(target.path.as_ref().to_owned(), line.seq);
             }
             Kind::Restored => {
-                self.withdrawn.remove(&target.path);
+                self.withdrawn.remove(target.path.as_ref());
             }
             _ => {}
         }
@@ -127,7 +128,7 @@ impl History {
             seq: line.seq,
             at: line.at.as_ref().to_owned(),
             kind: line.kind,
-            path: target.path.clone(),
+            path: target.path.as_ref().to_owned(),
             class: text(&line.class).or_else(|| code.map(str::to_owned)),
             finding: text(&line.finding),
         });

@@ -249,7 +249,7 @@ fn item(
     let is_same = |digest: &str| view.is_some_and(|view| view.tool.digest.as_str() == digest);
     let description = view.and_then(|view| view.tool.raw.get("description"));
     ItemState {
-        path: target.path.clone(),
+        path: target.path.as_ref().to_owned(),
         is_locked: (has_lock && target.digest.is_some())
             .then(|| target.digest.as_deref().is_some_and(is_same)),
         description: description

@@ -163,7 +163,7 @@ impl Answer {
             let (verdict, reason) = rules.decide(line, actor, target);
             ReplayedCalls {
                 verdict,
-                path: target.path.clone(),
+                path: target.path.as_ref().to_owned(),
                 caller: match actor.subject.as_str() {
                     "" => actor.kind.as_ref().to_owned(),
                     subject => format!("{subject} ({})", actor.kind),
@@ -294,7 +294,7 @@ impl<'a> NewRules<'a> {
         let parts = self.lock.left_out_parts();
         let left_out = parts.iter().find(|part| {
             Some(part.source.as_str()) == target.source.as_deref()
-                && (part.is_source || part.tool == target.tool)
+                && (part.is_source || part.tool.as_deref() == target.tool.as_deref())
         });
         match left_out {
             Some(part) => format!("the lock leaves it out: {}", part.code.as_str()),

@@ -30,29 +30,22 @@ fn room(facts: &CallFacts, format: Format) -> u64 {
     let lists = actor.groups.iter().chain(&actor.act).map(String::as_str);
     let versions = [facts.versions.catalog.as_str(), &facts.versions.policy];
     let options = [
-        &actor.key,
-        &facts.peer,
-        &facts.trace_id,
-        &target.source,
-        &target.tool,
+        actor.key.as_deref(),
+        facts.peer.as_deref(),
+        facts.trace_id.as_deref(),
+        target.source.as_deref(),
+        target.tool.as_deref(),
+        target.kind.as_deref(),
+        target.digest.as_deref(),
+        facts.args.hmac.as_deref(),
     ];
-    let others = [&target.digest, &facts.args.hmac];
     let shown = facts.args.shown.iter();
     let bytes: usize = texts
         .into_iter()
         .chain(lists)
         .chain(versions)
-        .chain([
-            target.path.as_str(),
-            target.kind.as_deref().unwrap_or_default(),
-        ])
-        .chain(
-            options
-                .into_iter()
-                .chain(others)
-                .flatten()
-                .map(String::as_str),
-        )
+        .chain([target.path.as_ref()])
+        .chain(options.into_iter().flatten())
         .map(escaped)
         .chain(
             shown

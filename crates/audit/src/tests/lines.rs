@@ -34,7 +34,7 @@ fn write_all(disk: &Fake, format: Format) -> Vec<Value> {
         ..ReadFacts::default()
     });
     let target = Target {
-        path: "/pay/refund".to_owned(),
+        path: "/pay/refund".into(),
         ..Target::default()
     };
     log.event(Event::Withdrawn {
@@ -247,7 +247,7 @@ fn texts_of_a_line_are_cut_and_only_scalars_are_shown() {
     let disk = Fake::default();
     let log = log_on(&disk, |_| {});
     let mut facts = call(&"s".repeat(2000));
-    facts.target.path = "/\u{7f}\"\\\n".repeat(2000);
+    facts.target.path = "/\u{7f}\"\\\n".repeat(2000).into();
     facts.args.shown = (0..30)
         .map(|n| (format!("/{n:02}"), json!("x".repeat(300))))
         .collect();

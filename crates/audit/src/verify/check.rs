@@ -234,7 +234,7 @@ impl<'a> Check<'a> {
             path: line
                 .target
                 .as_ref()
-                .map_or_else(String::new, |target| target.path.clone()),
+                .map_or_else(String::new, |target| target.path.as_ref().to_owned()),
         };
         self.open.insert(line.seq, call);
     }

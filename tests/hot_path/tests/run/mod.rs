@@ -16,8 +16,8 @@ use crate::CATALOG;
 const SECRET: &str = "a-secret-of-thirty-two-characters";
 
 /// Opens a broker, sends the request of `path` `calls` times, each after the reply to the one before, and
-/// closes the broker.
-pub(crate) fn run(path: Path, calls: usize) {
+/// closes the broker. Over HTTP, calls can have lines in an `audit` file.
+pub(crate) fn run(path: Path, calls: usize, audit: Option<&FilePath>) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -40,7 +40,7 @@ pub(crate) fn run(path: Path, calls: usize) {
         } else {
             let caller = HttpCaller::new(path, SECRET, calls);
             let replies = caller.replies();
-            scripted::serve_http(broker.core(), SECRET, caller).await;
+            scripted::serve_http(broker.core(), SECRET, audit, caller).await;
             replies.load(Ordering::Relaxed)
         };
         assert_eq!(replies, calls, "{}: replies and calls", path.name());
