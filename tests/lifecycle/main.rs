@@ -20,4 +20,5 @@ mod restored;
 mod serve;
 mod shutdown;
 mod status;
+mod traces;
 mod trust;

@@ -35,7 +35,7 @@ pub use key::{AuditKey, KeyError, KeyPair, PublicKey};
 pub use line::{Kind, Line, LineError, Names, Nullable, parse};
 pub use log::AuditLog;
 pub use open_call::OpenCall;
-pub use settings::{AuditSettings, Format, OcsfVersion, Rotation, SyncMode};
+pub use settings::{AuditSettings, Format, LineCopy, OcsfVersion, Rotation, SyncMode};
 pub use shared::AuditStatus;
 pub use verify::{
     Anchor, Finding, FindingKind, FoundBy, LeftOpen, LinePlace, Report, VerifyError, VerifyOptions,

@@ -1,7 +1,9 @@
 //! The settings of a log.
 
+use std::fmt;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use crate::clock::Clock;
 use crate::key::AuditKey;
@@ -34,8 +36,16 @@ pub struct AuditSettings {
     pub broker_version: String,
     /// The maximum number of lines that wait. One caller has half of it.
     pub queue_lines: usize,
+    /// Gets a copy of every line.
+    pub copy: Option<Arc<dyn LineCopy>>,
     /// The clock.
     pub clock: Clock,
+}
+
+/// Takes copies of lines, on the thread that writes them. A line is copied when it is made: it may be written later.
+pub trait LineCopy: fmt::Debug + Send + Sync {
+    /// Takes the bytes of a line, without its end. It must not block.
+    fn take(&self, line: &[u8], at: SystemTime);
 }
 
 /// Whether a batch of lines is synced.
@@ -79,6 +89,7 @@ impl AuditSettings {
             format: Format::default(),
             broker_version: String::new(),
             queue_lines: QUEUE_LINES,
+            copy: None,
             clock: Clock::system(),
         }
     }

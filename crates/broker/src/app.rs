@@ -43,6 +43,7 @@ pub(crate) mod stack;
 mod startup;
 mod status;
 mod stdio;
+mod telemetry;
 mod tree;
 mod watch;
 

@@ -78,7 +78,7 @@ pub use search::{
     Embedder, MAX_HINTS, OPENAI_KEY_VARIABLE, Search, SearchHint, hint_problem, top_k_range,
 };
 pub use surfaces::Surfaces;
-pub use telemetry::Telemetry;
+pub use telemetry::{Telemetry, TraceParent};
 pub use template::{
     ADAPTER_SECRET_VARIABLE, MissingVariable, Part, Template, TemplateError, is_own_variable,
 };

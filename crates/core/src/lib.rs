@@ -74,8 +74,8 @@ pub use admission::{Admission, HealthView};
 pub use broker::{Broker, DynBroker, Restrict, areas};
 pub use broker_drift::Class as DriftClass;
 pub use broker_mcp::{
-    CallEvent, CallEvents, LinkFactory, LogMessage, Pipes, Progress, ServerTask,
-    State as SourceState, WantedEvents,
+    BAGGAGE, CallEvent, CallEvents, LinkFactory, LogMessage, Pipes, Progress, ServerTask,
+    State as SourceState, TRACEPARENT, TRACESTATE, TraceHeaders, WantedEvents,
 };
 pub use broker_memory::{
     Account, Charge, ChargeError, MemoryBudget, Owner, SMALL_BYTES, Size, UNCHARGED_BYTES, reserve,
@@ -86,7 +86,7 @@ pub use broker_wire::LogLevel;
 pub use builder::CoreBuilder;
 pub use call::arguments::{Args, ParsedCharge, memory_error_for_request};
 pub use call::context::{
-    CallContext, CancelMode, Operation, Outcome, Request, ResultForm, ResultLimit,
+    CallContext, CallTrace, CancelMode, Operation, Outcome, Request, ResultForm, ResultLimit,
 };
 #[doc(hidden)]
 pub use call::cut::fuzzing;

@@ -36,6 +36,7 @@ mod status;
 mod subscription;
 #[cfg(test)]
 mod test_spec;
+mod trace_headers;
 
 /// Compiles the examples of the page.
 #[cfg(doctest)]
@@ -63,3 +64,4 @@ pub use server_call::{CallTime, ServerCall, ServerOperation};
 pub use session::Session;
 pub use spec::{Endpoint, SourceSpec, Timing};
 pub use status::{Counters, State, Status};
+pub use trace_headers::{BAGGAGE, TRACEPARENT, TRACESTATE, TraceHeaders};

@@ -6,6 +6,7 @@ use broker_memory::Account;
 
 use crate::events::CallEvents;
 use crate::right::CallRight;
+use crate::trace_headers::TraceHeaders;
 
 /// The request that a call makes of a server. Arguments and parameters are one JSON object each, already checked.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +44,8 @@ pub struct ServerCall<'a> {
     pub operation: ServerOperation<'a>,
     /// Members for `_meta` of the request, as one JSON object. The broker's own members are not among them.
     pub meta: Option<&'a str>,
+    /// The trace context for the headers of a request over HTTP. `meta` has it for every server.
+    pub trace: Option<&'a TraceHeaders>,
     /// Takes the events of the call that its caller wants.
     pub events: Option<&'a CallEvents>,
     /// The right of the caller to make it; `None` if it does not end.
@@ -57,6 +60,7 @@ impl<'a> ServerCall<'a> {
         Self {
             operation: ServerOperation::CallTool { name, args },
             meta: None,
+            trace: None,
             events: None,
             right: None,
             account: None,

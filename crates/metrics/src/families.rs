@@ -43,7 +43,7 @@ impl FamilyKind {
 /// Declares the metrics as constants, and the list of all.
 macro_rules! families {
     ($($constant:ident = $kind:ident $name:literal, [$($label:literal),*], $unit:literal, $help:literal;)*) => {
-        $(pub(crate) const $constant: Family = Family {
+        $(pub(crate) static $constant: Family = Family {
             name: $name,
             kind: FamilyKind::$kind,
             labels: &[$($label),*],
@@ -52,7 +52,7 @@ macro_rules! families {
         };)*
 
         /// All metrics, in the order in which they are exported.
-        pub const FAMILIES: &[Family] = &[$($constant),*];
+        pub static FAMILIES: &[&Family] = &[$(&$constant),*];
     };
 }
 
@@ -82,6 +82,7 @@ families! {
     AUDIT_LAG = Gauge "mcp_broker_audit_lag_lines", [], "lines", "Audit lines that wait to be written.";
     AUDIT_AVAILABLE = Gauge "mcp_broker_audit_available", [], "1 or 0", "Whether the audit log can be written.";
     AUDIT_SPACE_LEFT = Gauge "mcp_broker_audit_space_left_seconds", [], "seconds", "The time until the disk of the audit log is full at the current rate.";
+    DROPPED = Counter "mcp_broker_telemetry_dropped_total", ["what"], "records", "Calls without their spans, and audit lines, that were not exported over OTLP: a queue was full, or the receiver did not take them.";
     SEARCH_DEGRADED = Gauge "mcp_broker_search_degraded", [], "1 or 0", "Whether searches answer by words because the embedder fails.";
     KEY_EXPIRY = Gauge "mcp_broker_key_expiry_timestamp_seconds", [], "seconds", "When the next key of a caller expires, in seconds since 1970.";
 }

@@ -72,13 +72,13 @@ impl<const N: usize> Histogram<N> {
 
 /// The values of a histogram at one moment.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Reading {
+pub struct Reading {
     /// The sum, in seconds.
-    pub(crate) sum: f64,
+    pub sum: f64,
     /// The number of observations.
-    pub(crate) count: u64,
+    pub count: u64,
     /// Each upper bound, with the observations of its bucket alone.
-    pub(crate) buckets: Vec<(f64, u64)>,
+    pub buckets: Vec<(f64, u64)>,
 }
 
 #[cfg(test)]

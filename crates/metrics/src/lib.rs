@@ -17,7 +17,10 @@ mod scraped_state;
 pub use description::{CatalogDescription, SourceDescription, ToolDescription, Transport};
 pub use ended_call::{EndedCall, Method, OutcomeClass, Side};
 pub use families::{FAMILIES, Family, FamilyKind};
+pub use histogram::Reading;
 pub use labels::{MAX_SOURCES, OTHER, UNKNOWN};
 pub use metrics::{BYTES_PER_TOKEN, DRIFT_CLASSES, MAX_OTHER_SERIES, MAX_TOOL_SERIES, Metrics};
-pub use render::Format;
-pub use scraped_state::{AuditState, MemoryState, ScrapedSource, ScrapedState, SourceState};
+pub use render::{FamilyValues, Format, Number, Point, PointValue};
+pub use scraped_state::{
+    AuditState, DroppedState, MemoryState, ScrapedSource, ScrapedState, SourceState,
+};

@@ -20,6 +20,8 @@ use crate::metrics::{BYTES_PER_TOKEN, DRIFT_CLASSES, Metrics, Sides};
 use crate::scraped_state::{ScrapedState, SourceState};
 use samples::{Page, Samples};
 
+pub use samples::{FamilyValues, Number, Point, PointValue};
+
 /// The name of the service.
 const SERVICE: &str = "mcp-broker";
 
@@ -89,6 +91,23 @@ impl Metrics {
     }
 }
 
+impl Metrics {
+    /// Returns the values of all metrics: those that are counted here, and those of the state.
+    pub fn values(self: &Arc<Self>, state: ScrapedState) -> Vec<FamilyValues> {
+        let mut values = Vec::new();
+        let scrape = Scrape {
+            metrics: Arc::clone(self),
+            format: Format::OpenMetrics,
+            state,
+        };
+        // Only text can fail.
+        scrape
+            .write(&mut Page::Values(&mut values))
+            .unwrap_or_default();
+        values
+    }
+}
+
 /// The metrics of one scrape.
 #[derive(Debug)]
 struct Scrape {
@@ -99,22 +118,26 @@ struct Scrape {
 
 impl Collector for Scrape {
     fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let mut page = Page::new(encoder, self.format);
-        self.infos(&mut page)?;
+        self.write(&mut Page::new(encoder, self.format))
+    }
+}
+
+impl Scrape {
+    /// Writes all families.
+    fn write(&self, page: &mut Page<'_>) -> fmt::Result {
+        self.infos(page)?;
         page.family(&family::SERVER_DURATION, |samples| {
             self.operations(samples, |sides| &sides.server, true)
         })?;
         page.family(&family::CLIENT_DURATION, |samples| {
             self.operations(samples, |sides| &sides.client, false)
         })?;
-        self.calls(&mut page)?;
-        self.results(&mut page)?;
-        self.sources(&mut page)?;
-        self.broker(&mut page)
+        self.calls(page)?;
+        self.results(page)?;
+        self.sources(page)?;
+        self.broker(page)
     }
-}
 
-impl Scrape {
     fn infos(&self, page: &mut Page<'_>) -> fmt::Result {
         let metrics = &self.metrics;
         page.family(&family::TARGET, |samples| {
@@ -328,6 +351,13 @@ impl Scrape {
         page.single(&family::AUDIT_AVAILABLE, is_available)?;
         let space_left = audit.and_then(|audit| audit.space_left_seconds);
         page.single(&family::AUDIT_SPACE_LEFT, space_left)?;
+        page.family(&family::DROPPED, |samples| {
+            let Some(dropped) = state.dropped else {
+                return Ok(());
+            };
+            samples.counter(&[("what", "spans")], dropped.spans)?;
+            samples.counter(&[("what", "audit_lines")], dropped.audit_lines)
+        })?;
         let is_degraded = state.is_search_degraded.map(u64::from);
         page.single(&family::SEARCH_DEGRADED, is_degraded)?;
         page.single(&family::KEY_EXPIRY, state.key_expiry)

@@ -15,6 +15,8 @@ pub struct ScrapedState {
     pub memory: MemoryState,
     /// The audit log; `None` if the config has none.
     pub audit: Option<AuditState>,
+    /// What an exporter dropped; `None` without one.
+    pub dropped: Option<DroppedState>,
     /// Whether searches answer by words since the embedder fails; `None` without an embedder.
     pub is_search_degraded: Option<bool>,
     /// When the next of the callers' keys expires, in seconds since 1970; `None` if no key does.
@@ -87,6 +89,15 @@ pub struct MemoryState {
     pub limit: u64,
     /// The bytes in use.
     pub used: u64,
+}
+
+/// What an exporter dropped, since a queue was full or the receiver did not take it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DroppedState {
+    /// Calls without their spans.
+    pub spans: u64,
+    /// Lines of the audit log.
+    pub audit_lines: u64,
 }
 
 /// The state of the audit log.

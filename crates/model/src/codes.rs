@@ -206,6 +206,7 @@ closed_list! {
     /// A problem of a config, a lock, an audits file, or of what `lock` would write.
     DiagnosticCode {
         AuditUnusable = "audit_unusable", "The audit log or its key cannot be opened.", "Name a file in a folder that the broker may write, and a key that `mcp-broker audit key` made.";
+        TelemetryUnusable = "telemetry_unusable", "The broker cannot export its telemetry: it was built without the feature `otlp`, or a variable of OpenTelemetry cannot be used.", "Build with `--features otlp`, or correct the variable that the message names.";
         ConfigUnreadable = "config_unreadable", "The config cannot be read.", "Name an existing file with `--config` or MCP_BROKER_CONFIG.";
         ConfigSyntax = "config_syntax", "The config is not JSON.", "Correct the place that the message names; JSON has no comments and no trailing commas.";
         ConfigEncoding = "config_encoding", "The config is not UTF-8.", "Save it as UTF-8.";

@@ -150,6 +150,7 @@ impl Exit {
             Code::LintRefused => Self::Lint,
             Code::FileWrite => Self::Failure,
             Code::AuditUnusable
+            | Code::TelemetryUnusable
             | Code::ConfigUnreadable
             | Code::ConfigSyntax
             | Code::ConfigEncoding

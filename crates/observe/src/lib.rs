@@ -4,19 +4,27 @@
 
 mod audit;
 mod call_log;
+mod export;
 mod list_changed_exec;
 mod meter;
 mod observers;
 mod recorded;
 mod recorded_call;
+mod scraped;
 mod shown_args;
+mod trace;
 
 pub use broker_audit::AuditStatus;
 
 pub use audit::{Audit, AuditPolicy, Intent};
 pub use call_log::CallLog;
+pub use export::{Dropped, Export, ReadMetrics};
 pub use list_changed_exec::{Announcer, Changed, ListChangedExec, name_of};
 pub use meter::Meter;
 pub use observers::{Observers, Sinks};
 pub use recorded::Recorded;
 pub use recorded_call::{CallEnd, RecordSink, RecordedCall};
+pub use trace::{
+    CONVENTIONS, CallSpans, ClientSpan, Propagators, Sampling, SpanContext, SpanSink, TraceParent,
+    Tracer,
+};

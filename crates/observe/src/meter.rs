@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use broker_core::{CallCode, Change, ChangeObserver, RecordedItem};
-use broker_metrics::{EndedCall, Format, Method, Metrics, OutcomeClass, ScrapedState, Side};
+use broker_metrics::{
+    EndedCall, FamilyValues, Format, Method, Metrics, OutcomeClass, ScrapedState, Side,
+};
 
 use crate::recorded_call::{CallEnd, RecordedCall};
 
@@ -51,6 +53,11 @@ impl Meter {
     /// If the text cannot be written.
     pub fn render(&self, format: Format, state: ScrapedState) -> Result<String, fmt::Error> {
         self.metrics.render(format, state)
+    }
+
+    /// Returns the values of all metrics.
+    pub fn values(&self, state: ScrapedState) -> Vec<FamilyValues> {
+        self.metrics.values(state)
     }
 
     /// Whether its text takes longer to render than a worker of the runtime may be occupied.

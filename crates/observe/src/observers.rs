@@ -6,8 +6,10 @@ use std::sync::Arc;
 use broker_core::{Change, ChangeObserver};
 
 use crate::audit::Audit;
+use crate::export::Export;
 use crate::meter::Meter;
 use crate::recorded_call::RecordSink;
+use crate::trace::Tracer;
 
 /// The observers of calls: sinks of records, the metrics, and the audit log. Cheap to clone.
 #[derive(Clone, Debug, Default)]
@@ -16,6 +18,10 @@ pub struct Observers {
     pub sinks: Sinks,
     /// The metrics, unless they are off.
     pub meter: Option<Arc<Meter>>,
+    /// What traces calls, unless traces are off.
+    pub tracer: Option<Arc<Tracer>>,
+    /// The exporter, if there is one.
+    pub export: Option<Arc<dyn Export>>,
     /// The audit log, if there is one.
     pub audit: Option<Arc<Audit>>,
 }
@@ -24,7 +30,10 @@ impl Observers {
     /// Whether one of them wants the record of a call that begins now.
     pub(crate) fn want_record(&self) -> bool {
         let mut sinks = self.sinks.0.iter();
-        self.meter.is_some() || self.audit.is_some() || sinks.any(|sink| sink.is_enabled())
+        self.meter.is_some()
+            || self.audit.is_some()
+            || self.tracer.is_some()
+            || sinks.any(|sink| sink.is_enabled())
     }
 
     /// Returns the observers with one more sink.

@@ -17,9 +17,8 @@ use tokio::time::Instant;
 use crate::audit::{AuditCall, ReadRequest};
 use crate::observers::Observers;
 use crate::recorded_call::{CallEnd, MAX_PATH_BYTES, RecordedCall};
+use crate::trace::{self, OpenTrace};
 
-/// The maximum bytes of the `_meta` of a call that is searched for its trace.
-const MAX_META_BYTES: usize = 16 << 10;
 /// The maximum number of records that are kept for later calls.
 const MAX_POOLED: usize = 64;
 
@@ -74,8 +73,16 @@ impl<B: Broker> Recorded<B> {
         call.method = method(&request.operation);
         call.began = Instant::now();
         context.record = Some(Arc::clone(&call.record));
+        open.trace = observers
+            .tracer
+            .as_ref()
+            .and_then(|tracer| tracer.begin(request));
+        let context = &mut request.context;
         if let Some(audit) = &observers.audit {
-            call.trace_id = context.meta.as_deref().and_then(trace_id);
+            call.trace_id = match &open.trace {
+                Some(trace) => Some(trace.trace_text()),
+                None => context.meta.as_deref().and_then(trace::trace_id),
+            };
             let begun = Arc::new(audit.begin(call));
             context.gates.push(begun.clone());
             open.audit = Some(begun);
@@ -118,6 +125,7 @@ impl Shared {
                     record: Arc::default(),
                 },
                 audit: None,
+                trace: None,
                 shared: Arc::clone(self),
                 has_ended: true,
             })
@@ -134,6 +142,7 @@ impl Shared {
         open.call.path = Cow::Borrowed("");
         open.call.trace_id = None;
         open.audit = None;
+        open.trace = None;
         let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
         if pool.len() < MAX_POOLED {
             pool.push(open);
@@ -145,6 +154,7 @@ impl Shared {
 struct OpenRecord {
     call: RecordedCall,
     audit: Option<Arc<AuditCall>>,
+    trace: Option<OpenTrace>,
     shared: Arc<Shared>,
     has_ended: bool,
 }
@@ -163,6 +173,9 @@ impl OpenRecord {
         let observers = &self.shared.observers;
         if let Some(audit) = self.audit.take() {
             audit.end(&self.call, end);
+        }
+        if let Some((tracer, trace)) = observers.tracer.as_ref().zip(self.trace.take()) {
+            tracer.end(&trace, &self.call, end);
         }
         if let Some(meter) = &observers.meter {
             meter.record(&self.call, end);
@@ -299,6 +312,10 @@ impl<B: Broker> Broker for Recorded<B> {
         items
     }
 
+    fn traces_calls(&self) -> bool {
+        self.shared.observers.tracer.is_some()
+    }
+
     fn call(
         &self,
         mut request: Request,
@@ -319,24 +336,4 @@ fn method(operation: &Operation) -> Method {
         Operation::ReadResource(_) => Method::ReadResource,
         Operation::Complete(_) => Method::Complete,
     }
-}
-
-/// Returns the id of the trace that the `_meta` of a call names (W3C Trace Context, `traceparent`).
-fn trace_id(meta: &str) -> Option<Box<str>> {
-    if meta.len() > MAX_META_BYTES || !meta.contains("traceparent") {
-        return None;
-    }
-    let mut found = None;
-    let read = broker_model::json::each_member(meta.as_bytes(), |name, value| {
-        if name == "traceparent" {
-            found = serde_json::from_str::<String>(value.get()).ok();
-        }
-    });
-    let parent = read.ok().and(found)?;
-    let id = parent.split('-').nth(1)?;
-    let is_id = id.len() == 32
-        && id
-            .bytes()
-            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    is_id.then(|| id.into())
 }

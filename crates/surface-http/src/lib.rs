@@ -11,6 +11,7 @@ use std::sync::atomic::AtomicU64;
 use arc_swap::ArcSwap;
 use axum::http::{HeaderName, HeaderValue};
 use broker_core::{Broker, Drain};
+use broker_metrics::ScrapedState;
 use broker_model::redact::Secret;
 use broker_observe::Observers;
 use broker_surface::{RequestIds, Surface};
@@ -136,6 +137,10 @@ impl<B: Broker> Surface for HttpSurface<B> {
     fn apply(&self, settings: HttpSettings) {
         self.auth.apply(&settings.callers);
         self.settings.store(Arc::new(settings));
+    }
+
+    fn scraped_state(&self) -> Option<ScrapedState> {
+        Some(self.scraped_state())
     }
 
     async fn serve(self: Arc<Self>, listener: TcpListener) -> io::Result<()> {

@@ -24,8 +24,8 @@ use super::tools::{OwnTool, call_names, own_names, own_tool};
 use super::{Client, cut_note, listing_text, result, retrieve, server_error};
 use crate::ClientView;
 use broker_core::{
-    Account, Broker, CallEvents, Charge, CoreError, FlatTool, ItemKind, Name, Outcome, RequestId,
-    ResultLimit, memory_error_for_request, memory_error_for_result,
+    Account, Broker, CallEvents, CallTrace, Charge, CoreError, FlatTool, ItemKind, Name, Outcome,
+    RequestId, ResultLimit, memory_error_for_request, memory_error_for_result,
 };
 use broker_surface::meta::{
     BodyForm, Listing, MetaCaller, ReplyRoom, is_quoted_object, similar_names,
@@ -75,6 +75,8 @@ pub(super) struct CallParts<'a> {
     pub(super) request_id: RequestId,
     /// The account that is charged for the call and its result.
     pub(super) account: &'a Account,
+    /// The trace context of the request that brought the call.
+    pub(super) trace: Option<&'a CallTrace>,
     /// Receives the events that the caller wants.
     pub(super) events: Option<CallEvents>,
     /// Receives the announcement of a change of the list that the call makes.
@@ -103,6 +105,7 @@ impl ToolCall {
         era: Era,
     ) -> Result<Self, RpcError> {
         let wrong = |message: &str| RpcError::new(INVALID_PARAMS, message);
+        let broker = &client.broker;
         let name = params
             .members
             .get("name")
@@ -111,21 +114,11 @@ impl ToolCall {
         let tool = match own_tool(client.view, &name) {
             Some(own) => Tool::Own(own),
             // The reason is of more use than the names that there are.
-            None if client
-                .broker
-                .services()
-                .start_refusal(&client.identity)
-                .is_some() =>
-            {
-                Tool::Refused
-            }
+            None if broker.services().start_refusal(&client.identity).is_some() => Tool::Refused,
             None if client.view.mode == McpMode::Meta => {
                 return Err(unknown_own_tool(client.view, &name));
             }
-            None => match client
-                .broker
-                .look_up(&client.identity, Name::Flat(&name, client.view.vendor))
-            {
+            None => match broker.look_up(&client.identity, Name::Flat(&name, client.view.vendor)) {
                 Ok(tool) => Tool::Flat(tool.into()),
                 Err(_) if client.view.mode == McpMode::Direct => {
                     return Err(unknown_flat_name(&name));
@@ -295,6 +288,7 @@ impl ToolCall {
                 Tool::Own(OwnTool::MetaCall(only) | OwnTool::CallTool(only)) => only,
                 _ => None,
             },
+            trace: parts.trace,
             events: parts.events.as_ref(),
         };
         let listing = match self.tool {

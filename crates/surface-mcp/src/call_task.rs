@@ -12,7 +12,7 @@ use super::call::{CallParts, ToolCall};
 use super::notifications::{MAX_WAITING_EVENTS, run_with_events};
 use super::reply::Answer;
 use broker_core::{
-    Account, Broker, CallEvents, Charge, CoreError, RequestId, Size, UNCHARGED_BYTES,
+    Account, Broker, CallEvents, CallTrace, Charge, CoreError, RequestId, Size, UNCHARGED_BYTES,
     memory_error_for_request,
 };
 
@@ -30,6 +30,8 @@ pub(super) struct CallTask<B> {
     pub(super) request_id: RequestId,
     /// The least severe log message that its caller gets.
     pub(super) level: Option<LogLevel>,
+    /// The trace context of the request over HTTP that brought the call.
+    pub(super) trace: Option<Box<CallTrace>>,
     /// The memory of the call while it waits with other calls of its connection or session.
     pub(super) waiting: Charge,
 }
@@ -74,6 +76,7 @@ impl<B: Broker> CallTask<B> {
         let parts = CallParts {
             request_id: self.request_id,
             account: &self.account,
+            trace: self.trace.as_deref(),
             events: sink,
             announcements: announcements.filter(|_| self.call.may_change_list(&self.client)),
         };

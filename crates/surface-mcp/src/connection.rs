@@ -23,7 +23,7 @@ use super::protocol::{self, Action};
 use super::reply::{self, Answer, NO_ROOM, refusal};
 use super::subscription::{Subscription, report_changes};
 use super::{Client, result};
-use broker_core::{Account, Broker, ChargeError, CoreError, memory_error_for_request};
+use broker_core::{Account, Broker, CallTrace, ChargeError, CoreError, memory_error_for_request};
 
 /// The maximum number of notifications that wait to be written; further ones are dropped.
 const MAX_WAITING_MESSAGES: usize = 256;
@@ -41,6 +41,8 @@ pub(super) struct Connection<B> {
     subscriptions: CancellationToken,
     /// Whether `initialize` may have no params, as the simplest clients send it.
     takes_empty_initialize: bool,
+    /// The trace context of the request over HTTP that brought the current line.
+    pub(super) trace: Option<Box<CallTrace>>,
     /// Lines to send, in this order.
     outgoing: Vec<Outgoing>,
     /// Notifications of calls and subscriptions.
@@ -71,6 +73,7 @@ impl<B: Broker> Connection<B> {
             revision: None,
             in_flight: InFlight::new(max_in_flight),
             takes_empty_initialize: false,
+            trace: None,
             outgoing: Vec::new(),
             messages,
         };
@@ -290,6 +293,7 @@ impl<B: Broker> Connection<B> {
             call,
             account: self.account.clone(),
             request_id,
+            trace: self.trace.clone(),
             waiting,
         };
         let work = task.run(Some(self.messages.clone()));

@@ -5,16 +5,19 @@
 use std::io;
 use std::sync::Arc;
 
+use broker_metrics::ScrapedState;
 use tokio_util::sync::CancellationToken;
 
 mod contain;
 pub mod meta;
 mod request_id;
 mod stream_state;
+mod trace;
 
 pub use contain::{CaughtPanic, contain};
 pub use request_id::RequestIds;
 pub use stream_state::StreamState;
+pub use trace::trace_of;
 
 /// A surface. The app starts, reloads and stops it. It belongs to a core, whose drain decides when to refuse calls and
 /// when to end.
@@ -42,6 +45,11 @@ pub trait Surface: Send + Sync + 'static {
         self: Arc<Self>,
         listener: Self::Listener,
     ) -> impl Future<Output = io::Result<()>> + Send;
+
+    /// Returns the state that metrics show, with what only the surface knows; `None` if it knows nothing of it.
+    fn scraped_state(&self) -> Option<ScrapedState> {
+        None
+    }
 
     /// Cancelled once the only client has left. This ends the broker. Never cancelled by a surface with several
     /// clients.

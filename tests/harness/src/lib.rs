@@ -23,6 +23,7 @@ mod mcp;
 mod mcp_direct;
 pub mod mcp_http;
 mod official;
+pub mod otlp;
 mod program;
 mod proxy;
 mod refusal;

@@ -214,6 +214,9 @@ impl Writer {
             self.day = day_of(&rfc3339(at)).to_owned();
             self.first_seq = self.chain.seq;
         }
+        if let Some(copy) = &self.settings.copy {
+            copy.take(&bytes, at);
+        }
         self.unwritten.extend_from_slice(&bytes);
         self.unwritten.push(b'\n');
         self.since_checkpoint += 1;

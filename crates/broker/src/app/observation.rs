@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use broker_audit::{
-    AuditKey, AuditLog, AuditSettings, Format, OcsfVersion as AuditOcsf, Rotation, SyncMode,
-    Versions,
+    AuditKey, AuditLog, AuditSettings, Format, LineCopy, OcsfVersion as AuditOcsf, Rotation,
+    SyncMode, Versions,
 };
 use broker_config::{
     AuditConfig, AuditFormat, AuditIntent, AuditRotation, AuditSync, Config, OcsfVersion, Template,
@@ -16,6 +16,7 @@ use broker_model::{Backend, Diagnostic, DiagnosticCode};
 use broker_observe::{Audit, AuditPolicy, Intent, Meter, Observers};
 
 use super::settings::LoadedConfig;
+use super::telemetry;
 use crate::catalog::Catalog;
 
 /// Opens the observers that a config asks for.
@@ -30,15 +31,23 @@ pub(super) fn open(
     surface: Transport,
 ) -> Result<Observers, Vec<Diagnostic>> {
     let config = &loaded.config;
+    let telemetry = telemetry::open(config, environment)?;
     let audit = match &config.audit {
         None => None,
-        Some(audit) => Some(Arc::new(open_audit(audit, catalog, loaded, environment)?)),
+        Some(audit) => Some(Arc::new(open_audit(
+            audit,
+            catalog,
+            (loaded, environment),
+            telemetry.copy,
+        )?)),
     };
     Ok(Observers {
         meter: config
             .telemetry
             .metrics
             .then(|| meter(catalog, config, surface)),
+        tracer: telemetry.tracer,
+        export: telemetry.export,
         audit,
         ..Observers::default()
     })
@@ -97,8 +106,8 @@ pub(crate) fn meter(catalog: &'static Catalog, config: &Config, surface: Transpo
 fn open_audit(
     audit: &AuditConfig,
     catalog: &'static Catalog,
-    loaded: &LoadedConfig,
-    environment: &Environment,
+    (loaded, environment): (&LoadedConfig, &Environment),
+    copy: Option<Arc<dyn LineCopy>>,
 ) -> Result<Audit, Vec<Diagnostic>> {
     let config = &loaded.config;
     let expand = |key: &str, template: &Template| -> Result<PathBuf, Vec<Diagnostic>> {
@@ -126,6 +135,7 @@ fn open_audit(
         AuditRotation::Size => Rotation::Size(audit.rotate_bytes as u64),
         AuditRotation::Day => Rotation::Day,
     };
+    settings.copy = copy;
     settings.keep = audit.keep;
     settings.format = match (audit.format, audit.ocsf_version) {
         (AuditFormat::Native, _) => Format::Native,

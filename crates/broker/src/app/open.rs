@@ -14,6 +14,7 @@ use super::lifecycle::drain;
 use super::observation;
 use super::settings::LoadedConfig;
 use super::stack::{Stack, stack};
+use super::telemetry::export_metrics;
 use crate::catalog::{self, Catalog};
 use crate::core::{Broker, Core, LinkFactory, StartMode, StartOutcome};
 use crate::typed::error::OpenError;
@@ -110,6 +111,7 @@ pub(crate) async fn open(
         .link_factory(options.links)
         .build()
         .map_err(OpenError::Diagnostics)?;
+    export_metrics(&observers, core.services(), || None);
     core.start();
     let stack = stack(core.clone(), observers);
     if options.mode == StartMode::Tolerant {

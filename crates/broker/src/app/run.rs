@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use broker_model::exit::Exit;
-use broker_observe::Audit;
+use broker_observe::{Audit, Export};
 use broker_surface::Surface;
 
 use super::catalog_origin::CatalogOrigin;
@@ -12,10 +12,13 @@ use super::failure::Failure;
 use super::lifecycle::Running;
 use super::reload::Reloader;
 use super::startup::{FromConfig, SignalReceivers, Startup};
-use crate::core::Core;
+use super::telemetry::export_metrics;
+use crate::core::{Broker as _, Core};
 
 /// Maximum time to write the last lines of the audit log.
 const AUDIT_CLOSE_TIMEOUT: Duration = Duration::from_millis(400);
+/// Maximum time to export what waits.
+const EXPORT_CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Startup<'_> {
     /// Serves until the end of the broker. Calls in flight get `drain_timeout` to end.
@@ -32,17 +35,36 @@ impl Startup<'_> {
             CatalogOrigin::Compiled => None,
             CatalogOrigin::Lock => self.cli.config.as_deref(),
         };
-        let audit = self.observers.get().and_then(|all| all.audit.clone());
+        let observers = self.observers.get().cloned().unwrap_or_default();
+        let of_surface = Arc::downgrade(&surface);
+        export_metrics(&observers, core.services(), move || {
+            of_surface.upgrade()?.scraped_state()
+        });
         let reloader = Reloader::new(self, core.clone(), Arc::clone(&surface));
         let running = Running::start(core, surface, listener, drain_timeout);
         let reloads = reloader.run(signal_receivers.reload_signals);
         let outcome = running
             .until_end(signal_receivers.signals, reloads, served_config, output)
             .await;
-        if let Some(audit) = audit {
+        if let Some(audit) = observers.audit {
             close_audit(audit).await;
         }
+        // After the audit log, whose last lines are exported too.
+        if let Some(export) = observers.export {
+            close_export(export).await;
+        }
         outcome
+    }
+}
+
+/// Exports what waits.
+async fn close_export(export: Arc<dyn Export>) {
+    let closed = tokio::task::spawn_blocking(move || export.close());
+    if tokio::time::timeout(EXPORT_CLOSE_TIMEOUT, closed)
+        .await
+        .is_err()
+    {
+        tracing::warn!("the last spans and metrics were not exported in time");
     }
 }
 

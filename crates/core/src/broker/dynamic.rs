@@ -51,6 +51,7 @@ trait Boxed: Send + Sync {
     fn tools(&self, identity: &Identity, what: &ToolQuery<'_>) -> Option<ToolPage>;
     fn callable_tools(&self, identity: &Identity) -> Vec<CallableTool>;
     fn listed_items(&self, identity: &Identity, kind: ItemKind) -> Vec<ListedItem>;
+    fn traces_calls(&self) -> bool;
     fn call(&self, request: Request) -> Answer<'_, Result<Outcome, Box<CoreError>>>;
     fn health(&self, identity: &Identity) -> Health;
     fn close(&self) -> Answer<'_, ()>;
@@ -102,6 +103,10 @@ impl<B: Broker> Boxed for B {
         Broker::listed_items(self, identity, kind)
     }
 
+    fn traces_calls(&self) -> bool {
+        Broker::traces_calls(self)
+    }
+
     fn call(&self, request: Request) -> Answer<'_, Result<Outcome, Box<CoreError>>> {
         Box::pin(Broker::call(self, request))
     }
@@ -134,7 +139,8 @@ impl fmt::Debug for DynBroker {
 
 impl Broker for DynBroker {
     forward!(
-        inner: services, list, describe, search, look_up, items, tools, callable_tools, listed_items, health, close
+        inner: services, list, describe, search, look_up, items, tools, callable_tools, listed_items, traces_calls,
+        health, close
     );
 
     fn call(

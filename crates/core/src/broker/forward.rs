@@ -1,7 +1,8 @@
 //! The operations that a layer passes on unchanged.
 
 /// Implements the named operations of [`Broker`](crate::Broker) by the broker in the field `$inner`:
-/// `forward!(inner: services, list, describe, search, look_up, items, tools, callable_tools, listed_items, health, close);`
+/// `forward!(inner: services, list, describe, search, look_up, items, tools, callable_tools, listed_items, traces_calls,
+/// health, close);`
 /// A layer implements the others itself, and always `call`.
 #[macro_export]
 macro_rules! forward {
@@ -83,6 +84,11 @@ macro_rules! forward_operation {
             kind: $crate::ItemKind,
         ) -> Vec<$crate::ListedItem> {
             self.$inner.listed_items(identity, kind)
+        }
+    };
+    ($inner:ident traces_calls) => {
+        fn traces_calls(&self) -> bool {
+            self.$inner.traces_calls()
         }
     };
     ($inner:ident health) => {

@@ -91,6 +91,11 @@ pub trait Broker: Clone + fmt::Debug + Send + Sync + 'static {
     /// ones, and those that their sources list now.
     fn listed_items(&self, identity: &Identity, kind: ItemKind) -> Vec<ListedItem>;
 
+    /// Whether a layer traces calls, so that it needs the trace context of the request that brings a call.
+    fn traces_calls(&self) -> bool {
+        false
+    }
+
     /// Makes a call of an item that [`Self::look_up`] finds. [`CancelMode`](crate::CancelMode) says what cancels it.
     ///
     /// # Errors

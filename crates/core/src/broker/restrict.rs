@@ -14,6 +14,7 @@ use super::Broker;
 use crate::MAX_HITS;
 use crate::call::context::{Operation, Outcome, Request};
 use crate::errors::error::CoreError;
+use crate::forward;
 use crate::identity::Identity;
 use crate::item::ToolItem;
 use crate::listing::description::Described;
@@ -148,6 +149,8 @@ fn not_found(path: &str) -> Box<CoreError> {
 }
 
 impl<B: Broker> Broker for Restrict<B> {
+    forward!(inner: traces_calls);
+
     fn services(&self) -> &Services {
         self.inner.services()
     }

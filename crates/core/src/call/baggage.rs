@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use broker_mcp::TraceHeaders;
 use broker_wire::JsonMembers;
 use broker_wire::write::push_string;
 use memchr::memmem;
@@ -27,6 +28,17 @@ pub(super) fn without_baggage(meta: &str) -> Option<Cow<'_, str>> {
     }
     json.push(b'}');
     String::from_utf8(json).ok().map(Cow::Owned)
+}
+
+/// Returns the trace context for the headers of a request; without its baggage unless the source gets it.
+pub(super) fn with_baggage_if(is_trusted: bool, trace: &TraceHeaders) -> Cow<'_, TraceHeaders> {
+    if is_trusted || trace.baggage.is_none() {
+        return Cow::Borrowed(trace);
+    }
+    Cow::Owned(TraceHeaders {
+        baggage: None,
+        ..trace.clone()
+    })
 }
 
 #[cfg(test)]

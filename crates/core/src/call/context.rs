@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use broker_mcp::CallEvents;
+use broker_mcp::{CallEvents, TraceHeaders};
 use broker_memory::Account;
 use broker_model::item::ItemKind;
 use bytes::Bytes;
@@ -65,6 +65,8 @@ pub struct CallContext {
     pub form: ResultForm,
     /// The record that a layer keeps of the call.
     pub record: Option<Arc<CallRecord>>,
+    /// The trace context of the call, if a layer traces calls.
+    pub trace: Option<Box<CallTrace>>,
     /// The gates that the call passes right before it is sent, the one of the outermost layer first.
     pub gates: Vec<Arc<dyn SendGate>>,
 }
@@ -82,9 +84,21 @@ impl CallContext {
             cancel: CancelMode::OnDrop,
             form,
             record: None,
+            trace: None,
             gates: Vec::new(),
         }
     }
+}
+
+/// The trace context of a call.
+#[derive(Clone, Debug, Default)]
+pub struct CallTrace {
+    /// The context of the HTTP request that brought the call. A surface reads it if
+    /// [`Broker::traces_calls`](crate::Broker::traces_calls).
+    pub from_http: Option<TraceHeaders>,
+    /// The context for the headers of a request to a server. The layer that traces the call adds it, and writes the same
+    /// to `meta`.
+    pub to_server: Option<TraceHeaders>,
 }
 
 /// The event that cancels a call, apart from its timeout.

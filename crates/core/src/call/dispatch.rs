@@ -9,7 +9,7 @@ use broker_model::SourceCause;
 use tokio::time::Instant;
 
 use super::Call;
-use super::baggage::without_baggage;
+use super::baggage::{with_baggage_if, without_baggage};
 use super::deadline::Deadline;
 use super::gate::too_many;
 use super::operation::CheckedOperation;
@@ -42,6 +42,11 @@ impl Call<'_> {
             true => meta.map(Cow::Borrowed),
             false => meta.and_then(without_baggage),
         };
+        let trace = context
+            .trace
+            .as_ref()
+            .and_then(|trace| trace.to_server.as_ref());
+        let trace = trace.map(|trace| with_baggage_if(deadline.settings.is_trusted, trace));
         let admitted = AdmittedCall::new(self, operation.text(), operation.uri());
         let changes = self.core.fleet.drift_state.tool_changes();
         let may_send = || admitted.is_admitted(&admitted.in_force());
@@ -53,6 +58,7 @@ impl Call<'_> {
         let server_call = ServerCall {
             operation: operation.to_server(target),
             meta: meta.as_deref(),
+            trace: trace.as_deref(),
             events: context.events.as_ref(),
             right: Some(&right),
             account: Some(&context.account),

@@ -90,6 +90,11 @@ impl CallRecord {
         self.sent.get().is_some()
     }
 
+    /// Returns when the call was given to a session of its source.
+    pub fn sent_at(&self) -> Option<Instant> {
+        self.sent.get().copied()
+    }
+
     /// Returns the time from sending the call to its answer or failure.
     pub fn server_time(&self) -> Option<Duration> {
         let (sent, answered) = self.sent.get().zip(self.answered.get())?;

@@ -10,6 +10,7 @@ use broker_wire::{Era, JsonMembers, header_value};
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
 use crate::server_call::{ServerCall, ServerOperation};
+use crate::trace_headers::TraceHeaders;
 
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 pub(super) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
@@ -83,6 +84,15 @@ pub(super) fn add_call(headers: &mut HeaderMap, call: &ServerCall<'_>, params: &
         };
         if let Ok(name) = HeaderName::try_from(format!("mcp-param-{}", param.name)) {
             insert(headers, name, &text);
+        }
+    }
+}
+
+/// Adds the trace context of a call.
+pub(super) fn add_trace(headers: &mut HeaderMap, trace: &TraceHeaders) {
+    for (name, value) in trace.iter() {
+        if let Some(value) = visible_value(value) {
+            headers.insert(HeaderName::from_static(name), value);
         }
     }
 }

@@ -183,6 +183,9 @@ impl HttpLink {
         if self.0.era() == Some(Era::Modern) {
             headers::add_call(&mut headers, call, &self.0.params);
         }
+        if let Some(trace) = call.trace {
+            headers::add_trace(&mut headers, trace);
+        }
         let (events, progressed) = events.map(RequestEvents::new).unzip();
         let mut exchange = Exchange::new(&self.0, id, headers, line(id), events);
         (exchange.right, exchange.account) = (call.right, call.account);

@@ -253,6 +253,8 @@ fn random_methods_codes_names_and_versions_make_no_series() {
         "meta_tree",
         "meta_desc",
         "retrieve_tools",
+        "spans",
+        "audit_lines",
         "mcp-broker",
         "0.1.0",
         "sha256/1:0123",

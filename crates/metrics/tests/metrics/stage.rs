@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use broker_metrics::{
-    AuditState, CatalogDescription, EndedCall, Format, MemoryState, Method, Metrics, OutcomeClass,
-    ScrapedSource, ScrapedState, Side, SourceDescription, SourceState, ToolDescription, Transport,
+    AuditState, CatalogDescription, DroppedState, EndedCall, Format, MemoryState, Method, Metrics,
+    OutcomeClass, ScrapedSource, ScrapedState, Side, SourceDescription, SourceState,
+    ToolDescription, Transport,
 };
 use broker_model::CallCode;
 use broker_model::item::ItemKind;
@@ -116,6 +117,10 @@ pub(crate) fn full_state(sources: usize) -> ScrapedState {
             lag_lines: 3,
             is_available: true,
             space_left_seconds: Some(86_400.5),
+        }),
+        dropped: Some(DroppedState {
+            spans: 4,
+            audit_lines: 5,
         }),
         is_search_degraded: Some(false),
         key_expiry: Some(1_900_000_000),

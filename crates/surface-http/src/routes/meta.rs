@@ -1,8 +1,11 @@
 //! The meta-tools.
 
 use axum::http::StatusCode;
+use axum::http::request::Parts;
 use broker_core::{Broker, RequestId};
 use broker_surface::meta::{self, BodyForm, MetaCaller, ReplyRoom};
+use broker_surface::trace_of;
+use broker_surface_mcp::http::joined_header;
 use bytes::Bytes;
 
 use super::table::MetaTool;
@@ -15,9 +18,13 @@ impl<B: Broker> HttpSurface<B> {
         &self,
         tool: MetaTool,
         body: Bytes,
-        admitted: &Admitted,
+        (parts, admitted): (&Parts, &Admitted),
         request_id: RequestId,
     ) -> Result<HttpReply, Refusal> {
+        let trace = match tool {
+            MetaTool::Call => trace_of(&self.broker, |name| joined_header(&parts.headers, name)),
+            MetaTool::List(_) => None,
+        };
         let (identity, account) = (&admitted.identity, &admitted.account);
         let asker = MetaCaller {
             only: None,
@@ -28,6 +35,7 @@ impl<B: Broker> HttpSurface<B> {
             reply: ReplyRoom::default(),
             form: BodyForm::Http,
             meta: None,
+            trace: trace.as_deref(),
             events: None,
         };
         let reply = match tool {

@@ -5,8 +5,8 @@ use std::time::SystemTime;
 
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
-use broker_core::{Broker, Health};
-use broker_metrics::{AuditState, Format, MemoryState, ScrapedSource, ScrapedState, SourceState};
+use broker_core::Broker;
+use broker_metrics::{Format, ScrapedState};
 use broker_model::CallCode;
 use broker_surface_mcp::http::McpEndpoint;
 
@@ -56,27 +56,13 @@ impl<B: Broker> HttpSurface<B> {
         })
     }
 
-    fn scraped_state(&self) -> ScrapedState {
-        let services = self.broker.services();
-        let health = services.health();
-        let audit = self.observers.audit.as_ref().map(|audit| audit.status());
+    /// Returns the state for a scrape.
+    pub(crate) fn scraped_state(&self) -> ScrapedState {
         ScrapedState {
-            tools_withdrawn: withdrawn(&health),
-            sources: sources(&health),
             sessions: self.mcp.as_ref().map_or(0, McpEndpoint::session_count) as u64,
             streams: self.mcp.as_ref().map_or(0, McpEndpoint::stream_count) as u64,
-            memory: MemoryState {
-                limit: services.memory().limit() as u64,
-                used: services.memory().used() as u64,
-            },
-            audit: audit.map(|status| AuditState {
-                seq: status.seq,
-                lag_lines: status.lag_lines as u64,
-                is_available: status.is_available,
-                space_left_seconds: status.space_left_s.map(|seconds| seconds as f64),
-            }),
-            is_search_degraded: services.is_search_degraded(),
             key_expiry: self.auth.next_key_expiry().and_then(unix_seconds),
+            ..self.observers.scraped_state(self.broker.services())
         }
     }
 }
@@ -85,29 +71,4 @@ impl<B: Broker> HttpSurface<B> {
 fn unix_seconds(time: SystemTime) -> Option<i64> {
     let since = time.duration_since(SystemTime::UNIX_EPOCH).ok()?;
     i64::try_from(since.as_secs()).ok()
-}
-
-fn withdrawn(health: &Health) -> u64 {
-    let tools = health.sources.iter().map(|source| source.withdrawn as u64);
-    tools.sum()
-}
-
-fn sources(health: &Health) -> Vec<ScrapedSource> {
-    let sources = health.sources.iter();
-    let scraped = sources.map(|source| ScrapedSource {
-        state: state(source.state),
-        restarts: source.counters.restarts,
-        queue_depth: source.counters.waiting,
-        waited_calls: source.counters.waited,
-        waited_ms: source.counters.waited_ms,
-        certificate_expiry: source.certificate_expiry,
-    });
-    scraped.collect()
-}
-
-/// Returns the state with this name.
-fn state(name: &str) -> SourceState {
-    let mut states = SourceState::ALL.into_iter();
-    let found = states.find(|state| state.as_str() == name);
-    found.unwrap_or_default()
 }

@@ -78,7 +78,7 @@ impl<B: Broker> HttpSurface<B> {
             .check_caller(route.row, parts, body, (caller, &settings))
             .await?;
         match handler {
-            ApiRoute::Meta(tool) => self.meta(tool, body, &admitted, request_id).await,
+            ApiRoute::Meta(tool) => self.meta(tool, body, (parts, &admitted), request_id).await,
             ApiRoute::Health(report) => self.health(report, &admitted.identity),
             ApiRoute::Metrics => self.metrics(parts, &admitted).await,
             ApiRoute::ResourceMetadata => resource_metadata(&settings),

@@ -24,6 +24,14 @@ const USUAL_ACCEPT: &str = "application/json, text/event-stream";
 /// Integers beyond this have no exact value in every reader of JSON.
 const MAX_INTEGER: f64 = 9_007_199_254_740_991.0;
 
+/// Returns the values of a header, joined by commas; `None` without the header, and if one has other characters than
+/// visible ASCII.
+pub fn joined(headers: &HeaderMap, name: &str) -> Option<String> {
+    let values = headers.get_all(name).iter().map(HeaderValue::to_str);
+    let values: Vec<&str> = values.collect::<Result<_, _>>().ok()?;
+    (!values.is_empty()).then(|| values.join(","))
+}
+
 /// The forms of a reply that its caller reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Accepted {

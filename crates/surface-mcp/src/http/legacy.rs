@@ -151,6 +151,7 @@ pub(super) fn request(
         call,
         account: session.account.clone(),
         request_id: request.request_id,
+        trace: request.trace(&client.broker),
         waiting,
     };
     let (sender, messages) = channel(&task, accepted);

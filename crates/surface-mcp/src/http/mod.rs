@@ -28,6 +28,7 @@ mod stream;
 mod target;
 
 pub use super::websocket::WebSocketClient;
+pub use headers::joined as joined_header;
 pub use reply::{ReplyBody, StreamReply, empty as empty_reply, error_reply};
 pub use sse::{MESSAGE as SSE_MESSAGE, STREAM as SSE_STREAM, SseRoute};
 pub use target::ModeRoute;
@@ -36,9 +37,9 @@ use super::adapter::Dialect;
 use super::websocket::MAX_MESSAGE_BYTES;
 use super::{Client, adapter, result};
 use crate::{ClientView, McpSettings};
-use broker_core::{Account, Broker, CoreError, Identity, RequestId};
+use broker_core::{Account, Broker, CallTrace, CoreError, Identity, RequestId};
 use broker_surface::RequestIds;
-use broker_surface::StreamState;
+use broker_surface::{StreamState, trace_of};
 use reply::Refused;
 use session::{Owner, SessionUse};
 use session_id::SessionId;
@@ -75,6 +76,13 @@ pub struct McpRequest<'a> {
     pub request_id: RequestId,
     /// The state of the stream that the connection may become.
     pub stream: Option<Arc<StreamState>>,
+}
+
+impl McpRequest<'_> {
+    /// Returns the trace context of its headers, if calls are traced.
+    fn trace(&self, broker: &impl Broker) -> Option<Box<CallTrace>> {
+        trace_of(broker, |name| headers::joined(&self.parts.headers, name))
+    }
 }
 
 impl<B: Broker> McpEndpoint<B> {

@@ -179,6 +179,7 @@ async fn modern(
         call,
         account: request.account.clone(),
         request_id: request.request_id,
+        trace: request.trace(&endpoint.broker),
         waiting: Charge::default(),
     };
     let (sender, messages) = channel(&task, accepted);

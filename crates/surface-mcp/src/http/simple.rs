@@ -117,6 +117,7 @@ async fn answer_request(
         call,
         account: request.account.clone(),
         request_id: request.request_id,
+        trace: request.trace(&endpoint.broker),
         waiting: Charge::default(),
     };
     // Dropped when the connection is closed. This cancels the call.

@@ -16,8 +16,8 @@ use super::listed::{DescriptionForm, Listed, ListingAnswer};
 use super::members::{json_invalid, utf8};
 use super::reply::chars_around;
 use broker_core::{
-    Account, Args, Broker, CallContext, CallEvents, CoreError, Detail, Identity, Name, Operation,
-    Outcome, Request, RequestId, ResultForm, ResultLimit, SMALL_BYTES, SearchQuery,
+    Account, Args, Broker, CallContext, CallEvents, CallTrace, CoreError, Detail, Identity, Name,
+    Operation, Outcome, Request, RequestId, ResultForm, ResultLimit, SMALL_BYTES, SearchQuery,
 };
 
 /// The caller of a request.
@@ -34,6 +34,8 @@ pub struct MetaCaller<'a, B> {
     pub meta: Option<&'a str>,
     /// The only tools that may be called; `None` for all.
     pub only: Option<SplitCall>,
+    /// The trace context of the request that brings a call.
+    pub trace: Option<&'a CallTrace>,
     /// Takes the events of a call.
     pub events: Option<&'a CallEvents>,
 }
@@ -235,6 +237,7 @@ impl<B: Broker> MetaCaller<'_, B> {
                 meta,
                 events: self.events.cloned(),
                 received,
+                trace: self.trace.map(|trace| Box::new(trace.clone())),
                 ..CallContext::new(self.request_id, self.account.clone(), form)
             },
             path,

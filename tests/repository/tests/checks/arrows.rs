@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::workspace;
 
 /// The packages, from the ones that use no other package up to the programs, each with the packages that it uses.
-const ARROWS: [(&str, &[&str]); 31] = [
+const ARROWS: [(&str, &[&str]); 32] = [
     ("broker-files", &[]),
     ("broker-http-client", &[]),
     ("broker-memory", &[]),
@@ -80,11 +80,27 @@ const ARROWS: [(&str, &[&str]); 31] = [
             "broker-metrics",
             "broker-model",
             "broker-process",
+            "broker-wire",
+        ],
+    ),
+    (
+        "broker-otlp",
+        &[
+            "broker-audit",
+            "broker-core",
+            "broker-http-client",
+            "broker-metrics",
+            "broker-observe",
         ],
     ),
     (
         "broker-surface",
-        &["broker-core", "broker-model", "broker-wire"],
+        &[
+            "broker-core",
+            "broker-metrics",
+            "broker-model",
+            "broker-wire",
+        ],
     ),
     (
         "broker-surface-mcp",
@@ -149,6 +165,7 @@ const ARROWS: [(&str, &[&str]); 31] = [
             "broker-metrics",
             "broker-model",
             "broker-observe",
+            "broker-otlp",
             "broker-process",
             "broker-surface",
             "broker-surface-http",

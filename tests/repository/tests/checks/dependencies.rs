@@ -25,15 +25,19 @@ pub(super) const LICENCES: [&str; 11] = [
 ];
 
 /// Crates that may have several versions in the tree, each with the reason.
-pub(super) const TWICE: [(&str, &str); 7] = [
+pub(super) const TWICE: [(&str, &str); 8] = [
     ("base64", "0.22 for jsonwebtoken, 0.23 for hyper-util"),
     (
         "getrandom",
         "0.2 for ring, 0.3 for the hash maps of jsonschema, 0.4 for tempfile and proptest",
     ),
     (
+        "rand",
+        "0.9 for the SDK of OpenTelemetry, 0.10 for proptest",
+    ),
+    (
         "rand_core",
-        "0.6 for the traits of jsonwebtoken, 0.10 for proptest",
+        "0.6 for the traits of jsonwebtoken, 0.9 for the SDK of OpenTelemetry, 0.10 for proptest",
     ),
     (
         "schemars",
@@ -345,6 +349,19 @@ fn programs_are_built_without_surfaces_in_memory() {
         has_scripted("normal,build,dev,features"),
         "tests have the feature under this name"
     );
+}
+
+#[test]
+fn opentelemetry_is_in_a_program_only_with_its_feature() {
+    let has_it = |selection: &[&str]| {
+        let tree = cargo_tree(selection, "normal,build");
+        assert!(tree.contains("broker-observe"), "the tree was printed");
+        tree.contains("opentelemetry") || tree.contains("prost")
+    };
+    for program in ["broker-binary", "broker-gen"] {
+        assert!(!has_it(&["--package", program, "--no-default-features"]));
+        assert!(has_it(&["--package", program]));
+    }
 }
 
 #[test]

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use broker_wire::ClientLine;
 use broker_wire::write::Outgoing;
 use tokio::sync::mpsc::{Receiver, Sender};
 
+use super::table::SseLine;
 use crate::Client;
 use crate::connection::Connection;
 use broker_core::{Account, Broker};
@@ -18,7 +18,7 @@ const MAX_IN_FLIGHT: usize = 32;
 pub(super) async fn run(
     (client, state): (Arc<Client<impl Broker>>, Option<Arc<StreamState>>),
     account: Account,
-    mut lines: Receiver<ClientLine>,
+    mut lines: Receiver<SseLine>,
     output: Sender<Outgoing>,
 ) {
     let broker = client.broker.clone();
@@ -47,7 +47,10 @@ pub(super) async fn run(
                     before.chain(ready).collect()
                 }
                 line = lines.recv() => match line {
-                    Some(line) => connection.take(line),
+                    Some(SseLine { line, trace }) => {
+                        connection.trace = trace;
+                        connection.take(line)
+                    }
                     None => return,
                 },
             };

@@ -23,6 +23,7 @@ use super::{McpEndpoint, McpRequest, headers};
 use crate::reply::failed;
 use broker_core::{Broker, CoreError, SMALL_BYTES};
 
+use table::SseLine;
 pub(super) use table::SseTable;
 
 /// The path of the stream.
@@ -115,7 +116,8 @@ impl<B: Broker> McpEndpoint<B> {
             Ok(line) => line,
             Err((id, error)) => return Ok(Refused::bad_request(error).reply(Some(&id))),
         };
-        Ok(match lines.try_send(line) {
+        let trace = request.trace(&self.broker);
+        Ok(match lines.try_send(SseLine { line, trace }) {
             Ok(()) => reply::empty(StatusCode::ACCEPTED),
             Err(_) => {
                 let message = format!(

@@ -7,7 +7,7 @@ use broker_wire::ClientLine;
 use tokio::sync::mpsc;
 
 use super::super::session_id::SessionId;
-use broker_core::Identity;
+use broker_core::{CallTrace, Identity};
 
 /// The open streams. Their number is limited by the shares of their owners.
 #[derive(Debug, Default)]
@@ -17,7 +17,15 @@ pub(in crate::http) struct SseTable(Mutex<HashMap<SessionId, Entry>>);
 struct Entry {
     /// The caller that opened the stream.
     identity: Identity,
-    lines: mpsc::Sender<ClientLine>,
+    lines: mpsc::Sender<SseLine>,
+}
+
+/// A line of a client.
+#[derive(Debug)]
+pub(super) struct SseLine {
+    pub(super) line: ClientLine,
+    /// The trace context of the request that brought it.
+    pub(super) trace: Option<Box<CallTrace>>,
 }
 
 /// The place of a stream in the table. Dropping it removes the stream from the table.
@@ -39,7 +47,7 @@ impl SseTable {
         self: &Arc<Self>,
         id: SessionId,
         identity: Identity,
-        lines: mpsc::Sender<ClientLine>,
+        lines: mpsc::Sender<SseLine>,
     ) -> SsePlace {
         self.lock().insert(id, Entry { identity, lines });
         SsePlace {
@@ -55,7 +63,7 @@ impl SseTable {
         &self,
         id: SessionId,
         identity: &Identity,
-    ) -> Option<mpsc::Sender<ClientLine>> {
+    ) -> Option<mpsc::Sender<SseLine>> {
         let table = self.lock();
         let entry = table.get(&id)?;
         let is_same = entry.identity.subject() == identity.subject()
