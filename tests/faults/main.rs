@@ -6,6 +6,7 @@ mod attacks;
 mod callers;
 mod callers_chaos;
 mod exits;
+mod hangs;
 mod hostile_text;
 mod http_sources;
 mod invalid_answers;

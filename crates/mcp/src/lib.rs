@@ -36,6 +36,7 @@ mod status;
 mod subscription;
 #[cfg(test)]
 mod test_spec;
+mod timeout_streak;
 
 /// Compiles the examples of the page.
 #[cfg(doctest)]

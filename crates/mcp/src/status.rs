@@ -52,6 +52,7 @@ pub struct Status {
 pub struct Counters {
     calls: AtomicU64,
     failures: AtomicU64,
+    hangs: AtomicU64,
     noise_lines: AtomicU64,
     unknown_ids: AtomicU64,
     late_answers: AtomicU64,
@@ -88,6 +89,8 @@ counters! {
     calls / add_call;
     /// Calls that ended in a [`crate::CallFailure`].
     failures / add_failure;
+    /// Times that the server was started again because it hung.
+    hangs / add_hang;
     /// Lines on stdout that were not JSON-RPC messages.
     noise_lines / add_noise_line;
     /// Answers to ids that were never used.

@@ -69,6 +69,7 @@ families! {
     RESULT_TOKENS = Counter "mcp_broker_result_tokens_estimated_total", ["tool"], "tokens", "The tokens of the results, estimated as one for every 4 bytes.";
     SOURCE_STATE = Gauge "mcp_broker_source_state", ["source", "state"], "sources", "1 for the state that the source has, 0 for the others; for further sources together, how many have the state.";
     SOURCE_RESTARTS = Counter "mcp_broker_source_restarts_total", ["source"], "restarts", "Attempts to start the source after the first.";
+    SOURCE_HANGS = Counter "mcp_broker_source_hangs_total", ["source"], "restarts", "Restarts of the source because its server hung.";
     QUEUE_DEPTH = Gauge "mcp_broker_queue_depth", ["source"], "calls", "Calls that wait for the source.";
     TOOLS_WITHDRAWN = Gauge "mcp_broker_tools_withdrawn", [], "tools", "Exposed tools that are withdrawn because of drift.";
     DRIFT_FINDINGS = Counter "mcp_broker_drift_findings_total", ["class"], "findings", "Differences between a source and the lock that a comparison found, by drift class.";

@@ -120,7 +120,7 @@ impl ChangeObserver for Meter {
             Change::Withdrawn { class, .. } | Change::Differs { class, .. } => {
                 self.metrics.drift_found(class.as_str(), 1);
             }
-            Change::Restored { .. } => {}
+            Change::Restored { .. } | Change::SourceDown { .. } | Change::SourceUp { .. } => {}
         }
     }
 }

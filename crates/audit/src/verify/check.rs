@@ -125,6 +125,8 @@ impl<'a> Check<'a> {
             | Kind::Limited
             | Kind::Withdrawn
             | Kind::Restored
+            | Kind::SourceDown
+            | Kind::SourceUp
             | Kind::Drift
             | Kind::Reload
             | Kind::KeysChanged => {}

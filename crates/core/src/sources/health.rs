@@ -134,6 +134,8 @@ pub struct SourceCounters {
     pub failures: u64,
     /// Attempts to start it after the first.
     pub restarts: u64,
+    /// Times that its server was started again because it hung.
+    pub hangs: u64,
     /// Calls that wait for a place at its processes now.
     pub waiting: u64,
     /// Lines on its stdout that were not messages.
@@ -168,6 +170,7 @@ impl SourceCounters {
             calls: counters.calls(),
             failures: counters.failures(),
             restarts: statuses.iter().map(|status| status.restarts).sum(),
+            hangs: counters.hangs(),
             noise_lines: counters.noise_lines(),
             oversize_lines: counters.oversize_lines(),
             invalid_utf8_lines: counters.invalid_utf8_lines(),

@@ -152,6 +152,7 @@ impl<'a> Exchange<'a> {
         }
         self.begun.store(true, Ordering::Relaxed);
         let answer = self.send(kind).await?;
+        state.note_read();
         let status = answer.status();
         if !status.is_success() {
             return Err(self.refused(kind, answer).await);
@@ -284,6 +285,7 @@ impl<'a> Exchange<'a> {
             };
             // A server that sends many events, or text without events, must not keep this worker.
             tokio::task::coop::consume_budget().await;
+            state.note_read();
             decoder.push(&chunk);
             while let Some(event) = decoder.next_event().map_err(stream_error)? {
                 match state.take_messages(self.id, event.data, &mut self.events) {

@@ -2,6 +2,7 @@
 
 mod backoff;
 mod handle;
+mod hang;
 mod listing_delay;
 mod recheck;
 mod supervisor;
@@ -33,6 +34,12 @@ use supervisor::Supervisor;
 pub trait DriftCheck: Send + Sync + 'static {
     /// Returns the verdict on the source with this listing.
     fn check(&self, snapshot: &Snapshot) -> Verdict;
+
+    /// Learns that a running server was lost, and why. Must not block.
+    fn lost(&self, _failure: &SourceFailure) {}
+
+    /// Learns that the server is up again after it was lost. Must not block.
+    fn restored(&self) {}
 }
 
 /// The verdict on a source after a listing.

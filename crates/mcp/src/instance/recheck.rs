@@ -17,7 +17,7 @@ use crate::startup;
 use crate::status::State;
 
 /// The interval of checks whether the last call of a busy process has ended.
-const IDLE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+pub(super) const IDLE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// The maximum relative deviation of the time between two polls, in either direction.
 const POLL_JITTER: f64 = 0.2;
 /// An idle process is ended after this number of consecutive unanswered polls.

@@ -42,6 +42,8 @@ pub(super) struct Supervisor {
     /// Locked while a listing is checked, so that verdicts come in the order of the listings.
     check_order: Arc<Mutex<()>>,
     backoff: Backoff,
+    /// Whether a session was lost and there is no other one yet.
+    is_lost: bool,
     /// The tasks of its processes.
     tasks: TaskTracker,
     /// The deadline for the end of its processes.
@@ -58,6 +60,7 @@ impl Supervisor {
         Self {
             backoff: Backoff::new(spec.timing),
             stop_deadline: StopDeadline::new(shared.stop_deadline.subscribe()),
+            is_lost: false,
             shared,
             spec,
             known,
@@ -81,7 +84,11 @@ impl Supervisor {
                 Ok(session) => {
                     let lost = stopping.run_until_cancelled(self.watch(&session)).await;
                     self.shared.set_live(None);
-                    let next = lost.map(|failure| (self.down(&failure, false), failure));
+                    let next = lost.map(|failure| {
+                        self.is_lost = true;
+                        self.drift_check.lost(&failure);
+                        (self.down(&failure, false), failure)
+                    });
                     if next.is_none() {
                         self.stopping();
                     }
@@ -147,6 +154,10 @@ impl Supervisor {
             Ok(()) => {
                 self.known = Some(session.era());
                 self.backoff.started(Instant::now());
+                if std::mem::take(&mut self.is_lost) {
+                    tracing::info!(source = %self.shared.name, "source is up again");
+                    self.drift_check.restored();
+                }
                 Ok(session)
             }
             Err(failure) => {
@@ -228,6 +239,7 @@ impl Supervisor {
                 Err(_) => gone(),
             },
             failure = self.follow_changes(session, &reopened) => failure,
+            failure = self.watch_for_hang(session) => failure,
             never = session.keep_subscribed(&reopened) => match never {},
             never = session.follow_log_level() => match never {},
             never = self.show_pauses(session) => match never {},

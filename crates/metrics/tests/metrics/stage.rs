@@ -97,6 +97,7 @@ pub(crate) fn full_state(sources: usize) -> ScrapedState {
     let sources = states.zip(0..).map(|(state, number)| ScrapedSource {
         state: *state,
         restarts: number,
+        hangs: number,
         queue_depth: 2,
     });
     ScrapedState {
