@@ -150,6 +150,43 @@ fn end_of_each_call_has_a_line_with_the_reviewed_version() {
 }
 
 #[test]
+fn listings_have_lines_only_if_the_config_asks_for_them() {
+    let read = |broker: &Broker| {
+        broker.post("/meta_tree", &json!({"path": "/a"}));
+        broker.post("/meta_desc", &json!({"paths": ["/a/echo", "/a/nothing"]}));
+        broker.post("/meta_tree", &json!({"query": CANARY}));
+        refusal(
+            &broker.post("/meta_tree", &json!({"path": "/nothing"})),
+            404,
+            "path_not_found",
+        );
+    };
+    let stage = AuditStage::new(|config| config["audit"]["reads"] = json!(true));
+    let broker = Broker::start_ready(stage.run());
+    read(&broker);
+    let (_, log) = broker.terminate();
+    let lines = stage.lines("read");
+    let facts: Vec<_> = lines
+        .iter()
+        .map(|line| json!([line["method"], line["paths"], line["code"]]))
+        .collect();
+    let expected = json!([
+        ["meta_tree", ["/a"], null],
+        ["meta_desc", ["/a/echo", "/a/nothing"], null],
+        ["retrieve_tools", [], null],
+        ["meta_tree", ["/nothing"], "path_not_found"],
+    ]);
+    assert_eq!(Value::from(facts), expected);
+    assert!(!stage.text().contains(CANARY) && !log.contains(CANARY));
+    assert_eq!(stage.verify().0, Some(0));
+    let stage = AuditStage::new(|_| {});
+    let broker = Broker::start_ready(stage.run());
+    read(&broker);
+    drop(broker);
+    assert_eq!(stage.lines("read").len(), 0);
+}
+
+#[test]
 fn denied_call_has_a_line_with_the_caller_and_the_rule() {
     let key = "mbk_kqwklyfhlzomvdsoalv2dfumpepwnx3p";
     let digest = "4d261f8d9d76cd9d1b954b97e010a476f548a358d86a15e6f14a8a7723cd61a7";
@@ -215,6 +252,36 @@ fn denied_call_has_a_line_with_the_caller_and_the_rule() {
 }
 
 #[test]
+fn changes_of_keys_have_a_line_with_their_names() {
+    let entry = |name: &str, digit: &str| json!({"name": name, "sha256": digit.repeat(64), "groups": ["reader"]});
+    let stage = AuditStage::new(|config| {
+        config["access"] =
+            json!({"groups": ["reader"], "rules": [{"allow": ["/**"], "to": ["reader"]}]});
+        config["identities"] = json!({"keys": [entry("ci", "1"), entry("cd", "2")]});
+    });
+    let broker = Broker::start_ready(stage.run());
+    let text = fs::read_to_string(&stage.config).expect("the config");
+    let mut config: Value = serde_json::from_str(&text).expect("JSON");
+    config["identities"] = json!({"keys": [entry("cd", "3"), entry("new", "4")]});
+    fs::write(&stage.config, config.to_string()).expect("writable");
+    broker.signal("HUP");
+    wait_until("the change has a line", || {
+        !stage.lines("keys_changed").is_empty()
+    });
+    let line = &stage.lines("keys_changed")[0];
+    assert_eq!(
+        line["names"],
+        json!({"added": ["cd", "new"], "removed": ["ci", "cd"]})
+    );
+    // A reload without a change of keys has no such line.
+    broker.signal("HUP");
+    wait_until("both reloads have a line", || {
+        stage.lines("reload").len() == 2
+    });
+    assert_eq!(stage.lines("keys_changed").len(), 1);
+}
+
+#[test]
 fn full_file_refuses_the_next_call_and_not_the_line_of_one_that_was_sent() {
     let stage = AuditStage::new(|_| {});
     // Writes beyond the limit fail like those on a full disk.
@@ -239,6 +306,8 @@ fn full_file_refuses_the_next_call_and_not_the_line_of_one_that_was_sent() {
         metrics.contains("\nmcp_broker_audit_available 0\n"),
         "{metrics}"
     );
+    let readiness = broker.get("/readyz").json();
+    assert_eq!(readiness["audit"]["available"], false, "{readiness}");
     drop(broker);
     let ended = stage.lines("call_end");
     let ended = ended.iter().filter(|line| line["sent"] == true).count();

@@ -1,6 +1,6 @@
 //! `/readyz`: whether the broker serves any source, and whether it serves all of them.
 
-use harness::{Broker, Chaos, wait_until};
+use harness::{Broker, Chaos, raw, wait_until};
 use serde_json::{Value, json};
 
 const SOURCES: [&str; 3] = ["a", "b", "optional"];
@@ -19,6 +19,26 @@ fn readiness(broker: &Broker) -> (u16, Value, Value) {
 fn echo(broker: &Broker, source: &str) -> u16 {
     let path = format!("/{source}/echo");
     broker.call(&path, json!({"text": "x"})).status
+}
+
+#[test]
+fn refused_host_has_a_line_and_a_flood_of_them_no_more() {
+    let chaos = Chaos::new();
+    let broker = Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0"]));
+    for route in ["/healthz", "/mcp"] {
+        for _ in 0..50 {
+            let head = format!(
+                "GET {route} HTTP/1.1\r\nHost: rebound.example\r\nConnection: close\r\n\r\n"
+            );
+            let answer = raw(broker.address(), head.as_bytes());
+            assert_eq!(answer.status, 403, "{route}");
+        }
+    }
+    let log = broker.stderr();
+    let lines = log.lines().filter(|line| line.contains("rebound.example"));
+    let lines: Vec<_> = lines.collect();
+    assert_eq!(lines.len(), 1, "{log}");
+    assert!(lines[0].contains("host_forbidden") && lines[0].contains("allowed_hosts"));
 }
 
 #[test]
@@ -44,6 +64,13 @@ fn readyz_is_503_while_no_source_is_ready_and_degraded_until_all_are() {
     }
     let ready = (200, json!(true), json!(false));
     assert_eq!(readiness(&broker), ready);
+    let log = broker.stderr();
+    for source in SOURCES {
+        let line = log.lines().find(|line| {
+            line.contains("source is up again") && line.contains(&format!("/{source}"))
+        });
+        assert!(line.is_some(), "{source}: {log}");
+    }
 
     // A withdrawn tool, while every source is ready.
     let tools = Chaos::tools_asking_more("echo");

@@ -260,6 +260,42 @@ pub struct CallEndFacts {
     pub maybe_executed: bool,
 }
 
+/// A listing, a description or a search.
+#[derive(Clone, Debug, Default)]
+pub struct ReadFacts {
+    /// The caller.
+    pub actor: Arc<Actor>,
+    /// The surface, as in [`CallFacts::via`].
+    pub via: Cow<'static, str>,
+    /// The address of the caller, without the port.
+    pub peer: Option<String>,
+    /// The meta-tool, or the method of MCP.
+    pub method: &'static str,
+    /// The paths that the caller named. The words of a search are not kept.
+    pub paths: Vec<String>,
+    /// The code of an error.
+    pub code: Option<&'static str>,
+    /// The time that it took.
+    pub elapsed: Duration,
+    /// The catalog and the access rules.
+    pub versions: Arc<Versions>,
+}
+
+impl ReadFacts {
+    /// Cuts texts and lists to their bounds.
+    #[must_use]
+    pub(crate) fn bounded(mut self) -> Self {
+        self.paths.truncate(MAX_NAMES);
+        for name in self.paths.iter_mut().chain(&mut self.peer) {
+            cut(name, MAX_NAME_CHARS);
+        }
+        if !self.actor.is_bounded() {
+            Arc::make_mut(&mut self.actor).bound();
+        }
+        self
+    }
+}
+
 /// A difference between the lock and a source.
 #[derive(Clone, Debug, Default)]
 pub struct DriftFacts {

@@ -24,8 +24,8 @@ mod tests;
 pub use clock::{Clock, Now};
 pub use error::AuditError;
 pub use facts::{
-    Actor, ArgsFacts, CallEndFacts, CallFacts, CallOutcome, DriftFacts, Event, ReloadOutcome,
-    ResultFacts, Target, Versions,
+    Actor, ArgsFacts, CallEndFacts, CallFacts, CallOutcome, DriftFacts, Event, ReadFacts,
+    ReloadOutcome, ResultFacts, Target, Versions,
 };
 pub use file::{Disk, FileLayer, LogFile};
 pub use head::{Head, head_of_envelope};

@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use tokio::sync::oneshot;
 
 use crate::error::AuditError;
-use crate::facts::{CallEndFacts, CallFacts, Event, Versions};
+use crate::facts::{CallEndFacts, CallFacts, Event, ReadFacts, Versions};
 use crate::file::{Disk, FileLayer};
 use crate::key::AuditKey;
 use crate::line::{begin_room, end_room};
@@ -153,6 +153,17 @@ impl AuditLog {
         let mut state = shared.lock();
         let copy = || Box::new(facts.clone().bounded());
         state.queue.push_refused(lane, copy, &facts.actor, end, now);
+        shared.wake(state, false);
+    }
+
+    /// Notes a listing, a description or a search. Beyond 100 in a second for a caller, one line a second has the count.
+    pub fn read(&self, facts: ReadFacts) {
+        let shared = &self.0.shared;
+        let facts = Box::new(facts.bounded());
+        let lane = shared.lane(&facts.actor);
+        let now = shared.now();
+        let mut state = shared.lock();
+        state.queue.push_read(lane, facts, now);
         shared.wake(state, false);
     }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::oneshot;
 
 use crate::error::AuditError;
-use crate::facts::{Actor, CallEndFacts, CallFacts, Event, Versions, cut};
+use crate::facts::{Actor, CallEndFacts, CallFacts, Event, ReadFacts, Versions, cut};
 use crate::throttle::Throttle;
 
 /// The maximum number of calls with a reserved end line.
@@ -21,6 +21,8 @@ const MAX_EVENTS: usize = 16_384;
 const MAX_LESSER: usize = 1024;
 /// The lines of refused calls of one caller in a second, before they are counted.
 const REFUSED_LINES: u32 = 10;
+/// The lines of listings of one caller in a second, before they are counted.
+const READ_LINES: u32 = 100;
 /// The maximum number of peers with failed identifications.
 const MAX_PEERS: usize = 4096;
 /// The maximum characters of the address of a peer.
@@ -81,7 +83,9 @@ pub(crate) enum LesserLine {
         facts: Box<CallFacts>,
         end: CallEndFacts,
     },
-    /// The refused calls of a caller that have no line.
+    /// A listing, a description or a search.
+    Read(Box<ReadFacts>),
+    /// The refused calls or the listings of a caller that have no line.
     Limited { actor: Arc<Actor>, count: u64 },
     /// Credentials of a peer that were refused.
     IdentifyFailed {
@@ -143,6 +147,7 @@ pub(crate) struct Queue {
     /// Calls and events without a line.
     pub(crate) missed: u64,
     refused: Throttle<u64, Arc<Actor>>,
+    reads: Throttle<u64, Arc<Actor>>,
     peers: Throttle<String, (String, &'static str)>,
     /// The lines of failed identifications in this minute.
     peer_lines: (Duration, u32),
@@ -170,6 +175,7 @@ impl Queue {
             trouble: None,
             missed: 0,
             refused: Throttle::new(Duration::from_secs(1), REFUSED_LINES, MAX_PEERS),
+            reads: Throttle::new(Duration::from_secs(1), READ_LINES, MAX_PEERS),
             peers: Throttle::new(Duration::from_secs(60), 1, MAX_PEERS),
             peer_lines: (Duration::ZERO, 0),
             versions,
@@ -276,6 +282,19 @@ impl Queue {
         self.push_lesser(Waiting { line, at, since });
     }
 
+    /// Adds a listing, or counts it.
+    pub(crate) fn push_read(
+        &mut self,
+        lane: u64,
+        facts: Box<ReadFacts>,
+        (at, since): (SystemTime, Duration),
+    ) {
+        if self.reads.take(lane, since, || Arc::clone(&facts.actor)) {
+            let line = LesserLine::Read(facts);
+            self.push_lesser(Waiting { line, at, since });
+        }
+    }
+
     /// Adds a failed identification, or counts it.
     pub(crate) fn push_identify_failed(
         &mut self,
@@ -314,12 +333,15 @@ impl Queue {
     /// Adds the lines for counted events whose window has ended.
     pub(crate) fn sweep(&mut self, (at, since): (SystemTime, Duration)) {
         let mut lines = Vec::new();
-        let rest = self.refused.sweep(since, |actor, count| {
-            lines.push(LesserLine::Limited {
-                actor: Arc::clone(actor),
-                count,
+        let mut rest = 0;
+        for counted in [&mut self.refused, &mut self.reads] {
+            rest += counted.sweep(since, |actor, count| {
+                lines.push(LesserLine::Limited {
+                    actor: Arc::clone(actor),
+                    count,
+                });
             });
-        });
+        }
         if rest > 0 {
             let actor = Arc::new(Actor {
                 subject: "*".to_owned(),
@@ -357,7 +379,7 @@ impl Queue {
 
     /// Whether counted events wait for the end of their window.
     pub(crate) fn counts_events(&self) -> bool {
-        !(self.refused.is_idle() && self.peers.is_idle())
+        !(self.refused.is_idle() && self.reads.is_idle() && self.peers.is_idle())
     }
 
     fn push_lesser(&mut self, line: Waiting<LesserLine>) {

@@ -9,6 +9,9 @@ use crate::facts::Actor;
 use crate::queue::{Orders, Queue};
 use crate::settings::Format;
 
+/// The seconds until the disk is full below which operators are informed.
+const MIN_SPACE_LEFT_S: u64 = 600;
+
 /// The state of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditStatus {
@@ -26,6 +29,18 @@ pub struct AuditStatus {
     pub space_left_s: Option<u64>,
     /// Calls and events without a line since the last `gap`.
     pub missed: u64,
+}
+
+impl AuditStatus {
+    /// Whether the disk is full soon, at the rate of the last minutes.
+    pub fn is_filling(&self) -> bool {
+        self.space_left_s.is_some_and(is_short)
+    }
+}
+
+/// Whether the disk has space for less time than an operator should have.
+pub(crate) const fn is_short(space_left_s: u64) -> bool {
+    space_left_s < MIN_SPACE_LEFT_S
 }
 
 /// The queue, and the signal for the writer.

@@ -30,6 +30,7 @@ mod list_changed_exec;
 mod listen;
 mod mcp;
 mod mcp_view;
+mod metrics_listener;
 mod names;
 pub(crate) mod observation;
 mod open;

@@ -16,6 +16,8 @@ pub struct AuditConfig {
     pub file: Template,
     /// Whether no call is sent without its line in the log.
     pub required: bool,
+    /// Whether listings, descriptions and searches have lines.
+    pub reads: bool,
     /// The calls that have a line before they are sent.
     pub intent: AuditIntent,
     /// Whether lines are on the disk before a call is sent.
@@ -86,6 +88,7 @@ pub(super) fn read(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Option<A
     let mut out = AuditConfig {
         file: Template::default(),
         required: keys::key(LEVEL, "required").value(),
+        reads: keys::key(LEVEL, "reads").value(),
         intent: AuditIntent::Writes,
         sync: AuditSync::Batch,
         rotate: AuditRotation::Size,
@@ -100,6 +103,7 @@ pub(super) fn read(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Option<A
         match member.key.as_str() {
             "file" => file = fields::template(findings, &value),
             "required" => out.required = fields::boolean(findings, &value).unwrap_or(true),
+            "reads" => out.reads = fields::boolean(findings, &value).unwrap_or(false),
             key @ "intent" => {
                 let intent = keys::choice(findings, &value, LEVEL, key, |name| match name {
                     "writes" => Some(AuditIntent::Writes),

@@ -7,16 +7,19 @@ use super::keys::{self, Level};
 const LEVEL: Level = Level::Telemetry;
 
 /// What the broker measures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Telemetry {
     /// Whether calls are counted, and `/metrics` answers.
     pub metrics: bool,
+    /// The address of another listener that has this route only.
+    pub metrics_bind: Option<String>,
 }
 
 impl Default for Telemetry {
     fn default() -> Self {
         Self {
             metrics: keys::key(LEVEL, "metrics").value(),
+            metrics_bind: None,
         }
     }
 }
@@ -28,6 +31,7 @@ pub(super) fn read(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Telemetr
         let value = cursor.member(member);
         match member.key.as_str() {
             "metrics" => out.metrics = fields::boolean(findings, &value).unwrap_or(out.metrics),
+            "metrics_bind" => out.metrics_bind = fields::text(findings, &value, "an address"),
             unknown => keys::unknown(findings, &value, unknown, LEVEL),
         }
     }

@@ -25,4 +25,4 @@ pub use error::{AuthError, TokenFault};
 pub use failures::FailureCounts;
 pub use offload::{BlockingThreads, Offload};
 pub use principal::{Grant, Principal, PrincipalSubject};
-pub use settings::{Settings, SettingsError};
+pub use settings::{CredentialChanges, Settings, SettingsError};

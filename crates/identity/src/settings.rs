@@ -19,6 +19,22 @@ pub struct Settings {
     file: Option<KeysFile>,
 }
 
+/// The names of keys and issuers that differ between two settings.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CredentialChanges {
+    /// The new ones.
+    pub added: Vec<String>,
+    /// The ones that are gone.
+    pub removed: Vec<String>,
+}
+
+impl CredentialChanges {
+    /// Whether nothing differs.
+    pub const fn is_empty(&self) -> bool {
+        self.added.is_empty() && self.removed.is_empty()
+    }
+}
+
 /// The file of keys that was read.
 #[derive(Clone, Debug)]
 struct KeysFile {
@@ -139,6 +155,26 @@ impl Settings {
     /// Whether there is neither a key nor an issuer.
     pub const fn is_empty(&self) -> bool {
         self.keys.is_empty() && self.issuers.is_empty()
+    }
+
+    /// Returns the names of the keys and issuers that other settings have more, less or changed. A changed one is in
+    /// both lists.
+    pub fn changes_to(&self, next: &Self) -> CredentialChanges {
+        let missing = |from: &Self, of: &Self| -> Vec<String> {
+            let keys: HashMap<_, _> = of.keys.iter().map(|key| (&key.name, key)).collect();
+            let is_key_missing = |key: &&ApiKey| keys.get(&key.name) != Some(key);
+            let is_issuer_missing = |issuer: &&Issuer| !of.issuers.contains(issuer);
+            let names = from.keys.iter().filter(is_key_missing);
+            let names = names.map(|key| key.name.clone());
+            let issuers = from.issuers.iter().filter(is_issuer_missing);
+            names
+                .chain(issuers.map(|issuer| issuer.issuer.clone()))
+                .collect()
+        };
+        CredentialChanges {
+            added: missing(next, self),
+            removed: missing(self, next),
+        }
     }
 
     /// Returns a problem for each group of the file of keys that `exists` does not know. The groups of the config

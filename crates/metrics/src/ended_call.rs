@@ -135,8 +135,8 @@ macro_rules! methods {
                 match self { $(Self::$variant => $name),* }
             }
 
-            /// The name of the meta-tool; empty for methods.
-            pub(crate) const fn meta_tool(self) -> &'static str {
+            /// Returns the name of the meta-tool; empty for methods.
+            pub const fn meta_tool(self) -> &'static str {
                 match self { $(Self::$variant => concat!($($tool)?)),* }
             }
         }

@@ -7,15 +7,16 @@ use std::time::Duration;
 
 use broker_audit::{
     Actor, ArgsFacts, AuditError, AuditLog, AuditStatus, CallEndFacts, CallFacts, CallOutcome,
-    DriftFacts, Event, OpenCall, ReloadOutcome, ResultFacts, Target, Versions,
+    DriftFacts, Event, OpenCall, ReadFacts, ReloadOutcome, ResultFacts, Target, Versions,
 };
 use broker_core::{
     CallCode, CallRecord, Change, ChangeObserver, ChangedItem, CoreError, Identity, RecordedItem,
     RequestId, Reserving, ReviewedVersions, SendGate, Subject,
 };
+use broker_metrics::Method;
 use broker_model::item::ItemKind;
 
-use crate::recorded_call::{CallEnd, RecordedCall};
+use crate::recorded_call::{CallEnd, MAX_PATH_BYTES, RecordedCall};
 
 /// When a call may be made again after the log took no line.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
@@ -32,23 +33,32 @@ pub enum Intent {
     All,
 }
 
+/// Which lines an audit log has.
+#[derive(Clone, Copy, Debug)]
+pub struct AuditPolicy {
+    /// Whether no call is sent without its line.
+    pub is_required: bool,
+    /// Whether listings, descriptions and searches have lines.
+    pub has_reads: bool,
+    /// The calls that have a line before they are sent.
+    pub intent: Intent,
+}
+
 /// An audit log, and what the config says of it.
 #[derive(Debug)]
 pub struct Audit {
     log: AuditLog,
-    is_required: bool,
-    intent: Intent,
+    policy: AuditPolicy,
     /// The versions of the latest call: most calls have the same.
     versions: Mutex<Arc<Versions>>,
 }
 
 impl Audit {
     /// Makes the observer that writes to a log. `versions` are the digests in force.
-    pub fn new(log: AuditLog, is_required: bool, intent: Intent, versions: Arc<Versions>) -> Self {
+    pub fn new(log: AuditLog, policy: AuditPolicy, versions: Arc<Versions>) -> Self {
         Self {
             log,
-            is_required,
-            intent,
+            policy,
             versions: Mutex::new(versions),
         }
     }
@@ -91,6 +101,29 @@ impl Audit {
     /// Writes what waits, and closes the file. It blocks.
     pub fn close(&self) {
         self.log.close();
+    }
+
+    /// Whether listings, descriptions and searches have lines.
+    pub(crate) const fn has_reads(&self) -> bool {
+        self.policy.has_reads
+    }
+
+    /// Writes the line of a listing, a description or a search.
+    pub(crate) fn read(&self, read: &ReadRequest<'_>, reviewed: &ReviewedVersions) {
+        let origin = read.identity.origin();
+        self.log.read(ReadFacts {
+            actor: Arc::new(actor(read.identity)),
+            via: origin.via.as_str().into(),
+            peer: origin.peer.map(|peer| peer.to_string()),
+            method: match read.method.meta_tool() {
+                "" => read.method.as_str(),
+                meta_tool => meta_tool,
+            },
+            paths: read.paths.iter().map(|path| start_of(path)).collect(),
+            code: read.failed.map(CallCode::as_str),
+            elapsed: read.elapsed,
+            versions: self.versions(Some(reviewed)),
+        });
     }
 
     /// Begins the record of a call.
@@ -166,6 +199,21 @@ pub(crate) struct AuditCall {
     state: Mutex<LineState>,
 }
 
+/// A listing, a description or a search that has ended.
+pub(crate) struct ReadRequest<'a> {
+    pub(crate) identity: &'a Identity,
+    pub(crate) method: Method,
+    /// The paths that the caller named.
+    pub(crate) paths: &'a [&'a str],
+    pub(crate) failed: Option<CallCode>,
+    pub(crate) elapsed: Duration,
+}
+
+/// Returns the begin of a path, of which the record keeps no more.
+fn start_of(path: &str) -> String {
+    path[..path.floor_char_boundary(MAX_PATH_BYTES)].to_owned()
+}
+
 /// The place of the end line of a call.
 #[derive(Debug, Default)]
 enum LineState {
@@ -191,7 +239,7 @@ impl SendGate for AuditCall {
         Box::pin(async move {
             let log = &self.audit.log;
             let facts = self.facts(call, Some(args));
-            let has_begin = match self.audit.intent {
+            let has_begin = match self.audit.policy.intent {
                 Intent::All => true,
                 Intent::Writes => call.item().is_none_or(|item| !item.is_read_only),
             };
@@ -201,7 +249,7 @@ impl SendGate for AuditCall {
             };
             let state = match opened {
                 Ok(open) => LineState::Open(open),
-                Err(error) if self.audit.is_required => {
+                Err(error) if self.audit.policy.is_required => {
                     return Err(Box::new(unavailable(&error, &self.path)));
                 }
                 Err(_) => {

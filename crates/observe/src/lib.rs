@@ -10,7 +10,9 @@ mod observers;
 mod recorded;
 mod recorded_call;
 
-pub use audit::{Audit, Intent};
+pub use broker_audit::AuditStatus;
+
+pub use audit::{Audit, AuditPolicy, Intent};
 pub use call_log::CallLog;
 pub use list_changed_exec::{Announcer, Changed, ListChangedExec, name_of};
 pub use meter::Meter;

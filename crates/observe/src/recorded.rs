@@ -7,20 +7,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use broker_core::{
-    Account, Broker, CallRecord, CoreError, Described, Identity, Listing, Operation, Outcome,
-    Request, RequestId, SearchQuery, ToolPage, ToolQuery, forward,
+    Account, Broker, CallRecord, CoreError, Described, FoundTools, Identity, ItemKind, ListedItem,
+    Listing, Operation, Outcome, Request, RequestId, SearchQuery, ToolPage, ToolQuery, forward,
 };
-use broker_core::{CallCode, FoundTools};
 use broker_metrics::Method;
 use pin_project_lite::pin_project;
 use tokio::time::Instant;
 
-use crate::audit::AuditCall;
+use crate::audit::{AuditCall, ReadRequest};
 use crate::observers::Observers;
-use crate::recorded_call::{CallEnd, RecordedCall};
+use crate::recorded_call::{CallEnd, MAX_PATH_BYTES, RecordedCall};
 
-/// The maximum bytes of a path in a record; a path of an item has at most 512.
-const MAX_PATH_BYTES: usize = 2048;
 /// The maximum bytes of the `_meta` of a call that is searched for its trace.
 const MAX_META_BYTES: usize = 16 << 10;
 /// The maximum number of records that are kept for later calls.
@@ -44,7 +41,7 @@ struct Shared {
     pool: Mutex<Vec<Box<OpenRecord>>>,
 }
 
-impl<B> Recorded<B> {
+impl<B: Broker> Recorded<B> {
     /// Records the calls of `inner`.
     pub fn new(inner: B, observers: impl Into<Observers>) -> Self {
         Self {
@@ -87,12 +84,17 @@ impl<B> Recorded<B> {
         Some(open)
     }
 
-    /// Counts a listing.
-    fn listed<T>(&self, method: Method, began: Instant, failed: Option<CallCode>, listed: T) -> T {
-        if let Some(meter) = &self.shared.observers.meter {
-            meter.listed(method, began.elapsed(), failed);
+    /// Counts a listing, and writes its line.
+    fn note_read(&self, read: &ReadRequest<'_>) {
+        let observers = &self.shared.observers;
+        if let Some(meter) = &observers.meter {
+            meter.listed(read.method, read.elapsed, read.failed);
         }
-        listed
+        if let Some(audit) = &observers.audit
+            && audit.has_reads()
+        {
+            audit.read(read, &self.inner.services().reviewed());
+        }
     }
 }
 
@@ -211,13 +213,19 @@ impl<F: Future<Output = Result<Outcome, Box<CoreError>>>> Future for Recording<F
 }
 
 impl<B: Broker> Broker for Recorded<B> {
-    forward!(inner: services, look_up, items, callable_tools, listed_items, health, close);
+    forward!(inner: services, look_up, items, callable_tools, health, close);
 
     fn list(&self, identity: &Identity, path: &str, depth: u8) -> Result<Listing, Box<CoreError>> {
         let began = Instant::now();
         let listed = self.inner.list(identity, path, depth);
-        let failed = listed.as_ref().err().map(|error| error.code);
-        self.listed(Method::MetaTree, began, failed, listed)
+        self.note_read(&ReadRequest {
+            identity,
+            method: Method::MetaTree,
+            paths: &[path],
+            failed: listed.as_ref().err().map(|error| error.code),
+            elapsed: began.elapsed(),
+        });
+        listed
     }
 
     async fn describe(
@@ -227,9 +235,15 @@ impl<B: Broker> Broker for Recorded<B> {
         account: &Account,
     ) -> Result<Vec<Described>, Box<CoreError>> {
         let began = Instant::now();
-        let listed = self.inner.describe(identity, paths, account).await;
-        let failed = listed.as_ref().err().map(|error| error.code);
-        self.listed(Method::MetaDesc, began, failed, listed)
+        let described = self.inner.describe(identity, paths, account).await;
+        self.note_read(&ReadRequest {
+            identity,
+            method: Method::MetaDesc,
+            paths,
+            failed: described.as_ref().err().map(|error| error.code),
+            elapsed: began.elapsed(),
+        });
+        described
     }
 
     async fn search(
@@ -238,15 +252,51 @@ impl<B: Broker> Broker for Recorded<B> {
         what: SearchQuery<'_>,
     ) -> Result<FoundTools, Box<CoreError>> {
         let began = Instant::now();
-        let listed = self.inner.search(identity, what).await;
-        let failed = listed.as_ref().err().map(|error| error.code);
-        self.listed(Method::RetrieveTools, began, failed, listed)
+        let place = what.path;
+        let found = self.inner.search(identity, what).await;
+        self.note_read(&ReadRequest {
+            identity,
+            method: Method::RetrieveTools,
+            paths: place.as_slice(),
+            failed: found.as_ref().err().map(|error| error.code),
+            elapsed: began.elapsed(),
+        });
+        found
     }
 
     fn tools(&self, identity: &Identity, what: &ToolQuery<'_>) -> Option<ToolPage> {
         let began = Instant::now();
-        let listed = self.inner.tools(identity, what);
-        self.listed(Method::ListTools, began, None, listed)
+        let page = self.inner.tools(identity, what);
+        // Some surfaces ask for the state of tools that they have listed: no caller did.
+        if what.names.is_none() {
+            self.note_read(&ReadRequest {
+                identity,
+                method: Method::ListTools,
+                paths: &[],
+                failed: None,
+                elapsed: began.elapsed(),
+            });
+        }
+        page
+    }
+
+    fn listed_items(&self, identity: &Identity, kind: ItemKind) -> Vec<ListedItem> {
+        let began = Instant::now();
+        let items = self.inner.listed_items(identity, kind);
+        let method = match kind {
+            ItemKind::Tool => Method::ListTools,
+            ItemKind::Prompt => Method::ListPrompts,
+            ItemKind::Template => Method::ListTemplates,
+            ItemKind::Resource => Method::ListResources,
+        };
+        self.note_read(&ReadRequest {
+            identity,
+            method,
+            paths: &[],
+            failed: None,
+            elapsed: began.elapsed(),
+        });
+        items
     }
 
     fn call(

@@ -10,6 +10,9 @@ use broker_core::{
 use broker_metrics::Method;
 use tokio::time::Instant;
 
+/// The maximum bytes of a path in a record; a path of an item has at most 512.
+pub(crate) const MAX_PATH_BYTES: usize = 2048;
+
 /// Takes the records of calls. It must not block: it runs on the task of the call.
 pub trait RecordSink: Send + Sync + 'static {
     /// Whether it wants the record of a call that begins now.

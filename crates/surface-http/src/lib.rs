@@ -24,8 +24,8 @@ mod routes;
 pub use listener::WANTED_FILES;
 pub use pipeline::{BadEntry, CallerSettings, HostPolicy, HttpSettings, ProtectedResource};
 
-use listener::Peers;
-use pipeline::{Auth, CallerAccounts, DigestHeader, headers_of_callers};
+use listener::{ListenerRole, Peers};
+use pipeline::{Auth, CallerAccounts, DigestHeader, RefusedHosts, headers_of_callers};
 
 /// The access of callers over HTTP.
 #[derive(Debug, Default)]
@@ -57,6 +57,7 @@ pub struct HttpSurface<B> {
     drain: Drain,
     panics: AtomicU64,
     observers: Observers,
+    refused_hosts: RefusedHosts,
 }
 
 impl<B> fmt::Debug for HttpSurface<B> {
@@ -88,6 +89,7 @@ impl<B: Broker> HttpSurface<B> {
             ids: RequestIds::random(),
             panics: AtomicU64::new(0),
             observers,
+            refused_hosts: RefusedHosts::default(),
         }
     }
 
@@ -97,6 +99,11 @@ impl<B: Broker> HttpSurface<B> {
         stream: impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
     ) {
         listener::serve_stream(self, stream).await;
+    }
+
+    /// Serves a second listener, which has the route `/metrics` only, until the drain is finished.
+    pub async fn serve_metrics(self: Arc<Self>, listener: TcpListener) {
+        listener::serve(self, listener, ListenerRole::Metrics).await;
     }
 
     /// The peers of a listener of the surface.
@@ -113,6 +120,16 @@ impl<B: Broker> Surface for HttpSurface<B> {
     type Settings = HttpSettings;
 
     fn end_rights(&self, settings: &HttpSettings) {
+        if let Some(audit) = &self.observers.audit {
+            let before = self.settings.load();
+            let changes = before
+                .callers
+                .identities
+                .changes_to(&settings.callers.identities);
+            if !changes.is_empty() {
+                audit.keys_changed(changes.added, changes.removed);
+            }
+        }
         self.auth.apply(&settings.callers);
     }
 
@@ -131,7 +148,7 @@ impl<B: Broker> Surface for HttpSurface<B> {
             std::future::pending::<()>().await;
         };
         tokio::select! {
-            () = listener::serve(self, listener) => {}
+            () = listener::serve(self, listener, ListenerRole::Broker) => {}
             () = sweep => {}
             () = surface.broker.services().keep_heap_trimmed() => {}
         }

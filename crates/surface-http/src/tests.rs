@@ -22,7 +22,7 @@ use serde_json::Value;
 use mcp::initialized;
 
 use super::*;
-use crate::listener::Caller;
+use crate::listener::{Caller, ListenerRole};
 use crate::routes::handle;
 use broker_core::catalog::{Catalog, Entry, EntryKind, FORMAT, Span};
 use broker_core::{Core, StartMode};
@@ -108,7 +108,7 @@ fn surface(secret: Option<&str>, address: &str) -> Arc<HttpSurface<Core>> {
 fn caller(surface: &HttpSurface<impl Broker>) -> Caller {
     let address = Ipv4Addr::LOCALHOST.into();
     let (peer, _) = surface.peers().connect(address).unwrap();
-    Caller::new(peer, address)
+    Caller::new(peer, address, ListenerRole::Broker)
 }
 
 fn post(path: &str) -> Builder {

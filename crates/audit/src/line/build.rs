@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::facts::{Actor, CallEndFacts, CallFacts, Event, MAX_NAMES, ReloadOutcome, Versions};
+use crate::facts::{
+    Actor, CallEndFacts, CallFacts, Event, MAX_NAMES, ReadFacts, ReloadOutcome, Versions,
+};
 use crate::line::{Kind, Line, Names, Nullable, VERSION};
 
 /// The members that every line has.
@@ -27,6 +29,8 @@ pub(crate) fn plain<'a>(stamp: &'a Stamp, kind: Kind) -> Line<'a> {
         stream: stamp.stream.as_str().into(),
         kind,
         begin: None,
+        method: None,
+        paths: None,
         outcome: None,
         code: None,
         actor: None,
@@ -90,6 +94,24 @@ pub(crate) fn call_end<'a>(
         sent: Some(end.sent),
         maybe_executed: Some(end.maybe_executed),
         ..call_begin(stamp, call)
+    }
+}
+
+/// Makes the line of a listing, a description or a search.
+pub(crate) fn read<'a>(stamp: &'a Stamp, facts: &'a ReadFacts) -> Line<'a> {
+    let is_refused = facts.code.is_some();
+    Line {
+        method: Some(facts.method.into()),
+        outcome: Some(if is_refused { "refused" } else { "ok" }.into()),
+        code: Some(Nullable(facts.code.map(Cow::from))),
+        actor: Some(Cow::Borrowed(&*facts.actor)),
+        via: Some(facts.via.as_ref().into()),
+        peer: facts.peer.as_deref().map(Cow::from),
+        paths: Some(Cow::Borrowed(&facts.paths)),
+        ms: Some(tenths(facts.elapsed)),
+        catalog: facts.versions.catalog.as_str().into(),
+        policy: facts.versions.policy.as_str().into(),
+        ..plain(stamp, Kind::Read)
     }
 }
 

@@ -9,7 +9,9 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-pub(crate) use build::{Stamp, call_begin, call_end, event_line, identify_failed, limited, plain};
+pub(crate) use build::{
+    Stamp, call_begin, call_end, event_line, identify_failed, limited, plain, read,
+};
 pub(crate) use room::{begin_room, end_room};
 pub(crate) use time::{day_of, rfc3339};
 
@@ -37,6 +39,8 @@ pub enum Kind {
     CallBegin,
     /// A call has ended.
     CallEnd,
+    /// A listing, a description or a search, if the config asks for such lines.
+    Read,
     /// Lines of a caller that were not written, counted.
     Limited,
     /// An item is withdrawn.
@@ -131,7 +135,10 @@ pub struct Line<'a> {
     /// The number of the `call_begin` that a `call_end` belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub begin: Option<u64>,
-    /// How a call or a reload ended.
+    /// The meta-tool or the method of MCP of a listing, a description or a search.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<Cow<'a, str>>,
+    /// How a call, a listing or a reload ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Cow<'a, str>>,
     /// The code of an error, or the reason of an event.
@@ -155,6 +162,9 @@ pub struct Line<'a> {
     /// The item.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<Cow<'a, Target>>,
+    /// The paths that a listing or a description names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paths: Option<Cow<'a, [String]>>,
     /// The number of the access rule that decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<Nullable<u32>>,

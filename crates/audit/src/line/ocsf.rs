@@ -149,6 +149,7 @@ const fn matches_call(kind: Kind) -> bool {
         | Kind::Stop
         | Kind::Checkpoint
         | Kind::IdentifyFailed
+        | Kind::Read
         | Kind::Limited
         | Kind::Withdrawn
         | Kind::Restored
@@ -199,6 +200,7 @@ fn api(line: &Line<'_>, is_call: bool) -> Value {
         Some("resource") if is_call => "resources/read".to_owned(),
         Some("prompt") if is_call => "prompts/get".to_owned(),
         _ if is_call => "tools/call".to_owned(),
+        _ if line.method.is_some() => line.method.as_deref().unwrap_or_default().to_owned(),
         _ => serde_json::to_value(line.kind)
             .ok()
             .and_then(|kind| Some(format!("audit/{}", kind.as_str()?)))

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::fake::Fake;
 use super::{OK, begin, call, key, lines, log_on, versions, wait_until};
 use crate::{
-    CallEndFacts, CallOutcome, DriftFacts, Event, Format, Kind, OcsfVersion, ReloadOutcome, Target,
-    parse,
+    CallEndFacts, CallOutcome, DriftFacts, Event, Format, Kind, OcsfVersion, ReadFacts,
+    ReloadOutcome, Target, parse,
 };
 
 /// Writes a line of each kind that a caller can cause.
@@ -26,6 +26,12 @@ fn write_all(disk: &Fake, format: Format) -> Vec<Value> {
     };
     log.refused(&call("u7"), denied);
     log.identify_failed("10.0.0.9", "key_unknown");
+    log.read(ReadFacts {
+        method: "meta_desc",
+        paths: vec!["/pay/refund".to_owned()],
+        via: "http".into(),
+        ..ReadFacts::default()
+    });
     let target = Target {
         path: "/pay/refund".to_owned(),
         ..Target::default()

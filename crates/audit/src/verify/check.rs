@@ -122,6 +122,7 @@ impl<'a> Check<'a> {
             Kind::Deleted => self.deleted(line.deleted.as_ref()),
             Kind::Stop
             | Kind::IdentifyFailed
+            | Kind::Read
             | Kind::Limited
             | Kind::Withdrawn
             | Kind::Restored

@@ -8,7 +8,7 @@ use crate::facts::Event;
 use crate::head::{Head, envelope};
 use crate::line::{
     DeletedFile, Kind, Line, Nullable, Stamp, Torn, call_begin, call_end, day_of, event_line,
-    identify_failed, limited, plain, rfc3339, write,
+    identify_failed, limited, plain, read, rfc3339, write,
 };
 use crate::queue::{CallLine, LesserLine, Waiting};
 use crate::settings::{CHECKPOINT_INTERVAL, CHECKPOINT_LINES};
@@ -73,6 +73,7 @@ impl Writer {
         let stamp = &self.stamp(line.at);
         let text = match &line.line {
             LesserLine::Refused { facts, end } => call_end(stamp, facts, None, end),
+            LesserLine::Read(facts) => read(stamp, facts),
             LesserLine::Limited { actor, count } => limited(stamp, actor, *count),
             LesserLine::IdentifyFailed {
                 peer,

@@ -23,7 +23,7 @@ use crate::head::Head;
 use crate::open_call::abandoned;
 use crate::queue::{CallLine, LesserLine, Orders, Place, Trouble, Waiting};
 use crate::settings::{AuditSettings, CHECKPOINT_INTERVAL, SyncMode};
-use crate::shared::{Shared, Sleep};
+use crate::shared::{Shared, Sleep, is_short};
 use rate::Rate;
 
 /// The maximum number of lines of one batch.
@@ -66,6 +66,8 @@ pub(crate) struct Writer {
     /// The time before which a rotation that failed is not tried again.
     rotate_after: Duration,
     rate: Rate,
+    /// Whether the file system has space for a short time only.
+    is_filling: bool,
 }
 
 /// What one step has taken from the queue.
@@ -284,10 +286,24 @@ impl Writer {
             queue.hash.clone_from(&self.chain.hash);
         }
         queue.space_left_s = space_left_s;
+        let file = self.settings.file.display();
+        let is_filling = space_left_s.is_some_and(is_short);
+        if is_filling != self.is_filling {
+            self.is_filling = is_filling;
+            match is_filling {
+                true => tracing::warn!(
+                    %file,
+                    space_left_s,
+                    "at the current rate the file system of the audit log is full within 10 minutes"
+                ),
+                false => {
+                    tracing::info!(%file, "the file system of the audit log has space again")
+                }
+            }
+        }
         if queue.trouble == trouble {
             return;
         }
-        let file = self.settings.file.display();
         match &trouble {
             Some(Trouble::Full) => {
                 tracing::error!(%file, "the file system of the audit log is full")

@@ -69,6 +69,7 @@ impl Writer {
             new_head: None,
             rotate_after: Duration::ZERO,
             rate: Rate::default(),
+            is_filling: false,
         };
         let torn = tail.and_then(|tail| tail.torn).filter(|_| !is_new);
         writer.begin(torn)?;

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use broker_model::exit::Exit;
@@ -11,6 +12,7 @@ use broker_surface_http::{HttpAccess, HttpSettings, HttpSurface, WANTED_FILES};
 
 use super::catalog_origin::CatalogOrigin;
 use super::failure::Failure;
+use super::metrics_listener::{self, MetricsAddress};
 use super::openness::Openness;
 use super::stack::stack;
 use super::startup::{FromConfig as _, SignalReceivers, Startup};
@@ -47,13 +49,21 @@ pub(super) async fn start(
 
     // Problems of the address, of hosts and origins, and of the sources are reported together.
     let mut problems = Vec::new();
+    let metrics = MetricsAddress::resolve(&settings).await?;
+    let mut listeners = vec![(address.to_owned(), addresses.clone())];
+    listeners.extend(
+        metrics
+            .iter()
+            .map(|metrics| (metrics.text().to_owned(), metrics.addresses.clone())),
+    );
     if startup.origin == CatalogOrigin::Lock {
-        problems.extend(listen::not_local(address, &addresses));
+        for (text, addresses) in &listeners {
+            problems.extend(listen::not_local(text, addresses));
+        }
     }
     let for_surface = HttpSettings::from_config(&startup, &settings, &mut problems);
     startup.openness.get_or_init(|| Openness {
-        address: address.to_owned(),
-        addresses: addresses.clone(),
+        listeners,
         has_secret: secret.is_some(),
         is_allowed: cli.allow_unauthenticated,
         had_identities: Cell::new(false),
@@ -75,6 +85,10 @@ pub(super) async fn start(
     let local = listener
         .local_addr()
         .map_err(|error| Failure::bind(address, &error))?;
+    let metrics_listener = match &metrics {
+        Some(metrics) => Some(metrics.bind().await?),
+        None => None,
+    };
     let observers = startup.observers.get().cloned().unwrap_or_default();
     let access = HttpAccess {
         observers: observers.clone(),
@@ -83,6 +97,8 @@ pub(super) async fn start(
         mcp: startup.mcp.is_enabled && !cli.options.no_mcp,
     };
     let surface = HttpSurface::new(stack(core.clone(), observers), for_surface, access, local);
+    let surface = Arc::new(surface);
+    metrics_listener::serve(&surface, metrics_listener);
     tracing::info!("listening on http://{local}");
     startup
         .run(core, surface, listener, DRAIN_TIMEOUT, signal_receivers)

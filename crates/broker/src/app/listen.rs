@@ -35,6 +35,17 @@ pub(super) fn open_bind(text: &str, addresses: &[SocketAddr]) -> Option<Diagnost
     })
 }
 
+/// The diagnostic for an address of metrics that other machines can reach, beside a surface that has no callers with
+/// credentials.
+pub(super) fn open_metrics(text: &str, addresses: &[SocketAddr]) -> Option<Diagnostic> {
+    (!are_local(addresses)).then(|| {
+        let message = format!(
+            "`{text}` is reachable from other machines; over stdio, `telemetry.metrics_bind` is an address of this machine"
+        );
+        Diagnostic::error(DiagnosticCode::BindOpen, message).at("/telemetry/metrics_bind")
+    })
+}
+
 /// The diagnostic for an address that other machines can reach, if the catalog was not compiled in.
 pub(super) fn not_local(text: &str, addresses: &[SocketAddr]) -> Option<Diagnostic> {
     (!are_local(addresses)).then(|| {

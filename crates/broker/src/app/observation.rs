@@ -13,7 +13,7 @@ use broker_config::{
 use broker_mcp::Environment;
 use broker_metrics::{CatalogDescription, Metrics, SourceDescription, ToolDescription, Transport};
 use broker_model::{Backend, Diagnostic, DiagnosticCode};
-use broker_observe::{Audit, Intent, Meter, Observers};
+use broker_observe::{Audit, AuditPolicy, Intent, Meter, Observers};
 
 use super::settings::LoadedConfig;
 use crate::catalog::Catalog;
@@ -143,5 +143,10 @@ fn open_audit(
         AuditIntent::Writes => Intent::Writes,
         AuditIntent::All => Intent::All,
     };
-    Ok(Audit::new(log, audit.required, intent, versions))
+    let policy = AuditPolicy {
+        is_required: audit.required,
+        has_reads: audit.reads,
+        intent,
+    };
+    Ok(Audit::new(log, policy, versions))
 }

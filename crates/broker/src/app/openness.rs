@@ -14,10 +14,8 @@ use crate::catalog::Catalog;
 /// The facts of a start over HTTP about its address and its credentials. A reload does not change them.
 #[derive(Debug)]
 pub(super) struct Openness {
-    /// The address as it was given.
-    pub(super) address: String,
-    /// The addresses of this machine that it names.
-    pub(super) addresses: Vec<SocketAddr>,
+    /// The address of each listener as it was given, and the addresses of this machine that it names.
+    pub(super) listeners: Vec<(String, Vec<SocketAddr>)>,
     /// Whether the broker has a secret.
     pub(super) has_secret: bool,
     /// Whether callers without a credential are allowed on every address.
@@ -50,7 +48,9 @@ impl Openness {
             && (!is_authenticated || has_open_rights)
             && !self.is_allowed
         {
-            problems.extend(listen::open_bind(&self.address, &self.addresses));
+            for (text, addresses) in &self.listeners {
+                problems.extend(listen::open_bind(text, addresses));
+            }
         }
         problems
     }

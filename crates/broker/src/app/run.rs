@@ -22,12 +22,12 @@ impl Startup<'_> {
     pub(super) async fn run<S: Surface<Settings: FromConfig>>(
         self,
         core: Core,
-        surface: S,
+        surface: Arc<S>,
         listener: S::Listener,
         drain_timeout: Duration,
         signal_receivers: SignalReceivers,
     ) -> Result<Exit, Failure> {
-        let (surface, output) = (Arc::new(surface), self.output);
+        let output = self.output;
         let served_config = match self.origin {
             CatalogOrigin::Compiled => None,
             CatalogOrigin::Lock => self.cli.config.as_deref(),

@@ -6,11 +6,15 @@ use std::time::Duration;
 
 use broker_model::exit::Exit;
 use broker_model::redact::Redactor;
+use broker_surface_http::{HttpAccess, HttpSettings, HttpSurface};
 use broker_surface_mcp::ClientView;
 use broker_surface_mcp::stdio::{StdioSettings, StdioSurface};
 
 use super::failure::Failure;
+use super::http::load_secret;
 use super::lifecycle::Running;
+use super::listen;
+use super::metrics_listener::{self, MetricsAddress};
 use super::settings::LoadedConfig;
 use super::stack::{Stack, stack};
 use super::startup::{FromConfig as _, SignalReceivers, Startup};
@@ -44,9 +48,17 @@ pub(super) async fn start(
     startup: Startup<'_>,
     signal_receivers: SignalReceivers,
 ) -> Result<Exit, Failure> {
-    match prepare(&startup) {
+    let prepared = match prepare(&startup) {
+        Ok((core, surface, stack)) => {
+            let metrics = serve_metrics(&startup, stack).await;
+            metrics.map(|()| (core, surface))
+        }
+        Err(failure) => Err(failure),
+    };
+    match prepared {
         Ok((core, surface)) => {
             tracing::info!("serving MCP on standard input and output");
+            let surface = Arc::new(surface);
             startup
                 .run(core, surface, (), DRAIN_TIMEOUT, signal_receivers)
                 .await
@@ -55,8 +67,33 @@ pub(super) async fn start(
     }
 }
 
+/// Serves the metrics over HTTP, if the config has an address for them. Only this machine can reach it; the secret of the
+/// environment is needed if there is one.
+async fn serve_metrics(startup: &Startup<'_>, stack: Stack) -> Result<(), Failure> {
+    let settings = startup.settings()?;
+    let Some(metrics) = MetricsAddress::resolve(&settings).await? else {
+        return Ok(());
+    };
+    if let Some(problem) = listen::open_metrics(metrics.text(), &metrics.addresses) {
+        return Err(Failure::Diagnostics(vec![problem]));
+    }
+    let listener = metrics.bind().await?;
+    let local = listener
+        .local_addr()
+        .map_err(|error| Failure::bind(metrics.text(), &error))?;
+    let access = HttpAccess {
+        secret: load_secret(None, None)?,
+        observers: startup.observers.get().cloned().unwrap_or_default(),
+        ..HttpAccess::default()
+    };
+    let settings = HttpSettings::from_config(startup, &settings, &mut Vec::new());
+    let surface = HttpSurface::new(stack, settings, access, local);
+    metrics_listener::serve(&Arc::new(surface), Some(listener));
+    Ok(())
+}
+
 /// The core and the surface of a start.
-fn prepare(startup: &Startup<'_>) -> Result<(Core, StdioSurface<Stack>), Failure> {
+fn prepare(startup: &Startup<'_>) -> Result<(Core, StdioSurface<Stack>, Stack), Failure> {
     let settings = startup.settings()?;
     settings.warnings.iter().for_each(warn);
     // Not needed here, but it may be set for another broker, and must not be shown.
@@ -76,8 +113,8 @@ fn prepare(startup: &Startup<'_>) -> Result<(Core, StdioSurface<Stack>), Failure
     core.shorten_stop(SOURCE_STOP_TIMEOUT);
     let observers = startup.observers.get().cloned();
     let stack = stack(core.clone(), observers.unwrap_or_default());
-    let surface = StdioSurface::new(stack, identity, for_surface);
-    Ok((core, surface))
+    let surface = StdioSurface::new(stack.clone(), identity, for_surface);
+    Ok((core, surface, stack))
 }
 
 /// Reports a failed start, and answers every call of the client with the reason until it leaves: if a server ends

@@ -75,6 +75,7 @@ impl Supervisor {
         // A stop of the instance waits for this guard, however this task ends.
         let _stopped = self.shared.stopped.clone().drop_guard();
         let stopping = self.shared.stopping.clone();
+        let mut is_down = false;
         loop {
             // Dropping a start ends its process.
             let Some(started) = stopping.run_until_cancelled(self.start()).await else {
@@ -82,6 +83,9 @@ impl Supervisor {
             };
             let failure = match started {
                 Ok(session) => {
+                    if std::mem::take(&mut is_down) {
+                        tracing::info!(source = %self.shared.name, "source is up again");
+                    }
                     let lost = stopping.run_until_cancelled(self.watch(&session)).await;
                     self.shared.set_live(None);
                     let next = lost.map(|failure| {
@@ -107,6 +111,7 @@ impl Supervisor {
                 .map(|delay| format!("{:.1}s", delay.as_secs_f64()));
             let stderr = last_stderr(&failure);
             tracing::warn!(source = %self.shared.name, cause = failure.cause.as_str(), %failure, stderr, retry_in, "source is down");
+            is_down = true;
             if stopping
                 .run_until_cancelled(self.wait_for_retry(next))
                 .await
@@ -155,7 +160,6 @@ impl Supervisor {
                 self.known = Some(session.era());
                 self.backoff.started(Instant::now());
                 if std::mem::take(&mut self.is_lost) {
-                    tracing::info!(source = %self.shared.name, "source is up again");
                     self.drift_check.restored();
                 }
                 Ok(session)

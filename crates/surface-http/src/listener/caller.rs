@@ -9,6 +9,15 @@ use tokio_util::task::TaskTracker;
 use super::connection_limits::Phase;
 use super::peers::Peer;
 
+/// The routes that a listener has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ListenerRole {
+    /// All of them.
+    Broker,
+    /// The metrics.
+    Metrics,
+}
+
 /// The caller of a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
@@ -18,17 +27,20 @@ pub(crate) struct Caller {
     pub(crate) phase: Option<Arc<Phase>>,
     /// The address of the peer.
     pub(crate) address: IpAddr,
+    /// The listener of the connection.
+    pub(crate) role: ListenerRole,
     /// The task that serves the connection once it is upgraded to another protocol.
     pub(crate) upgrades: TaskTracker,
 }
 
 impl Caller {
     /// A caller on a connection that is not over the limit.
-    pub(crate) fn new(peer: Arc<Peer>, address: IpAddr) -> Self {
+    pub(crate) fn new(peer: Arc<Peer>, address: IpAddr, role: ListenerRole) -> Self {
         Self {
             peer,
             phase: None,
             address,
+            role,
             upgrades: TaskTracker::new(),
         }
     }

@@ -17,6 +17,8 @@ use broker_surface::StreamState;
 /// The maximum number of connections that are served, if the process may open enough files and the budget of memory is
 /// large enough.
 pub(crate) const MAX_CONNECTIONS: usize = 16_384;
+/// The maximum number of connections of a listener for the metrics.
+const MAX_METRICS_CONNECTIONS: usize = 32;
 /// The memory that one connection may need.
 const CONNECTION_BYTES: usize = 64 << 10;
 /// The limit of open files that permits `MAX_CONNECTIONS`.
@@ -91,6 +93,12 @@ pub(crate) struct Phase {
 }
 
 impl ConnectionLimits {
+    /// The slots of a listener for the metrics.
+    pub(crate) fn for_metrics() -> Self {
+        let files = MIN_OTHER_FILES + MAX_METRICS_CONNECTIONS;
+        Self::new(files, usize::MAX)
+    }
+
     /// The slots that a process with this many files and this many bytes of memory for requests may have.
     pub(crate) fn new(files: usize, memory: usize) -> Self {
         let others = MIN_OTHER_FILES.max(files / OTHER_FILES);

@@ -3,7 +3,6 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -30,14 +29,14 @@ mod connection_shares;
 mod peers;
 mod write_timeout;
 
-pub(crate) use caller::Caller;
+pub(crate) use caller::{Caller, ListenerRole};
 pub use connection_limits::WANTED_FILES;
 pub(crate) use peers::Peers;
 
 use crate::HttpSurface;
 use crate::routes::handle;
 use connection_limits::{ConnectionLimits, ConnectionSlot, Phase};
-use peers::Peer;
+
 use write_timeout::{WriteBounds, WriteTimeout};
 
 /// Maximum time for the head of a request, from the end of the previous request; so also how long a
@@ -56,10 +55,17 @@ const RATE_INTERVAL: Duration = Duration::from_secs(30);
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
 
 /// Serves until the drain is finished, then until every pending reply is sent.
-pub(crate) async fn serve(surface: Arc<HttpSurface<impl Broker>>, listener: TcpListener) {
+pub(crate) async fn serve(
+    surface: Arc<HttpSurface<impl Broker>>,
+    listener: TcpListener,
+    role: ListenerRole,
+) {
     let finished = surface.drain.finished();
-    let mut limits =
-        ConnectionLimits::new(max_open_files(), surface.broker.services().memory().limit());
+    let memory = surface.broker.services().memory().limit();
+    let mut limits = match role {
+        ListenerRole::Broker => ConnectionLimits::new(max_open_files(), memory),
+        ListenerRole::Metrics => ConnectionLimits::for_metrics(),
+    };
     let mut peers = surface.peers();
     let connections = TaskTracker::new();
     while let Some(accepted) = finished.run_until_cancelled(listener.accept()).await {
@@ -75,7 +81,8 @@ pub(crate) async fn serve(surface: Arc<HttpSurface<impl Broker>>, listener: TcpL
                         tracing::debug!(%error, "a connection keeps its delay");
                     }
                     let address = address.ip();
-                    connections.spawn(connection(surface.clone(), stream, slot, peer, address));
+                    let caller = Caller::new(peer, address, role);
+                    connections.spawn(connection(surface.clone(), stream, slot, caller));
                 }
             }
             Err(error) if is_client_error(&error) => {
@@ -105,7 +112,8 @@ pub(crate) async fn serve_stream(
     if let Some((peer, half_open)) = peers.connect(address)
         && let Some(slot) = limits.take(half_open, end).await
     {
-        connection(surface, stream, slot, peer, address).await;
+        let caller = Caller::new(peer, address, ListenerRole::Broker);
+        connection(surface, stream, slot, caller).await;
     }
 }
 
@@ -113,12 +121,11 @@ async fn connection(
     surface: Arc<HttpSurface<impl Broker>>,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     slot: ConnectionSlot,
-    peer: Arc<Peer>,
-    address: IpAddr,
+    caller: Caller,
 ) {
     let caller = Caller {
         phase: Some(Arc::clone(&slot.phase)),
-        ..Caller::new(peer, address)
+        ..caller
     };
     let service = service_fn(|request: hyper::Request<hyper::body::Incoming>| {
         let admitted = slot.phase.begin_request();

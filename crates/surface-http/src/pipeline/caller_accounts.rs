@@ -90,12 +90,12 @@ impl CallerAccounts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::listener::Peers;
+    use crate::listener::{ListenerRole, Peers};
 
     fn caller(peers: &mut Peers, address: &str) -> Caller {
         let address = address.parse().unwrap();
         let (peer, _) = peers.connect(address).unwrap();
-        Caller::new(peer, address)
+        Caller::new(peer, address, ListenerRole::Broker)
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod digest_header;
 mod errors_page;
 mod host_policy;
 mod protected_resource;
+mod refused_hosts;
 pub(crate) mod respond;
 mod settings;
 
@@ -31,6 +32,7 @@ use client_address::client_address;
 pub(crate) use digest_header::DigestHeader;
 pub use host_policy::{BadEntry, HostPolicy};
 pub use protected_resource::ProtectedResource;
+pub(crate) use refused_hosts::RefusedHosts;
 pub(crate) use respond::{CommonHeaders, HttpReply, JSON, Refusal};
 pub use settings::{CallerSettings, HttpSettings};
 
@@ -130,6 +132,16 @@ impl<B: Broker> HttpSurface<B> {
             identity,
             account,
             address,
+        })
+    }
+
+    /// Checks `Host` and `Origin` of a request.
+    pub(crate) fn check_hosts(&self, parts: &Parts) -> Result<(), Refusal> {
+        let settings = self.settings.load();
+        let checked = settings.hosts.check(&parts.uri, &parts.headers);
+        checked.inspect_err(|refusal| {
+            self.refused_hosts.note(refusal, &parts.headers);
+            self.count_refused(refusal);
         })
     }
 

@@ -10,6 +10,7 @@ use broker_core::{
     WithdrawnTool,
 };
 use broker_model::CallCode;
+use broker_observe::AuditStatus;
 use broker_surface_mcp::http::McpEndpoint;
 
 use crate::HttpSurface;
@@ -60,27 +61,64 @@ impl<B: Broker> HttpSurface<B> {
             return Err(Refusal::new(CallCode::Forbidden, message).for_caller(identity));
         }
         let sessions = self.mcp.as_ref().map(McpEndpoint::session_count);
-        let draining = self.drain.is_draining();
-        Ok(answer(
-            report,
-            view,
-            self.broker.services().health(),
-            draining,
-            sessions,
-        ))
+        let state = ServiceState {
+            draining: self.drain.is_draining(),
+            mcp_sessions: sessions,
+            audit: self
+                .observers
+                .audit
+                .as_ref()
+                .and_then(|audit| audit_trouble(&audit.status())),
+        };
+        let health = self.broker.services().health();
+        Ok(answer(report, view, health, state))
     }
 }
 
-/// The answer of a health route. `draining` makes a ready broker not ready; `mcp_sessions` is the number of
-/// legacy sessions of MCP clients.
+/// The state of the surface that health routes show.
+#[derive(Clone, Copy, Debug, Default)]
+struct ServiceState {
+    /// Makes a ready broker not ready.
+    draining: bool,
+    /// The number of legacy sessions of MCP clients.
+    mcp_sessions: Option<usize>,
+    audit: Option<AuditTrouble>,
+}
+
+/// The state of an audit log that needs an operator.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct AuditTrouble {
+    /// Whether lines can be written.
+    available: bool,
+    /// The seconds until the disk is full at the current rate.
+    space_left_s: Option<u64>,
+}
+
+fn audit_trouble(status: &AuditStatus) -> Option<AuditTrouble> {
+    let trouble = AuditTrouble {
+        available: status.is_available,
+        space_left_s: status.space_left_s,
+    };
+    (!status.is_available || status.is_filling()).then_some(trouble)
+}
+
+/// The readiness as an operator sees it.
+#[derive(Serialize)]
+struct Readiness<'a> {
+    #[serde(flatten)]
+    health: &'a Health,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    audit: Option<AuditTrouble>,
+}
+
+/// The answer of a health route.
 fn answer(
     report: HealthRoute,
     view: DetailLevel,
     mut health: Health,
-    draining: bool,
-    mcp_sessions: Option<usize>,
+    state: ServiceState,
 ) -> HttpReply {
-    health.ready &= !draining;
+    health.ready &= !state.draining;
     let status = if report == HealthRoute::Ready && !health.ready {
         StatusCode::SERVICE_UNAVAILABLE
     } else {
@@ -88,12 +126,16 @@ fn answer(
     };
     let body = match (report, view) {
         (HealthRoute::Ready, DetailLevel::Full) => {
-            serde_json::to_string(&health).expect("names and numbers always serialize")
+            let readiness = Readiness {
+                health: &health,
+                audit: state.audit,
+            };
+            serde_json::to_string(&readiness).expect("names and numbers always serialize")
         }
         (HealthRoute::Ready, DetailLevel::StateOnly) => {
             json!({ "ready": health.ready }).to_string()
         }
-        (HealthRoute::Sources, _) => sources(view, &health, mcp_sessions),
+        (HealthRoute::Sources, _) => sources(view, &health, state.mcp_sessions),
         (HealthRoute::Alive, DetailLevel::Full) => json!({
             "status": "ok",
             "version": env!("CARGO_PKG_VERSION"),
@@ -220,9 +262,39 @@ mod tests {
                 root_digest: "sha256/1:0d",
             },
         };
-        let answer = answer(report, view, health, draining, None);
+        let state = ServiceState {
+            draining,
+            ..ServiceState::default()
+        };
+        let answer = answer(report, view, health, state);
         let body = String::from_utf8(answer.body.to_vec()).unwrap();
         (answer.status.as_u16(), body)
+    }
+
+    #[test]
+    fn readiness_names_an_audit_log_that_needs_an_operator() {
+        let mut status = AuditStatus {
+            seq: 1,
+            hash: String::new(),
+            lag_lines: 0,
+            oldest_ms: 0,
+            is_available: true,
+            space_left_s: Some(600),
+            missed: 0,
+        };
+        assert!(audit_trouble(&status).is_none());
+        status.space_left_s = Some(599);
+        let shown = |status: &AuditStatus| serde_json::to_value(audit_trouble(status)).unwrap();
+        assert_eq!(
+            shown(&status),
+            json!({"available": true, "space_left_s": 599})
+        );
+        status.is_available = false;
+        status.space_left_s = None;
+        assert_eq!(
+            shown(&status),
+            json!({"available": false, "space_left_s": null})
+        );
     }
 
     #[test]

@@ -38,11 +38,7 @@ pub(crate) async fn handle(
     };
     let mut body = Some(body);
     // Host and origin come before everything else, and decide whether a page may read the reply.
-    let hosts = surface
-        .settings
-        .load()
-        .hosts
-        .check(&parts.uri, &parts.headers);
+    let hosts = surface.check_hosts(&parts);
     let is_admitted = hosts.is_ok();
     let outcome = match hosts {
         Ok(()) => {
@@ -58,10 +54,7 @@ pub(crate) async fn handle(
             ));
             surface.contain(request_id, answer).await
         }
-        Err(refusal) => {
-            surface.count_refused(&refusal);
-            Err(refusal)
-        }
+        Err(refusal) => Err(refusal),
     };
     let must_close = surface.must_close(body, caller);
     let reply = outcome.unwrap_or_else(|refusal| {

@@ -20,7 +20,7 @@ pub(crate) mod table;
 mod websocket;
 
 use crate::HttpSurface;
-use crate::listener::Caller;
+use crate::listener::{Caller, ListenerRole};
 use crate::pipeline::{self, Admitted, HttpReply, HttpSettings, JSON, Refusal, respond};
 use table::{ApiRoute, Handler, Route, Row};
 
@@ -33,6 +33,7 @@ pub(crate) async fn handle(
 ) -> Response<Body> {
     let (parts, body) = request.into_parts();
     let route = table::find(&parts, surface.mcp.is_some());
+    let route = route.filter(|route| route.row.is_served_by(caller.role));
     if let Some(route) = route
         && let Handler::Mcp(handler) = route.row.handler
     {
@@ -63,16 +64,14 @@ impl<B: Broker> HttpSurface<B> {
         request_id: RequestId,
         caller: &Caller,
     ) -> Result<HttpReply, Refusal> {
+        self.check_hosts(parts)?;
         let settings = self.settings.load_full();
-        let hosts = settings.hosts.check(&parts.uri, &parts.headers);
-        hosts.inspect_err(|refusal| self.count_refused(refusal))?;
         // An MCP request has its own reply.
         let Some((route, Handler::Api(handler))) = route.map(|route| (route, route.row.handler))
         else {
-            let close = similar_names(parts.uri.path(), &table::paths(self.mcp.is_some()));
-            let refusal = Refusal::new(CallCode::RouteNotFound, table::unknown_message());
+            let refusal = self.unknown_route(parts.uri.path(), caller.role);
             self.count_refused(&refusal);
-            return Err(refusal.did_you_mean(close));
+            return Err(refusal);
         };
         self.check_route(route, &settings)?;
         let (admitted, body) = self
@@ -83,6 +82,19 @@ impl<B: Broker> HttpSurface<B> {
             ApiRoute::Health(report) => self.health(report, &admitted.identity),
             ApiRoute::Metrics => self.metrics(parts, &admitted).await,
             ApiRoute::ResourceMetadata => resource_metadata(&settings),
+        }
+    }
+
+    fn unknown_route(&self, path: &str, role: ListenerRole) -> Refusal {
+        let code = CallCode::RouteNotFound;
+        match role {
+            ListenerRole::Broker => {
+                let close = similar_names(path, &table::paths(self.mcp.is_some()));
+                Refusal::new(code, table::unknown_message()).did_you_mean(close)
+            }
+            ListenerRole::Metrics => {
+                Refusal::new(code, "this listener has the route `GET /metrics` only")
+            }
         }
     }
 

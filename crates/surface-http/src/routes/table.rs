@@ -9,6 +9,7 @@ use broker_surface::meta::Listing;
 use broker_surface_mcp::http::{METHODS, ModeRoute, SSE_MESSAGE, SSE_STREAM, SseRoute};
 
 use super::health::HealthRoute;
+use crate::listener::ListenerRole;
 use crate::pipeline::{Credential, HttpSettings};
 
 /// A route. The checks before its handler and the messages about routes come from these members.
@@ -29,6 +30,21 @@ pub(crate) struct Row {
     pub(crate) handler: Handler,
     /// Whether the message about an unknown route names it.
     is_named: bool,
+}
+
+impl Row {
+    /// Whether a listener has the route.
+    pub(super) const fn is_served_by(&self, role: ListenerRole) -> bool {
+        match (role, self.handler) {
+            (ListenerRole::Broker, _)
+            | (ListenerRole::Metrics, Handler::Api(ApiRoute::Metrics)) => true,
+            (
+                ListenerRole::Metrics,
+                Handler::Mcp(_)
+                | Handler::Api(ApiRoute::Meta(_) | ApiRoute::Health(_) | ApiRoute::ResourceMetadata),
+            ) => false,
+        }
+    }
 }
 
 /// The code that answers a request.

@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::time::{Instant, sleep};
 
-use super::{initialized, listener, surface, surface_with};
+use super::{ListenerRole, initialized, listener, surface, surface_with};
 
 /// Bytes of the reply; much more than the buffers of the system.
 const REPLY_BYTES: usize = 2 << 20;
@@ -44,7 +44,7 @@ async fn slow_reader_is_disconnected_and_its_memory_released() {
     let listener = listener();
     let mut caller = ask(&listener).await;
     let drain = surface.drain.clone();
-    let server = tokio::spawn(listener::serve(surface, listener));
+    let server = tokio::spawn(listener::serve(surface, listener, ListenerRole::Broker));
     let began = Instant::now();
     let (mut taken, mut held) = (0, 0);
     let mut piece = [0; 2 << 10];
@@ -73,7 +73,11 @@ async fn stream_that_is_not_read_is_closed_and_leaves_its_session() {
     let listener = listener();
     let address = listener.local_addr().unwrap();
     let drain = surface.drain.clone();
-    let server = tokio::spawn(listener::serve(surface.clone(), listener));
+    let server = tokio::spawn(listener::serve(
+        surface.clone(),
+        listener,
+        ListenerRole::Broker,
+    ));
     let request = format!(
         "GET /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\nMcp-Session-Id: {session}\r\n\r\n"
     );
