@@ -3,7 +3,7 @@
 mod backoff;
 mod handle;
 mod hang;
-mod listing_delay;
+mod listing_pace;
 mod recheck;
 mod supervisor;
 #[cfg(test)]
