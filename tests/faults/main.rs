@@ -18,6 +18,7 @@ mod memory;
 mod retry;
 mod secrets;
 mod server_output;
+mod source_health;
 mod startup;
 mod timeouts;
 mod under_rules;

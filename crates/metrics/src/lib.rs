@@ -10,6 +10,7 @@ mod ended_call;
 mod families;
 mod histogram;
 mod labels;
+mod latency;
 mod metrics;
 mod render;
 mod scraped_state;
@@ -18,6 +19,7 @@ pub use description::{CatalogDescription, SourceDescription, ToolDescription, Tr
 pub use ended_call::{EndedCall, Method, OutcomeClass, Side};
 pub use families::{FAMILIES, Family, FamilyKind};
 pub use labels::{MAX_SOURCES, OTHER, UNKNOWN};
+pub use latency::Latency;
 pub use metrics::{BYTES_PER_TOKEN, DRIFT_CLASSES, MAX_OTHER_SERIES, MAX_TOOL_SERIES, Metrics};
 pub use render::Format;
 pub use scraped_state::{AuditState, MemoryState, ScrapedSource, ScrapedState, SourceState};

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use broker_core::{CallCode, Change, ChangeObserver, RecordedItem};
-use broker_metrics::{EndedCall, Format, Method, Metrics, OutcomeClass, ScrapedState, Side};
+use broker_metrics::{
+    EndedCall, Format, Latency, Method, Metrics, OutcomeClass, ScrapedState, Side,
+};
 
 use crate::recorded_call::{CallEnd, RecordedCall};
 
@@ -42,6 +44,11 @@ impl Meter {
             catalog,
             items: items.zip(0..).collect(),
         }
+    }
+
+    /// Returns the latency of each source, in the order of the catalog.
+    pub fn latencies(&self) -> Vec<Option<Latency>> {
+        self.metrics.latencies()
     }
 
     /// Renders all metrics.

@@ -36,6 +36,8 @@ pub(super) struct Supervisor {
     pub(super) spec: SourceSpec,
     /// The known era. It is tried first: the one that was passed, then the one that was last negotiated.
     known: Option<Era>,
+    /// The era of the lock. A start asks for it first, also after the server had another one.
+    locked: Option<Era>,
     /// The era to try first without a known era.
     first: Era,
     drift_check: Arc<dyn DriftCheck>,
@@ -54,7 +56,7 @@ impl Supervisor {
     pub(super) fn new(
         shared: Arc<InstanceState>,
         spec: SourceSpec,
-        known: Option<Era>,
+        locked: Option<Era>,
         drift_check: Arc<dyn DriftCheck>,
     ) -> Self {
         Self {
@@ -63,7 +65,8 @@ impl Supervisor {
             is_lost: false,
             shared,
             spec,
-            known,
+            known: locked,
+            locked,
             first: Era::Modern,
             drift_check,
             check_order: Arc::default(),
@@ -144,7 +147,11 @@ impl Supervisor {
             stop_deadline: &self.stop_deadline,
             second_try: self.backoff.is_fresh(),
         };
-        let hint = (self.known).map_or(EraHint::likely(self.first), EraHint::known);
+        let hint = match (self.known, self.locked) {
+            (Some(known), Some(locked)) => EraHint::changed(locked, known),
+            (Some(known), None) => EraHint::known(known),
+            (None, _) => EraHint::likely(self.first),
+        };
         let opened = Session::open_supervised(&self.spec, hint, &opening).await;
         if let Err(failure) = &opened
             && failure.cause == SourceCause::ExitBeforeReady
