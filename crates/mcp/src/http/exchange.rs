@@ -150,9 +150,17 @@ impl<'a> Exchange<'a> {
                 rpc_error: None,
             })));
         }
+        let trial = match kind {
+            RequestKind::Call => state.breaker.trial().await,
+            _ => None,
+        };
         self.begun.store(true, Ordering::Relaxed);
         let answer = self.send(kind).await?;
         state.note_read();
+        if kind == RequestKind::Call {
+            state.breaker.answered();
+        }
+        drop(trial);
         let status = answer.status();
         if !status.is_success() {
             return Err(self.refused(kind, answer).await);

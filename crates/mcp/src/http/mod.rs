@@ -141,7 +141,7 @@ impl HttpLink {
             reads: AtomicU64::new(0),
             turns: CallTurns::new(spec.max_in_flight, spec.queue),
             internal: Semaphore::new(MAX_INTERNAL_REQUESTS),
-            breaker: Breaker::default(),
+            breaker: Breaker::new(http.shared.half_open.clone()),
             pause: http.shared.pause.clone(),
             lists: spec.lists,
             list_changes: watch::Sender::new(0),
