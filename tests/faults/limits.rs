@@ -44,6 +44,9 @@ fn call_beyond_limit_and_queue_is_refused_at_once() {
         "{:?}",
         tally.codes()
     );
+    // Each call behind the first sixteen had to wait.
+    assert_eq!(stage.counter("waited"), 256);
+    assert!(stage.counter("waited_ms") > 0);
     figure(
         "F-36",
         &format!("{callers} calls: 16 at the server, 256 queued, all answered; {refused} refused"),

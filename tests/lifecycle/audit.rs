@@ -9,16 +9,16 @@ use serde_json::{Value, json};
 use crate::config::changed;
 
 /// A text that no line may have.
-const CANARY: &str = "canary-4711";
+pub(crate) const CANARY: &str = "canary-4711";
 
 /// A broker with an audit log, and the folder of its files.
-struct AuditStage {
-    chaos: Chaos,
-    config: String,
+pub(crate) struct AuditStage {
+    pub(crate) chaos: Chaos,
+    pub(crate) config: String,
 }
 
 impl AuditStage {
-    fn new(change: impl FnOnce(&mut Value)) -> Self {
+    pub(crate) fn new(change: impl FnOnce(&mut Value)) -> Self {
         let chaos = Chaos::new();
         let config = changed(&chaos, |config| {
             config["audit"] = json!({"file": "audit.jsonl"});
@@ -27,22 +27,22 @@ impl AuditStage {
         Self { chaos, config }
     }
 
-    fn run(&self) -> Run {
+    pub(crate) fn run(&self) -> Run {
         let args = ["127.0.0.1:0", &self.config, "--log-level", "debug"];
         self.chaos.run("chaos-broker", &args)
     }
 
-    fn file(&self) -> PathBuf {
+    pub(crate) fn file(&self) -> PathBuf {
         let folder = Path::new(&self.config).parent();
         folder.expect("a file is in a folder").join("audit.jsonl")
     }
 
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         fs::read_to_string(self.file()).expect("the log")
     }
 
     /// Returns the lines of a kind.
-    fn lines(&self, kind: &str) -> Vec<Value> {
+    pub(crate) fn lines(&self, kind: &str) -> Vec<Value> {
         let text = self.text();
         let lines = text
             .lines()
@@ -80,7 +80,10 @@ fn call_that_may_change_something_has_its_line_before_its_server_gets_it() {
     assert_eq!(begun.len(), 1, "{begun:?}");
     assert_eq!(begun[0]["target"]["path"], "/a/echo");
     assert_eq!(stage.lines("call_end").len(), 0);
-    broker.signal("KILL");
+    // Not its guard: the broker would see that the caller of a dead guard leaves, and end the call.
+    let kill = format!("kill -KILL {}", broker.pid());
+    let killed = Run::new(Path::new("/bin/sh")).args(["-c", &kill]).output();
+    assert_eq!(killed.code, Some(0), "{}", killed.stderr);
     call.join().expect("the caller ends");
     drop(broker);
     let (code, report) = stage.verify();
@@ -311,7 +314,15 @@ fn full_file_refuses_the_next_call_and_not_the_line_of_one_that_was_sent() {
     drop(broker);
     let ended = stage.lines("call_end");
     let ended = ended.iter().filter(|line| line["sent"] == true).count();
-    assert_eq!(ended, answers, "each call that was sent has its line");
+    // The limit, unlike a full disk, may also fail a write into room that was allocated: that of the last end line.
+    let (_, report) = stage.verify();
+    let open = report.matches("left open: ").count();
+    assert_eq!(
+        ended + open,
+        answers,
+        "each call that was sent has its line, or is named as open: {report}"
+    );
+    assert!(open <= 1, "{report}");
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! The life of a broker: its config and start, reload, instances, guard, diagnosis, shutdown.
 
 mod audit;
+mod audit_explain;
+mod audit_replay;
+mod audit_shown;
 mod config;
 mod credentials;
 mod doctor;
@@ -9,6 +12,7 @@ mod guard;
 mod instances;
 mod metrics;
 mod orphans;
+mod prometheus;
 mod readiness;
 mod reload;
 mod restored;

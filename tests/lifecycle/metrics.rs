@@ -3,7 +3,10 @@
 use std::fs;
 
 use harness::access::KEY;
-use harness::{Broker, Chaos, request, wait_until};
+use harness::{
+    Broker, Chaos, DirectServer, HttpSources, TlsFront, certificate, contains, get, refusal,
+    request, wait_until,
+};
 use serde_json::{Value, json};
 
 use crate::config::changed;
@@ -65,4 +68,103 @@ fn next_expiry_of_the_keys_in_force_is_shown_also_after_a_reload() {
     fs::write(&config, without.to_string()).expect("writable");
     reload();
     assert_eq!(value(&broker, KEY_EXPIRY), None);
+}
+
+/// Returns the address of the listener for the metrics, as the log names it.
+fn metrics_address(broker: &Broker) -> String {
+    let log = broker.stderr();
+    let (_, rest) = log.split_once("metrics on http://").expect("the line");
+    let (address, _) = rest.split_once("/metrics").expect("an address");
+    address.to_owned()
+}
+
+#[test]
+fn second_listener_has_the_metrics_and_no_other_route() {
+    let chaos = Chaos::new();
+    let config = changed(&chaos, |config| {
+        config["telemetry"] = json!({"metrics_bind": "127.0.0.1:0"});
+    });
+    let broker = Broker::start_ready(chaos.run("chaos-broker", &["127.0.0.1:0", &config]));
+    let address = metrics_address(&broker);
+    let shown = get(&address, "/metrics");
+    assert_eq!(shown.status, 200);
+    assert!(shown.text().contains("mcp_broker_build_info"));
+    for route in ["/healthz", "/sources", "/mcp", "/nothing"] {
+        refusal(&get(&address, route), 404, "route_not_found");
+    }
+    let call = request(&address, "POST", "/meta_call", &[], b"{}");
+    refusal(&call, 404, "route_not_found");
+    assert_eq!(chaos.count("a", "call"), 0);
+    // The first listener has it as well.
+    assert_eq!(broker.get("/metrics").status, 200);
+    assert!(broker.terminate().0.success());
+}
+
+#[test]
+fn second_listener_follows_the_rules_for_open_addresses() {
+    let chaos = Chaos::new();
+    let config = changed(&chaos, |config| {
+        config["telemetry"] = json!({"metrics_bind": "0.0.0.0:0"});
+    });
+    for address in ["127.0.0.1:0", "stdio"] {
+        let run = chaos.run("chaos-broker", &[address, &config]);
+        let output = run.output();
+        assert_ne!(output.code, Some(0), "{address}");
+        contains(&output.stderr, &["bind_open", "0.0.0.0:0"]);
+    }
+    // With a secret it needs the secret.
+    let secret = chaos.file("secret", "a-long-secret-of-this-test");
+    let config = changed(&chaos, |config| {
+        config["telemetry"] = json!({"metrics_bind": "127.0.0.1:0"});
+    });
+    let run = chaos.run("chaos-broker", &["127.0.0.1:0", &config, "--secret-file"]);
+    let broker = Broker::start(run.args([secret.as_os_str()]));
+    let address = metrics_address(&broker);
+    refusal(&get(&address, "/metrics"), 401, "unauthorized");
+    let headers = [("Authorization", "Bearer a-long-secret-of-this-test")];
+    assert_eq!(
+        request(&address, "GET", "/metrics", &headers, b"").status,
+        200
+    );
+}
+
+#[test]
+fn broker_over_stdio_shows_its_metrics_at_the_address_of_the_config() {
+    let chaos = Chaos::new();
+    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = free.local_addr().expect("an address").to_string();
+    drop(free);
+    let config = changed(&chaos, |config| {
+        config["telemetry"] = json!({"metrics_bind": address});
+    });
+    let mut client = DirectServer::start(chaos.run("chaos-broker", &["stdio", &config]));
+    client.call(
+        "meta_call",
+        &json!({"path": "/a/echo", "args": {"text": "x"}}),
+    );
+    let text = get(&address, "/metrics").text();
+    let counted = r#"mcp_broker_calls_total{source="/a",tool="/a/echo",outcome="ok"} 1"#;
+    assert!(text.lines().any(|line| line == counted), "{text}");
+}
+
+#[test]
+fn expiry_of_the_certificate_of_a_server_is_shown() {
+    let sources = HttpSources::with(&json!({}), |config| {
+        let source = &mut config["tree"][0]["source"];
+        source["url"] = json!("https://127.0.0.1:${TLS_PORT}/mcp");
+        source["ca_file"] = json!(certificate("authority"));
+    });
+    let front = TlsFront::start("trusted", &sources.a.address);
+    let (_, port) = front.address.rsplit_once(':').expect("a port");
+    let stage = sources.variable("TLS_PORT", port).serve(&json!({}), &[]);
+    stage.broker.result("/a/echo", json!({"text": "x"}));
+    let expiry = "mcp_broker_certificate_expiry_timestamp_seconds";
+    let text = stage.broker.get("/metrics").text();
+    let lines: Vec<_> = text
+        .lines()
+        .filter(|line| line.starts_with(expiry))
+        .collect();
+    // 2120-01-01, as the certificate says; `/b` has no TLS.
+    assert_eq!(lines, [format!("{expiry}{{source=\"/a\"}} 4733510400")]);
+    assert_eq!(stage.state()["certificate_expires"], "2120-01-01T00:00:00Z");
 }

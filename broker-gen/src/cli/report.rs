@@ -7,8 +7,9 @@ use std::str::FromStr;
 use broker_drift::{Class, FailOn, Report};
 use broker_model::Diagnostic;
 use broker_model::exit::Exit;
+use broker_process::program;
+use broker_review::lint_report;
 use broker_review::report::{self, Problems, ReportView, Sides};
-use broker_review::{lint_report, program};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 

@@ -3,18 +3,17 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use broker_build::{
-    hint_audits, left_out_audits, lock_file, plan, tables, vectors_file, violations,
-};
+use broker_audits_file::Violations;
+use broker_build::{hint_audits, left_out_audits, lock_file, plan, tables, vectors_file};
 use broker_config::Config;
 use broker_model::exit::Exit;
 use broker_model::lock::Lock;
 use broker_model::terminal::Text;
 use broker_model::text::{counted, shown_line};
 use broker_model::{Diagnostic, DiagnosticCode};
+use broker_process::program;
 use broker_review::audits::Audits;
 use broker_review::lock_file::lock_of_config;
-use broker_review::program;
 use broker_review::verify::{Outcome, authors, signed};
 use clap::{Args, ValueEnum};
 
@@ -132,7 +131,7 @@ fn documents(outcome: &mut Outcome, config: &Config, lock: &Lock, path: &Path) {
         }
     }
     outcome.problems.extend(open);
-    let refused = violations::check(&lock.sources, path, &path.to_string_lossy());
+    let refused = Violations::check(&lock.sources, path, &path.to_string_lossy());
     // Of an invalid audits file, every problem is reported once.
     let refused = refused
         .into_iter()

@@ -25,6 +25,8 @@ pub struct Versions {
     pub catalog: String,
     /// The digest of the access rules. Empty if there are none.
     pub policy: String,
+    /// The root digest of the lock that the catalog was made of. Empty if it is not known.
+    pub lock: String,
 }
 
 /// A caller.

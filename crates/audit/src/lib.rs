@@ -7,6 +7,7 @@ mod error;
 mod facts;
 mod file;
 mod head;
+mod json_schema;
 mod key;
 mod line;
 mod log;
@@ -29,12 +30,14 @@ pub use facts::{
 };
 pub use file::{Disk, FileLayer, LogFile};
 pub use head::{Head, head_of_envelope};
+pub use json_schema::json_schema;
 pub use key::{AuditKey, KeyError, KeyPair, PublicKey};
-pub use line::{Kind, Line, LineError, parse};
+pub use line::{Kind, Line, LineError, Names, Nullable, parse};
 pub use log::AuditLog;
 pub use open_call::OpenCall;
 pub use settings::{AuditSettings, Format, OcsfVersion, Rotation, SyncMode};
 pub use shared::AuditStatus;
 pub use verify::{
-    Anchor, Finding, FindingKind, FoundBy, LeftOpen, Report, VerifyError, VerifyOptions, verify,
+    Anchor, Finding, FindingKind, FoundBy, LeftOpen, LinePlace, Report, VerifyError, VerifyOptions,
+    read_lines, verify,
 };

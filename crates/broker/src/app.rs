@@ -17,6 +17,7 @@ use clap::Parser as _;
 use tokio::runtime;
 
 mod audit;
+mod audit_query;
 mod beside;
 mod callers;
 mod catalog_origin;
@@ -151,7 +152,7 @@ fn run(cli: &Cli, origin: CatalogOrigin, read: ReadCatalog<'_>) -> ExitCode {
     } else if let Some(Verb::Connect(args)) = &cli.verb {
         connect::run(args, &output)
     } else if let Some(Verb::Audit(verb)) = &cli.verb {
-        audit::run(verb, &output)
+        audit::run(verb, &output, &|| read().ok().map(|read| read.catalog))
     } else if let Some(Verb::Key(KeyVerb::New(args))) = &cli.verb {
         key::run(args, &output)
     } else if cli.version || cli.options.dump_tree.is_some() {

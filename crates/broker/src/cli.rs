@@ -11,7 +11,7 @@ mod options;
 mod serve;
 mod verbs;
 
-pub(crate) use audit::{AuditVerb, KeyArgs, TailArgs, VerifyArgs};
+pub(crate) use audit::{AuditVerb, ExplainArgs, KeyArgs, ReplayArgs, TailArgs, VerifyArgs};
 pub(crate) use format::Format;
 pub(crate) use options::{LogLevel, ModeOption, RunOptions, TreeForm};
 pub use serve::ServeOptions;

@@ -299,6 +299,8 @@ pub struct ToolOverride {
     pub max_output_chars: Option<usize>,
     /// Whether arguments that do not match the schema are converted.
     pub coerce: Option<bool>,
+    /// JSON pointers of the arguments whose values lines of the audit log show.
+    pub audit: Vec<String>,
     /// The form of results.
     pub render_mode: RenderMode,
     /// Whether the tool is served although a schema of it is not valid.

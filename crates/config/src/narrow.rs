@@ -356,6 +356,7 @@ impl Comparison {
                 ("description", was.description != is.description),
                 ("example_args", was.example_args != is.example_args),
                 ("annotations", was.annotations != is.annotations),
+                ("audit", was.audit != is.audit),
             ]);
             if !differing.is_empty() {
                 let pointer = broker_model::json::child_pointer(

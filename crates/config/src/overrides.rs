@@ -16,6 +16,10 @@ use broker_model::path::NodePath;
 use broker_model::text::shown_line;
 
 const LEVEL: Level = Level::Override;
+/// The maximum number of arguments that lines of the audit log show.
+const MAX_POINTERS: usize = 16;
+/// The maximum characters of the pointer of one.
+const MAX_POINTER_CHARS: usize = 200;
 
 /// Leaf names by upstream tool name; each is one segment, and all differ.
 pub(super) fn aliases(
@@ -124,6 +128,7 @@ fn one(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> ToolOverride {
             key @ "max_output_chars" => {
                 out.max_output_chars = keys::integer(findings, &value, LEVEL, key);
             }
+            "audit" => out.audit = pointers(findings, &value),
             "coerce" => out.coerce = fields::boolean(findings, &value),
             "render_mode" => out.render_mode = render_mode(findings, &value),
             "annotations" => out.annotations = annotations(findings, &value),
@@ -131,6 +136,39 @@ fn one(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> ToolOverride {
             "hints" => out.search_hints = search::hints(findings, &value),
             unknown => keys::unknown(findings, &value, unknown, Level::Override),
         }
+    }
+    out
+}
+
+/// JSON pointers of arguments for lines of the audit log.
+fn pointers(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    let read = fields::strings(findings, cursor, |findings, item, text| {
+        let is_escaped = |part: &str| part.is_empty() || !part.starts_with(['0', '1']);
+        let is_pointer = text.starts_with('/') && !text.split('~').skip(1).any(is_escaped);
+        let problem = if !is_pointer {
+            "is not a JSON pointer to an argument, such as `/org`"
+        } else if text.chars().count() > MAX_POINTER_CHARS {
+            "has more than 200 characters"
+        } else if out.iter().any(|known| known == text) {
+            "is in the list twice: remove one"
+        } else {
+            out.push(text.to_owned());
+            return Some(());
+        };
+        fields::out_of_range(
+            findings,
+            item,
+            format!("`{}` {problem}", shown_line(text, 80)),
+        );
+        None
+    });
+    if read.len() > MAX_POINTERS {
+        let message = format!(
+            "lines of the audit log show at most {MAX_POINTERS} arguments, got {}; remove some",
+            read.len()
+        );
+        fields::out_of_range(findings, cursor, message);
     }
     out
 }

@@ -2,7 +2,7 @@
 //! holds the entries that are served at a moment.
 
 /// The version of the tables that this library reads.
-pub const FORMAT: u32 = 10;
+pub const FORMAT: u32 = 11;
 
 /// A piece of [`Catalog::blob`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -231,6 +231,8 @@ pub struct Item {
     pub for_pages_only: bool,
     /// Whether a schema of it is not valid, so that only the part that is valid is enforced.
     pub unvalidated: bool,
+    /// The JSON pointers of the arguments whose values lines of the audit log show.
+    pub audit: &'static [&'static str],
     /// The groups that may see and call it, one bit each. Without [`Catalog::access`] it has no meaning.
     pub allow: u64,
     /// The groups that may call it with some arguments only.

@@ -91,7 +91,7 @@ pub use call::context::{
 #[doc(hidden)]
 pub use call::cut::fuzzing;
 pub use call::cut::{Cut, CutDetail};
-pub use call::record::{CallRecord, RecordedItem, ReviewedVersions};
+pub use call::record::{CallRecord, RecordedItem, ReviewedVersions, ShownArgs};
 pub use call::request_id::RequestId;
 pub use call::send_gate::{Reserving, SendGate};
 pub use clock::{Clock, SystemClock};

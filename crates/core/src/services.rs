@@ -275,6 +275,7 @@ impl Services {
         let core = self.call_path();
         ReviewedVersions {
             catalog: core.catalog.catalog_digest,
+            lock: core.catalog.root_digest,
             policy: core.fleet.in_force().terms.policy.digest().clone(),
         }
     }

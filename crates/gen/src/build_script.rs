@@ -16,7 +16,6 @@ use broker_model::terminal::Text;
 use broker_model::text::shell_word;
 use broker_model::{Diagnostic, DiagnosticCode, text};
 
-use crate::audits_file::audits_file;
 use crate::default_config::{CONFIG_VARIABLE, default_config};
 use crate::emit::{self, Emitted};
 use crate::hint_audits;
@@ -25,7 +24,7 @@ use crate::plan::StaleSource;
 use crate::plan::{self, Plan};
 use crate::tables::{self, Tables};
 use crate::vectors_file::{self, vectors_file};
-use crate::violations;
+use broker_audits_file::{Violations, audits_file};
 
 /// Compiles the config that `MCP_BROKER_CONFIG` names, by default `config.json` or `smoke_config.json`,
 /// relative to the package's folder. Call it from a build script; a failure ends the process.
@@ -173,7 +172,7 @@ fn with_checks<'a>(
 ) -> Result<Plan<'a>, Vec<Diagnostic>> {
     let mut problems = hint_audits::check(config, &plan, file, shown);
     let sources = plan.sources.iter().map(|(_, locked)| *locked);
-    for problem in violations::check(sources, file, shown) {
+    for problem in Violations::check(sources, file, shown) {
         // Of an invalid audits file, every problem is reported once.
         if !problems.contains(&problem) {
             problems.push(problem);

@@ -274,6 +274,7 @@ impl ToTokens for Item {
             idempotent,
             for_pages_only,
             unvalidated,
+            audit,
             allow,
             narrowed,
             deny,
@@ -303,6 +304,7 @@ impl ToTokens for Item {
                 entry: #entry, source: #source, kind: ItemKind::#kind, id: #id, key: #key, flat_name: #flat_name, digest: #digest,
                 args_schema: #args_schema, output_schema: #output_schema, list_head: #list_head,
                 listed: #listed, header_params: &[#(#header_params),*], idempotent: #idempotent, for_pages_only: #for_pages_only, unvalidated: #unvalidated,
+                audit: &[#(#audit),*],
                 allow: #allow,
                 narrowed: &[#(#narrowed),*], deny: &[#(#deny),*],
             }

@@ -1,90 +1,17 @@
-//! Hints of the config that claim more safety than the server's hints, and the entries of the audits file that confirm
+//! Hints of the config that claim more safety than the server's hints, and whether entries of the audits file confirm
 //! them.
-//!
-//! An entry counts for one definition of the tool and for all hints that the config sets for it. It does not expire, so
-//! that the same files always build.
 
 use std::path::Path;
 
+use broker_audits_file::{Elsewhere, HintAudit, HintValues, entries_of};
 use broker_config::{Config, Source};
 use broker_model::access::{Hint, Hints};
-use broker_model::digest::Digest;
 use broker_model::json::child_pointer;
 use broker_model::lock::LockedTool;
 use broker_model::text::{shell_word, shown_line};
 use broker_model::{Diagnostic, DiagnosticCode, NodePath};
-use serde::{Deserialize, Deserializer};
-use serde_json::{Map, Value};
 
-use crate::audits_file::{self, Elsewhere, fields};
 use crate::plan::{Entry, Plan, ToolEntry};
-
-/// A person confirmed the hints of the config for one definition of a tool.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, expecting = "a table: `[[hints]]`")]
-pub struct HintAudit {
-    pub source: NodePath,
-    /// The server's name of the tool.
-    #[serde(deserialize_with = "fields::text")]
-    pub tool: String,
-    pub digest: Digest,
-    pub values: HintValues,
-    #[serde(deserialize_with = "fields::text")]
-    pub who: String,
-    #[serde(deserialize_with = "fields::day")]
-    pub date: String,
-    #[serde(default, deserialize_with = "fields::optional_text")]
-    pub notes: Option<String>,
-}
-
-/// The hints that a config sets for a tool.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HintValues(Map<String, Value>);
-
-impl HintValues {
-    /// Copies the hints of an override.
-    pub fn new(annotations: &Map<String, Value>) -> Self {
-        Self(annotations.clone())
-    }
-
-    /// An inline table, with the hints in the order of the specification.
-    pub fn to_toml(&self) -> String {
-        let set = Hint::ALL.into_iter().filter_map(|hint| {
-            let value = self.0.get(hint.key())?;
-            Some(format!("{} = {value}", hint.key()))
-        });
-        format!("{{ {} }}", set.collect::<Vec<_>>().join(", "))
-    }
-}
-
-impl<'de> Deserialize<'de> for HintValues {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        /// The members, so that others are refused.
-        #[derive(Deserialize)]
-        #[serde(
-            deny_unknown_fields,
-            rename_all = "camelCase",
-            expecting = "a table of hints: `{ readOnlyHint = true }`"
-        )]
-        struct Members {
-            read_only_hint: Option<bool>,
-            destructive_hint: Option<bool>,
-            idempotent_hint: Option<bool>,
-            open_world_hint: Option<bool>,
-        }
-        let members = Members::deserialize(deserializer)?;
-        let values = Hint::ALL.into_iter().filter_map(|hint| {
-            let value = match hint {
-                Hint::ReadOnly => members.read_only_hint,
-                Hint::Destructive => members.destructive_hint,
-                Hint::Idempotent => members.idempotent_hint,
-                Hint::OpenWorld => members.open_world_hint,
-            };
-            Some((hint.key().to_owned(), value?.into()))
-        });
-        Ok(Self(values.collect()))
-    }
-}
 
 /// A tool that the config claims more safety for than the server does.
 #[derive(Debug)]
@@ -104,7 +31,7 @@ pub struct HintAudits(Vec<HintAudit>);
 impl HintAudits {
     /// Reads them beside a config. Other entries of the file are not checked.
     pub fn read(config: &Path) -> Result<Self, Vec<Diagnostic>> {
-        audits_file::entries_of(config, "hints").map(Self)
+        entries_of(config, "hints").map(Self)
     }
 
     /// Whether an entry confirms the claim.

@@ -5,14 +5,10 @@
 
 use std::path::Path;
 
-use broker_model::digest::Digest;
+use broker_audits_file::{Elsewhere, LeftOutAudit, Violations, entries_of};
 use broker_model::lock::{LeftOutPart, Lock};
 use broker_model::text::{shell_word, shown_line};
-use broker_model::{Diagnostic, DiagnosticCode, LeftOutCode, NodePath};
-use serde::Deserialize;
-
-use crate::audits_file::{self, Elsewhere, fields};
-use crate::violations::Violations;
+use broker_model::{Diagnostic, DiagnosticCode, LeftOutCode};
 
 /// Maximum number of parts that are reported one by one.
 const MAX_REPORTED: usize = 20;
@@ -20,42 +16,6 @@ const MAX_REPORTED: usize = 20;
 const MAX_NAME_CHARS: usize = 120;
 /// The remedy for a source whose two launches differ at a place outside its tools.
 pub const UNSTABLE_SOURCE: &str = "Make the server return the same values at every start; only members of tools and `/instructions` can be `volatile`.";
-
-/// A person accepted that a part is left out or kept.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, expecting = "a table: `[[left_out]]`")]
-pub struct LeftOutAudit {
-    pub source: NodePath,
-    /// The key of the tool or item; `None` for the whole source, and for an object without a readable name.
-    #[serde(default, deserialize_with = "fields::optional_text")]
-    pub tool: Option<String>,
-    /// The code of the reason.
-    #[serde(deserialize_with = "fields::text")]
-    pub reason: String,
-    pub digest: Digest,
-    #[serde(deserialize_with = "fields::text")]
-    pub who: String,
-    #[serde(deserialize_with = "fields::day")]
-    pub date: String,
-    #[serde(default, deserialize_with = "fields::optional_text")]
-    pub notes: Option<String>,
-}
-
-impl LeftOutAudit {
-    /// Whether it accepts the part.
-    pub fn accepts(&self, part: &LeftOutPart<'_>) -> bool {
-        self.source == *part.source && self.accepts_elsewhere(part)
-    }
-
-    /// Whether it accepts a part like this one, of any source.
-    fn accepts_elsewhere(&self, part: &LeftOutPart<'_>) -> bool {
-        // What a violation refuses is settled by the violation alone.
-        part.code != LeftOutCode::Violation
-            && self.tool == part.tool
-            && self.reason == part.code.as_str()
-            && self.digest == part.digest
-    }
-}
 
 /// The entries of an audits file that settle what a lock leaves out.
 #[derive(Debug, Default)]
@@ -68,7 +28,7 @@ impl LeftOutAudits {
     /// Reads them beside a config. Other entries of the file are not checked.
     pub fn read(config: &Path) -> Result<Self, Vec<Diagnostic>> {
         Ok(Self {
-            accepted: audits_file::entries_of(config, "left_out")?,
+            accepted: entries_of(config, "left_out")?,
             violations: Violations::read(config)?,
         })
     }

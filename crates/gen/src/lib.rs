@@ -7,7 +7,6 @@
 
 #![forbid(unsafe_code)]
 
-pub mod audits_file;
 pub mod build_script;
 pub mod default_config;
 pub mod describe;
@@ -23,6 +22,5 @@ pub mod tables;
 pub mod text;
 pub mod types;
 pub mod vectors_file;
-pub mod violations;
 
 pub use build_script::{build, build_config, lock_file};

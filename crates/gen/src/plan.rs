@@ -23,6 +23,7 @@ mod facts;
 mod flat_names;
 mod fresh;
 mod items;
+mod shown_args;
 mod stale;
 
 pub use facts::{tool_facts, tools_facts};
@@ -294,6 +295,12 @@ impl<'a> Planner<'a> {
         let said = source.overrides.get(&tool.upstream_name);
         let said = said.filter(|_| !self.is_stale(source));
         self.check_limit(source, tool, &path, said);
+        if let Some(said) = said {
+            let problems = shown_args::check(source, tool, &path, said);
+            let config = self.config;
+            self.problems
+                .extend(problems.into_iter().map(|problem| config.place(problem)));
+        }
         self.plan.entries.insert(
             path.clone(),
             Entry::Tool(ToolEntry {

@@ -33,7 +33,7 @@ use summary::{node_summary, tool_summary};
 use tool_reply::ToolReply;
 
 /// The version of the tables; a library with another version refuses them.
-pub const CATALOG_FORMAT: u32 = 10;
+pub const CATALOG_FORMAT: u32 = 11;
 
 /// The owned form of a catalog. Each type has the members of the type of this name in
 /// `mcp_broker::catalog`, where they are described.
@@ -172,6 +172,8 @@ pub struct Item {
     /// Whether it is for pages of its server only, so that it exists for no caller.
     pub for_pages_only: bool,
     pub unvalidated: bool,
+    /// The pointers of the arguments that lines of the audit log show.
+    pub audit: Vec<String>,
     /// The groups that may see and call it.
     pub allow: u64,
     /// The groups that may call it with some arguments only.
@@ -379,6 +381,7 @@ impl Writer<'_, '_> {
             idempotent: is_idempotent(tool),
             for_pages_only: tool.is_for_pages_only(),
             unvalidated: tool.tool.unvalidated,
+            audit: tool.said.map_or_else(Vec::new, |said| said.audit.clone()),
             allow: u64::MAX,
             narrowed: Vec::new(),
             deny: Vec::new(),

@@ -44,6 +44,11 @@ pub fn certificates(pem: &[u8]) -> Result<Vec<Certificate>, &'static str> {
         .collect()
 }
 
+/// Returns the last second of the validity of a certificate, in Unix time; `None` if it cannot be read.
+pub(crate) fn not_after(der: &[u8]) -> Option<u64> {
+    Facts::read(der).map(|facts| facts.not_after)
+}
+
 /// The certificates of a file, by their use.
 #[derive(Debug, Default)]
 pub(crate) struct FileCertificates {

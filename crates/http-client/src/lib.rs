@@ -27,6 +27,7 @@ mod certificate;
 mod connect;
 mod connection;
 mod error;
+mod expiry;
 mod head_limit;
 mod pool;
 mod response;
@@ -50,6 +51,7 @@ use pool::Pool;
 
 pub use certificate::{Certificate, certificates};
 pub use error::{BoxError, TransportError, root_message};
+pub use expiry::CertificateExpiry;
 pub use response::Response;
 
 /// Maximum time to connect, with the handshake of TLS.
@@ -72,6 +74,7 @@ pub struct HttpTransport {
     host: HeaderValue,
     /// The credentials for a proxy that reads the requests.
     proxy_authorization: Option<HeaderValue>,
+    expiry: CertificateExpiry,
 }
 
 /// A URL, and how a request names it.
@@ -114,15 +117,22 @@ impl HttpTransport {
         certificates: Vec<Certificate>,
         proxies: Option<&Matcher>,
     ) -> Result<Self, BoxError> {
+        let expiry = CertificateExpiry::new(&certificates);
         let more = (url.scheme() == "https").then_some(certificates);
-        let connector = Connector::new(url, tls::config(more)?, proxies)?;
+        let connector = Connector::new(url, tls::config(more, &expiry)?, proxies)?;
         let host = HeaderValue::from_str(&url[Position::BeforeHost..Position::AfterPort])?;
         Ok(Self {
             proxy_authorization: connector.proxy_authorization(),
             connector,
             pool: Arc::default(),
             host,
+            expiry,
         })
+    }
+
+    /// Returns when the certificates of the origin expire.
+    pub fn certificate_expiry(&self) -> CertificateExpiry {
+        self.expiry.clone()
     }
 
     /// Returns a URL of the origin as the target of requests.

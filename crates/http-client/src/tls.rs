@@ -15,10 +15,14 @@ use rustls::{
 use rustls_platform_verifier::Verifier;
 
 use crate::certificate::{Certificate, FileCertificates, ServerCertificate};
+use crate::expiry::CertificateExpiry;
 
 /// Configures TLS with the certificates of the system, and with the certificates of `more`. Without `more`, for an
 /// origin without TLS, no certificate is trusted, and the system's certificates are not read.
-pub(crate) fn config(more: Option<Vec<Certificate>>) -> Result<ClientConfig, rustls::Error> {
+pub(crate) fn config(
+    more: Option<Vec<Certificate>>,
+    expiry: &CertificateExpiry,
+) -> Result<ClientConfig, rustls::Error> {
     // A program that embeds the broker may have chosen its provider.
     let provider = match CryptoProvider::get_default() {
         Some(provider) => provider.clone(),
@@ -29,7 +33,11 @@ pub(crate) fn config(more: Option<Vec<Certificate>>) -> Result<ClientConfig, rus
     let builder = match more {
         Some(more) => builder
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(OriginVerifier::new(more, provider)?)),
+            .with_custom_certificate_verifier(Arc::new(OriginVerifier::new(
+                more,
+                provider,
+                expiry.clone(),
+            )?)),
         None => builder.with_root_certificates(RootCertStore::empty()),
     };
     let mut config = builder.with_no_client_auth();
@@ -46,10 +54,15 @@ struct OriginVerifier {
     authorities: Option<Verifier>,
     servers: Vec<ServerCertificate>,
     algorithms: WebPkiSupportedAlgorithms,
+    expiry: CertificateExpiry,
 }
 
 impl OriginVerifier {
-    fn new(more: Vec<Certificate>, provider: Arc<CryptoProvider>) -> Result<Self, rustls::Error> {
+    fn new(
+        more: Vec<Certificate>,
+        provider: Arc<CryptoProvider>,
+        expiry: CertificateExpiry,
+    ) -> Result<Self, rustls::Error> {
         let algorithms = provider.signature_verification_algorithms;
         let FileCertificates {
             authorities,
@@ -69,6 +82,7 @@ impl OriginVerifier {
             authorities,
             servers,
             algorithms,
+            expiry,
         })
     }
 }
@@ -86,9 +100,10 @@ impl ServerCertVerifier for OriginVerifier {
         if let Some(own) = servers.find(|own| own.der == *end_entity) {
             own.check_time(now)?;
             verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
+            self.expiry.note_peer(end_entity);
             return Ok(ServerCertVerified::assertion());
         }
-        match &self.authorities {
+        let verified = match &self.authorities {
             Some(authorities) => authorities.verify_server_cert(
                 end_entity,
                 intermediates,
@@ -97,7 +112,8 @@ impl ServerCertVerifier for OriginVerifier {
                 now,
             ),
             None => Err(CertificateError::UnknownIssuer.into()),
-        }
+        };
+        verified.inspect(|_| self.expiry.note_peer(end_entity))
     }
 
     fn verify_tls12_signature(

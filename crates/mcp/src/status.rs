@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use broker_http_client::CertificateExpiry;
 use broker_model::SourceCause;
 use tokio::time::Instant;
 
@@ -67,6 +68,42 @@ pub struct Counters {
     consecutive_failures: AtomicU64,
     last_answer: LastAnswer,
     first_noise: Mutex<Vec<String>>,
+    waited_calls: AtomicU64,
+    waited_micros: AtomicU64,
+    certificate: Mutex<Option<CertificateExpiry>>,
+}
+
+impl Counters {
+    /// Counts a call that had to wait for a place at the server.
+    pub(crate) fn add_waited(&self, time: Duration) {
+        let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        self.waited_calls.fetch_add(1, Ordering::Relaxed);
+        self.waited_micros.fetch_add(micros, Ordering::Relaxed);
+    }
+
+    /// Returns the number of calls that had to wait for a place at the server, and the sum of their times.
+    pub fn waited(&self) -> (u64, Duration) {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let time = Duration::from_micros(load(&self.waited_micros));
+        (load(&self.waited_calls), time)
+    }
+
+    /// Takes the times at which the certificates of the server expire.
+    pub(crate) fn watch_certificate(&self, expiry: CertificateExpiry) {
+        *self
+            .certificate
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = Some(expiry);
+    }
+
+    /// Returns when the first of the certificates for the server expires, in Unix time; `None` without TLS.
+    pub fn certificate_expiry(&self) -> Option<u64> {
+        let certificate = self
+            .certificate
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        certificate.as_ref()?.soonest()
+    }
 }
 
 /// The time of the last answer, in whole seconds.

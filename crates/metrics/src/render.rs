@@ -268,14 +268,14 @@ impl Scrape {
         })?;
         page.family(&family::SOURCE_RESTARTS, |samples| {
             for (source, group) in groups() {
-                let restarts = group.iter().map(|source| source.restarts).sum();
+                let restarts: u64 = group.iter().map(|source| source.restarts).sum();
                 samples.counter(&[("source", source)], restarts)?;
             }
             Ok(())
         })?;
         page.family(&family::SOURCE_HANGS, |samples| {
             for (source, group) in groups() {
-                let hangs = group.iter().map(|source| source.hangs).sum();
+                let hangs: u64 = group.iter().map(|source| source.hangs).sum();
                 samples.counter(&[("source", source)], hangs)?;
             }
             Ok(())
@@ -284,6 +284,29 @@ impl Scrape {
             for (source, group) in groups() {
                 let depth: u64 = group.iter().map(|source| source.queue_depth).sum();
                 samples.gauge(&[("source", source)], depth)?;
+            }
+            Ok(())
+        })?;
+        page.family(&family::QUEUE_WAITS, |samples| {
+            for (source, group) in groups() {
+                let waits: u64 = group.iter().map(|source| source.waited_calls).sum();
+                samples.counter(&[("source", source)], waits)?;
+            }
+            Ok(())
+        })?;
+        page.family(&family::QUEUE_WAIT_TIME, |samples| {
+            for (source, group) in groups() {
+                let millis: u64 = group.iter().map(|source| source.waited_ms).sum();
+                samples.counter(&[("source", source)], millis as f64 / 1000.0)?;
+            }
+            Ok(())
+        })?;
+        page.family(&family::CERTIFICATE_EXPIRY, |samples| {
+            for (source, group) in groups() {
+                let expiries = group.iter().filter_map(|source| source.certificate_expiry);
+                if let Some(expiry) = expiries.min() {
+                    samples.gauge(&[("source", source)], expiry)?;
+                }
             }
             Ok(())
         })

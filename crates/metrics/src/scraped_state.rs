@@ -32,6 +32,12 @@ pub struct ScrapedSource {
     pub hangs: u64,
     /// Calls that wait for it.
     pub queue_depth: u64,
+    /// Calls that had to wait for it.
+    pub waited_calls: u64,
+    /// The sum of the times that they waited, in milliseconds.
+    pub waited_ms: u64,
+    /// When the first of its certificates expires, in seconds since 1970; `None` without TLS.
+    pub certificate_expiry: Option<u64>,
 }
 
 /// The state of a source, as the label `state` names it.

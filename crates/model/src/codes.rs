@@ -253,6 +253,7 @@ closed_list! {
         AccessRuleDead = "access_rule_dead", "A rule of `access` changes nothing: other rules decide the same.", "Remove it if you like.";
         AccessToolUnreachable = "access_tool_unreachable", "The rules of `access` allow a tool to no group.", "Allow it, or hide it with `tool_filter`.";
         OverrideUnknown = "override_unknown", "An alias or override names a tool that is not exposed.", "Correct the name.";
+        AuditPointer = "audit_pointer", "A pointer of `audit` in an override names no scalar argument of its tool.", "Name a scalar argument that the schema of the tool declares, such as `/org`.";
         ExampleInvalid = "example_invalid", "An example does not match its tool's schema.", "Correct `example_args`; models copy them.";
         BindOpen = "bind_open", "The address is reachable from other machines, and callers without a credential may call tools: there is neither a secret nor a key nor an issuer, or `access.anonymous` has groups.", "Set MCP_BROKER_SECRET, `--secret-file` or `identities`, leave `access.anonymous` empty, bind to 127.0.0.1, or pass `--allow-unauthenticated`.";
         ServeOpen = "serve_open", "`broker-gen serve` was asked to listen on an address that other machines can reach.", "Listen on 127.0.0.1, or build the broker, which other machines may use: `broker-gen new`.";

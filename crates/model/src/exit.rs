@@ -194,6 +194,7 @@ impl Exit {
             | Code::AccessRuleDead
             | Code::AccessToolUnreachable
             | Code::OverrideUnknown
+            | Code::AuditPointer
             | Code::ExampleInvalid
             | Code::BindOpen
             | Code::ServeOpen

@@ -1,6 +1,7 @@
 //! The audit log as an observer of calls: a call passes its gate right before it is sent, and its end has a line.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -17,6 +18,7 @@ use broker_metrics::Method;
 use broker_model::item::ItemKind;
 
 use crate::recorded_call::{CallEnd, MAX_PATH_BYTES, RecordedCall};
+use crate::shown_args;
 
 /// When a call may be made again after the log took no line.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
@@ -146,6 +148,7 @@ impl Audit {
             *last = Arc::new(Versions {
                 catalog: reviewed.catalog.to_owned(),
                 policy: reviewed.policy.as_ref().to_owned(),
+                lock: reviewed.lock.to_owned(),
             });
         }
         Arc::clone(&last)
@@ -304,7 +307,10 @@ impl AuditCall {
                 hmac: args
                     .filter(|args| args.len() <= MAX_HASHED_BYTES)
                     .and_then(|args| self.audit.log.hmac(args)),
-                ..ArgsFacts::default()
+                shown: match args.zip(call.shown_args()) {
+                    Some((args, shown)) => shown_args::values(args, shown),
+                    None => BTreeMap::new(),
+                },
             },
             versions: self.audit.versions(call.reviewed()),
         }

@@ -9,6 +9,7 @@ mod meter;
 mod observers;
 mod recorded;
 mod recorded_call;
+mod shown_args;
 
 pub use broker_audit::AuditStatus;
 

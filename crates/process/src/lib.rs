@@ -20,6 +20,7 @@ mod orphans;
 mod pinned_process;
 #[cfg(target_os = "linux")]
 mod proc_table;
+pub mod program;
 mod random;
 mod reaper;
 mod spawner;

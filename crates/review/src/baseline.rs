@@ -8,7 +8,7 @@ use broker_model::text::shown_line;
 use broker_model::{Diagnostic, DiagnosticCode};
 
 use crate::lock_file::read_lock;
-use crate::program;
+use broker_process::program;
 
 /// Reads `git:REV[:PATH]` or a file. PATH is relative to the working folder, like every path on the
 /// command line; without it, it is the lock beside the config. Returns `None` if the revision lacks the path.

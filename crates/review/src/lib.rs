@@ -12,7 +12,6 @@ pub mod lint_report;
 pub mod lock_diff;
 pub mod lock_file;
 pub mod moved;
-pub mod program;
 pub mod provenance;
 pub mod report;
 pub mod rules;

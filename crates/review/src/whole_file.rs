@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use broker_model::{Diagnostic, DiagnosticCode};
 
-use crate::program::folder_of;
+use broker_process::program::folder_of;
 
 /// The minimum age of a draft that a killed program left behind. A running program renames its draft within seconds.
 const MIN_STALE_AGE: Duration = Duration::from_secs(3600);

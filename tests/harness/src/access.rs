@@ -1,6 +1,6 @@
 //! Tests under rules of access: with the variable [`VARIABLE`], every broker gets rules that allow all tools to one
-//! group and no right to anyone else, and the clients of this package send the key of that group. [`again`] runs tests of
-//! a program a second time in this way.
+//! group and no right to anyone else, and an audit log, and the clients of this package send the key of that group.
+//! [`again`] runs tests of a program a second time in this way.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,6 +9,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
@@ -27,6 +28,9 @@ const DIGEST: &str = "4d261f8d9d76cd9d1b954b97e010a476f548a358d86a15e6f14a8a7723
 /// The head of a request is looked for in so many bytes.
 const MAX_HEAD_BYTES: usize = 4 << 10;
 
+/// The number of audit logs.
+static LOGS: AtomicUsize = AtomicUsize::new(0);
+
 /// The addresses of the brokers that want the key, each with its number of brokers: one that starts may get the address of
 /// one that has just ended.
 static ADDRESSES: Mutex<BTreeMap<String, usize>> = Mutex::new(BTreeMap::new());
@@ -36,7 +40,7 @@ pub fn is_on() -> bool {
     std::env::var_os(VARIABLE).is_some()
 }
 
-/// Adds rules and key to a config, if these tests run under rules and it has none.
+/// Adds rules, key and audit log to a config, if these tests run under rules and it has none.
 pub fn add(config: &mut Value) {
     if !is_on() || config.get("access").is_some() {
         return;
@@ -50,6 +54,12 @@ pub fn add(config: &mut Value) {
     });
     config["identities"]["keys"] =
         json!([{"name": "tests", "sha256": DIGEST, "groups": ["tests"]}]);
+    if config.get("audit").is_none() {
+        // Two brokers cannot write one log.
+        let number = LOGS.fetch_add(1, Ordering::Relaxed);
+        let file = format!("audit-{}-{number}.jsonl", std::process::id());
+        config["audit"] = json!({"file": file, "reads": true});
+    }
 }
 
 /// The address of a broker under rules, and its config, which exists as long as the broker runs.

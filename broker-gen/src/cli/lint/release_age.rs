@@ -7,7 +7,7 @@ use std::time::Duration;
 use broker_model::lock::{LockedSource, PackageKind};
 use broker_model::text;
 use broker_model::text::{counted, shown_line};
-use broker_review::program;
+use broker_process::program;
 use jiff::Timestamp;
 use serde_json::Value;
 use tokio::process::Command;

@@ -3,9 +3,9 @@
 
 use std::path::PathBuf;
 
+use broker_audits_file::Violations;
 use broker_build::left_out_audits::LeftOutAudits;
 use broker_build::plan;
-use broker_build::violations::Violations;
 use broker_embed::Models;
 use broker_model::exit::Exit;
 use broker_model::lock::{Lock, LockedSource};

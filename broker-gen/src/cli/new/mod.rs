@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use broker_model::exit::Exit;
 use broker_model::text::shell_word;
 use broker_model::{Diagnostic, DiagnosticCode, text};
-use broker_review::program;
+use broker_process::program;
 use clap::Args;
 
 use super::output::{self, say};

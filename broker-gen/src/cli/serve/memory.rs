@@ -146,6 +146,7 @@ fn item(item: &'static tables::Item) -> Item {
         idempotent: item.idempotent,
         for_pages_only: item.for_pages_only,
         unvalidated: item.unvalidated,
+        audit: each(&item.audit, |pointer| pointer.as_str()),
         allow: item.allow,
         narrowed: &item.narrowed,
         deny: &item.deny,

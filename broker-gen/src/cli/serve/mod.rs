@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use broker_build::audits_file::audits_file;
+use broker_audits_file::audits_file;
 use broker_build::build_script::{self, PartialTables};
 use broker_build::lock_file;
 use broker_build::vectors_file::vectors_file;

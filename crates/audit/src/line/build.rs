@@ -53,6 +53,7 @@ pub(crate) fn plain<'a>(stamp: &'a Stamp, kind: Kind) -> Line<'a> {
         torn: None,
         deleted: None,
         broker: None,
+        lock: None,
         catalog: stamp.versions.catalog.as_str().into(),
         policy: stamp.versions.policy.as_str().into(),
         key_id: None,
@@ -177,6 +178,7 @@ pub(crate) fn event_line<'a>(stamp: &'a Stamp, event: &'a Event) -> Line<'a> {
                 ReloadOutcome::Refused => "refused",
             })),
             code: Some(Nullable(code.as_deref().map(Cow::from))),
+            lock: lock_member(versions),
             catalog: versions.catalog.as_str().into(),
             policy: versions.policy.as_str().into(),
             ..plain(stamp, Kind::Reload)
@@ -190,6 +192,11 @@ pub(crate) fn event_line<'a>(stamp: &'a Stamp, event: &'a Event) -> Line<'a> {
             ..plain(stamp, Kind::KeysChanged)
         },
     }
+}
+
+/// Returns the member `lock`: with it the lock of a catalog is found later.
+pub(crate) fn lock_member(versions: &Versions) -> Option<Cow<'_, str>> {
+    (!versions.lock.is_empty()).then(|| versions.lock.as_str().into())
 }
 
 /// Returns milliseconds with one decimal: more digits have no meaning.

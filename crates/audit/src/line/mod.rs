@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 pub(crate) use build::{
-    Stamp, call_begin, call_end, event_line, identify_failed, limited, plain, read,
+    Stamp, call_begin, call_end, event_line, identify_failed, limited, lock_member, plain, read,
 };
 pub(crate) use room::{begin_room, end_room};
 pub(crate) use time::{day_of, rfc3339};
@@ -79,6 +79,15 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Nullable<T> {
     }
 }
 
+/// Reads a member that is there, also as `null`.
+fn present<'de, T, D>(deserializer: D) -> Result<Option<Nullable<T>>, D::Error>
+where
+    T: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    Nullable::deserialize(deserializer).map(Some)
+}
+
 /// A file that `deleted` names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -142,7 +151,11 @@ pub struct Line<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Cow<'a, str>>,
     /// The code of an error, or the reason of an event.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub code: Option<Nullable<Cow<'a, str>>>,
     /// The caller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -166,7 +179,11 @@ pub struct Line<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paths: Option<Cow<'a, [String]>>,
     /// The number of the access rule that decided.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub rule: Option<Nullable<u32>>,
     /// The arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -207,6 +224,9 @@ pub struct Line<'a> {
     /// The version of the broker.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broker: Option<Cow<'a, str>>,
+    /// The root digest of the lock of the catalog, of `start` and `reload`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lock: Option<Cow<'a, str>>,
     /// The digest of the catalog.
     #[serde(borrow)]
     pub catalog: Cow<'a, str>,

@@ -27,6 +27,7 @@ fn write_all(disk: &Fake, format: Format) -> Vec<Value> {
     log.refused(&call("u7"), denied);
     log.identify_failed("10.0.0.9", "key_unknown");
     log.read(ReadFacts {
+        actor: call("u42").actor,
         method: "meta_desc",
         paths: vec!["/pay/refund".to_owned()],
         via: "http".into(),
@@ -165,6 +166,56 @@ fn every_kind_of_line_is_read_in_both_forms() {
             report.is_unchanged() && report.unprotected_lines == 0,
             "{report}"
         );
+    }
+}
+
+#[test]
+fn line_of_every_kind_matches_the_json_schema() {
+    let disk = Fake::default();
+    let mut all = write_all(&disk, Format::Native);
+    // What needs a full queue, an old file or a torn end is made of the last line.
+    let stop = all.last().unwrap().clone();
+    let hash = "0".repeat(64);
+    for (kind, members) in [
+        ("limited", json!({"actor": all[1]["actor"], "count": 3})),
+        (
+            "deleted",
+            json!({"deleted": {"file": "audit-1.jsonl", "first": 1, "last": 9, "hash": hash}}),
+        ),
+        (
+            "gap",
+            json!({"code": "torn", "torn": {"bytes": 7, "hash": hash}}),
+        ),
+        ("gap", json!({"code": "not_recorded", "count": 7})),
+    ] {
+        let mut line = stop.clone();
+        let line = line.as_object_mut().unwrap();
+        line.retain(|name, _| !["key_id", "sig"].contains(&name.as_str()));
+        line.insert("kind".to_owned(), kind.into());
+        line.extend(members.as_object().unwrap().clone());
+        let text = serde_json::to_string(line).unwrap();
+        parse(text.as_bytes()).unwrap();
+        all.push(Value::Object(line.clone()));
+    }
+    let schema = jsonschema::validator_for(&crate::json_schema()).unwrap();
+    for line in &all {
+        let errors: Vec<_> = schema
+            .iter_errors(line)
+            .map(|error| error.to_string())
+            .collect();
+        assert_eq!(errors, [""; 0], "{line}");
+        let mut other = line.clone();
+        other["value"] = "x".into();
+        assert!(!schema.is_valid(&other), "another member: {other}");
+        for member in ["catalog", "seq", "kind", "at"] {
+            let mut other = line.clone();
+            other.as_object_mut().unwrap().remove(member);
+            assert!(!schema.is_valid(&other), "without `{member}`: {other}");
+        }
+    }
+    for kind in Kind::ALL {
+        let kind = json!(kind);
+        assert!(all.iter().any(|line| line["kind"] == kind), "{kind}");
     }
 }
 

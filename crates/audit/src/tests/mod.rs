@@ -34,8 +34,12 @@ fn wait<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
+/// The root digest of a lock.
+const LOCK: &str = "sha256/1:eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee";
+
 fn versions() -> Arc<Versions> {
     Arc::new(Versions {
+        lock: LOCK.to_owned(),
         catalog: format!("sha256/1:{}", "c".repeat(64)),
         policy: format!("sha256/1:{}", "d".repeat(64)),
     })

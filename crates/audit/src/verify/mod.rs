@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use crate::head::Head;
 use crate::key::PublicKey;
-use crate::line::parse;
+use crate::line::{Line, LineError, parse};
 use check::Check;
 use read::Lines;
 pub use report::{Anchor, Finding, FindingKind, FoundBy, LeftOpen, Report};
@@ -46,6 +46,51 @@ pub enum VerifyError {
 ///
 /// Every [`VerifyError`]. Changes are findings, not errors.
 pub fn verify(files: &[PathBuf], options: &VerifyOptions) -> Result<Report, VerifyError> {
+    let sorted = sorted_files(files)?;
+    let mut check = Check::new(options);
+    for file in &sorted {
+        check.file(file).map_err(|error| io_error(file, error))?;
+    }
+    Ok(check.finish(files.len()))
+}
+
+/// The place of a line: its file, and its number in the file.
+#[derive(Clone, Copy, Debug)]
+pub struct LinePlace<'a> {
+    /// The file.
+    pub file: &'a Path,
+    /// The number of the line, from 1.
+    pub number: u64,
+}
+
+/// Reads the lines of files, given in any order, in the order of their numbers. Memory is bounded: one line at a time. A
+/// line that is too long, or cut, is an error for `each`.
+///
+/// # Errors
+///
+/// Every [`VerifyError`].
+pub fn read_lines(
+    files: &[PathBuf],
+    each: &mut dyn FnMut(LinePlace<'_>, Result<Line<'_>, LineError>),
+) -> Result<(), VerifyError> {
+    for file in sorted_files(files)? {
+        let mut lines = Lines::open(file).map_err(|error| io_error(file, error))?;
+        let mut number = 0;
+        // A line that is too long comes in parts.
+        let mut is_whole = true;
+        while let Some(line) = lines.next().map_err(|error| io_error(file, error))? {
+            if is_whole {
+                number += 1;
+                each(LinePlace { file, number }, parse(line.bytes));
+            }
+            is_whole = line.has_line_feed;
+        }
+    }
+    Ok(())
+}
+
+/// Sorts files by the numbers of their first lines.
+fn sorted_files(files: &[PathBuf]) -> Result<Vec<&PathBuf>, VerifyError> {
     let mut sorted = Vec::with_capacity(files.len());
     for file in files {
         let first = first_seq(file).map_err(|error| io_error(file, error))?;
@@ -58,11 +103,7 @@ pub fn verify(files: &[PathBuf], options: &VerifyOptions) -> Result<Report, Veri
     }
     // A file whose first line cannot be read is compared last: its lines show there.
     sorted.sort_by_key(|(first, _)| first.unwrap_or(u64::MAX));
-    let mut check = Check::new(options);
-    for (_, file) in &sorted {
-        check.file(file).map_err(|error| io_error(file, error))?;
-    }
-    Ok(check.finish(files.len()))
+    Ok(sorted.into_iter().map(|(_, file)| file).collect())
 }
 
 fn io_error(file: &Path, error: io::Error) -> VerifyError {

@@ -8,7 +8,7 @@ use crate::facts::Event;
 use crate::head::{Head, envelope};
 use crate::line::{
     DeletedFile, Kind, Line, Nullable, Stamp, Torn, call_begin, call_end, day_of, event_line,
-    identify_failed, limited, plain, read, rfc3339, write,
+    identify_failed, limited, lock_member, plain, read, rfc3339, write,
 };
 use crate::queue::{CallLine, LesserLine, Waiting};
 use crate::settings::{CHECKPOINT_INTERVAL, CHECKPOINT_LINES};
@@ -127,6 +127,7 @@ impl Writer {
         let line = Line {
             code: Some(Nullable(Some(reason.into()))),
             broker: Some(broker.as_str().into()),
+            lock: lock_member(&stamp.versions),
             ..plain(&stamp, Kind::Start)
         };
         self.add_control(at, &line)

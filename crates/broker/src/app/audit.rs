@@ -12,7 +12,8 @@ use broker_model::terminal::Text;
 use broker_model::text;
 
 use super::failure::Failure;
-use super::tree;
+use super::{audit_query, tree};
+use crate::catalog::Catalog;
 use crate::cli::{AuditVerb, Format, KeyArgs, TailArgs, VerifyArgs};
 use crate::logging::LogOutput;
 
@@ -23,9 +24,15 @@ const MAX_LINE_BYTES: usize = 256 << 10;
 /// The time between two looks at a file that is followed.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(200);
 
-/// Runs a subcommand.
-pub(super) fn run(verb: &AuditVerb, output: &LogOutput) -> Result<Exit, Failure> {
+/// Runs a subcommand. `catalog` returns the compiled-in catalog.
+pub(super) fn run(
+    verb: &AuditVerb,
+    output: &LogOutput,
+    catalog: &dyn Fn() -> Option<&'static Catalog>,
+) -> Result<Exit, Failure> {
     match verb {
+        AuditVerb::Explain(args) => audit_query::explain(args, catalog()),
+        AuditVerb::Replay(args) => audit_query::replay(args),
         AuditVerb::Verify(args) => run_verify(args),
         AuditVerb::Tail(args) => tail(args),
         AuditVerb::Key(args) => make_key(args, output),

@@ -50,6 +50,7 @@ pub(super) fn versions(catalog: &Catalog, config: &Config) -> Versions {
     Versions {
         catalog: catalog.catalog_digest.to_owned(),
         policy: policy.map_or_else(String::new, |digest| digest.as_str().to_owned()),
+        lock: catalog.root_digest.to_owned(),
     }
 }
 

@@ -179,6 +179,7 @@ mod tests {
             idempotent: false,
             for_pages_only: false,
             unvalidated: false,
+            audit: &[],
             allow: u64::MAX,
             narrowed: &[],
             deny: &[],

@@ -33,7 +33,7 @@ pub(crate) enum Verb {
     #[command(after_help = CONNECT)]
     Connect(Box<ConnectArgs>),
 
-    /// Verify and print audit logs
+    /// Verify, print and explain audit logs
     #[command(subcommand, after_help = AUDIT)]
     Audit(AuditVerb),
 

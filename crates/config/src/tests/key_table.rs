@@ -109,6 +109,7 @@ fn sample(key: &Key) -> Option<Value> {
         ("audits_required", json!(true)),
         ("file", json!("calls.jsonl")),
         ("key_file", json!("audit.key")),
+        ("metrics_bind", json!("127.0.0.1:9464")),
     ]
     .into();
     if let Some(value) = others.get(key.name) {

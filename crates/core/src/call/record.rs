@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use broker_model::item::ItemKind;
+use broker_model::redact::Redactor;
 use tokio::time::Instant;
 
 use crate::catalog::EntryKind;
@@ -15,6 +16,7 @@ pub struct CallRecord {
     reviewed: OnceLock<ReviewedVersions>,
     item: OnceLock<RecordedItem>,
     args_bytes: OnceLock<usize>,
+    shown_args: OnceLock<ShownArgs>,
     sent: OnceLock<Instant>,
     answered: OnceLock<Instant>,
 }
@@ -24,6 +26,8 @@ pub struct CallRecord {
 pub struct ReviewedVersions {
     /// The digest of the catalog.
     pub catalog: &'static str,
+    /// The root digest of its lock.
+    pub lock: &'static str,
     /// The digest of the access rules; empty without rules.
     pub policy: Arc<str>,
 }
@@ -51,6 +55,15 @@ pub struct RecordedItem {
     pub rule: Option<usize>,
 }
 
+/// The arguments of a call that its record may show.
+#[derive(Debug)]
+pub struct ShownArgs {
+    /// Their JSON pointers; each names a scalar.
+    pub pointers: &'static [&'static str],
+    /// Masks the secrets of the sources in their values.
+    pub redactor: Redactor,
+}
+
 impl CallRecord {
     /// Returns the versions under which the call is decided, once it has begun.
     pub fn reviewed(&self) -> Option<&ReviewedVersions> {
@@ -65,6 +78,11 @@ impl CallRecord {
     /// Returns the bytes of the arguments, once they were checked.
     pub fn args_bytes(&self) -> Option<usize> {
         self.args_bytes.get().copied()
+    }
+
+    /// Returns the arguments that the record may show; `None` if the tool has none.
+    pub fn shown_args(&self) -> Option<&ShownArgs> {
+        self.shown_args.get()
     }
 
     /// Whether the call was given to a session of its source.
@@ -82,6 +100,7 @@ impl CallRecord {
     pub(super) fn begin(&self, begun: &Snapshot) {
         self.reviewed.get_or_init(|| ReviewedVersions {
             catalog: begun.core.catalog.catalog_digest,
+            lock: begun.core.catalog.root_digest,
             policy: begun.terms.policy.digest().clone(),
         });
     }
@@ -89,6 +108,13 @@ impl CallRecord {
     /// Records the item of a call. A call has one, so a second one is ignored.
     pub(super) fn resolve(&self, begun: &Snapshot, at: u32) {
         self.item.get_or_init(|| item(begun, at, false));
+        let pointers = begun.core.catalog.item(at).audit;
+        if !pointers.is_empty() {
+            self.shown_args.get_or_init(|| ShownArgs {
+                pointers,
+                redactor: begun.core.redactor(),
+            });
+        }
     }
 
     /// Records an item that the rules deny to the caller.

@@ -66,6 +66,9 @@ pub struct SourceHealth {
     /// Counters since the start of the broker; not part of `/readyz`.
     #[serde(skip)]
     pub counters: SourceCounters,
+    /// When the first of the certificates for it expires, in Unix time; `None` without TLS. Not part of `/readyz`.
+    #[serde(skip)]
+    pub certificate_expiry: Option<u64>,
     /// The unused parts of its latest listing; not part of `/readyz`.
     #[serde(skip)]
     pub notes: Arc<ListingNotes>,
@@ -143,6 +146,10 @@ pub struct SourceCounters {
     pub hangs: u64,
     /// Calls that wait for a place at its processes now.
     pub waiting: u64,
+    /// Calls that had to wait for a place.
+    pub waited: u64,
+    /// The sum of the times that they waited, in milliseconds.
+    pub waited_ms: u64,
     /// Lines on its stdout that were not messages.
     pub noise_lines: u64,
     /// Lines over the limit.
@@ -170,7 +177,10 @@ impl SourceCounters {
             return Self::default();
         };
         let counters = &status.counters;
+        let (waited, waited_time) = counters.waited();
         Self {
+            waited,
+            waited_ms: waited_time.as_millis().try_into().unwrap_or(u64::MAX),
             waiting: 0,
             calls: counters.calls(),
             failures: counters.failures(),
@@ -278,6 +288,9 @@ impl SourceHealth {
                 waiting: fleet.waiting(at) as u64,
                 ..SourceCounters::from_statuses(&statuses)
             },
+            certificate_expiry: statuses
+                .first()
+                .and_then(|status| status.counters.certificate_expiry()),
             notes: fleet.drift_state.notes.get(at),
             instances: statuses.iter().map(InstanceHealth::from).collect(),
         }

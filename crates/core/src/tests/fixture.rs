@@ -147,6 +147,7 @@ pub(crate) fn catalog() -> &'static Catalog {
                     idempotent: true,
                     for_pages_only: false,
                     unvalidated: false,
+                    audit: &[],
                     allow: u64::MAX,
                     narrowed: &[],
                     deny: &[],

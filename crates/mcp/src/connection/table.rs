@@ -3,10 +3,12 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use broker_memory::{Owner, TurnQueue};
 use bytes::Bytes;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::in_flight::InFlight;
 use crate::events::RequestEvents;
@@ -67,6 +69,8 @@ pub(crate) struct Request {
     pub(crate) owner: Owner,
     pub(crate) events: Option<Box<RequestEvents>>,
     pub(crate) reply: oneshot::Sender<Reply>,
+    /// Since when it waits in the queue.
+    pub(crate) queued: Option<Instant>,
 }
 
 /// A request that was given to the writer.
@@ -123,7 +127,10 @@ impl Table {
                 return Admission::Refused(Box::new(request), overload);
             }
             if self.calls >= self.max_calls {
-                let pushed = self.queue.push(request.owner, request);
+                let queued = Some(Instant::now());
+                let pushed = self
+                    .queue
+                    .push(request.owner, Request { queued, ..request });
                 let refused = match pushed {
                     Ok(None) => return Admission::Queued,
                     Ok(Some(refused)) | Err(refused) => refused,
@@ -145,6 +152,7 @@ impl Table {
             owner,
             events,
             reply,
+            queued: _,
         } = request;
         let waiting = PendingRequest {
             kind,
@@ -160,13 +168,15 @@ impl Table {
         (id, line)
     }
 
-    /// Returns the next queued call, if it may be sent now.
-    pub(super) fn next_queued(&mut self) -> Option<(u64, Bytes)> {
+    /// Returns the next queued call, if it may be sent now, and the time that it has waited.
+    pub(super) fn next_queued(&mut self) -> Option<(u64, Bytes, Duration)> {
         if self.calls >= self.max_calls {
             return None;
         }
         let request = self.queue.pop()?;
-        Some(self.begin(request))
+        let waited = request.queued.map_or(Duration::ZERO, |at| at.elapsed());
+        let (id, line) = self.begin(request);
+        Some((id, line, waited))
     }
 
     /// Removes the pending request `id`; a call no longer counts as in flight.
@@ -236,6 +246,7 @@ mod tests {
             owner: Owner::BROKER,
             events: None,
             reply,
+            queued: None,
         }
     }
 
@@ -263,7 +274,7 @@ mod tests {
         );
         assert!(table.remove(1).is_some());
         assert!(table.remove(1).is_none());
-        assert_eq!(table.next_queued().map(|(id, _)| id), Some(3));
+        assert_eq!(table.next_queued().map(|(id, ..)| id), Some(3));
         assert!(table.remove_queued(4).is_some());
         assert!(table.remove(2).is_some());
         assert!(table.next_queued().is_none());

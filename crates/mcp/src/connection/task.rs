@@ -455,7 +455,8 @@ impl ConnectionTask {
     }
 
     fn advance_queue(&mut self) {
-        while let Some((id, line)) = self.table.next_queued() {
+        while let Some((id, line, waited)) = self.table.next_queued() {
+            self.counters.add_waited(waited);
             self.outgoing.push_request(id, line);
         }
     }

@@ -109,6 +109,9 @@ impl Client {
             None => None,
         };
         let (client, target) = connections(&http.url, http, redactor).await?;
+        opening
+            .counters
+            .watch_certificate(client.certificate_expiry());
         Ok(Self {
             http: client,
             target,

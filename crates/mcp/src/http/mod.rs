@@ -360,7 +360,7 @@ impl LinkState {
             biased;
             () = self.ended.cancelled() => None,
             () = right_ended => None,
-            permit = self.turns.permit(owner) => Some(permit),
+            permit = self.turns.permit(owner, &self.counters) => Some(permit),
         };
         let permit = permit.ok_or_else(|| self.gone(false))?;
         permit.map_err(RequestError::Overloaded)

@@ -5,7 +5,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use broker_memory::{Owner, TurnQueue};
 use tokio::sync::{Notify, oneshot};
+use tokio::time::Instant;
 
+use crate::Counters;
 use crate::overload::{AbandonedCall, AbandonedCalls, Overload, QUEUE_PART};
 
 /// Permits for calls, and the calls that wait for one.
@@ -63,12 +65,20 @@ impl CallTurns {
     }
 
     /// Waits for the turn of a call.
-    pub(super) async fn permit(&self, owner: Owner) -> Result<CallPermit<'_>, Overload> {
+    pub(super) async fn permit(
+        &self,
+        owner: Owner,
+        counters: &Counters,
+    ) -> Result<CallPermit<'_>, Overload> {
         let Some(mut place) = self.enter(owner)? else {
             return Ok(CallPermit(self));
         };
+        let queued = Instant::now();
         match (&mut place.turn).await {
-            Ok(()) => Ok(CallPermit(self)),
+            Ok(()) => {
+                counters.add_waited(queued.elapsed());
+                Ok(CallPermit(self))
+            }
             Err(_) => Err(Overload::Queue { limit: self.limit }),
         }
     }
@@ -168,18 +178,21 @@ mod tests {
     async fn call_gets_the_turn_of_its_caller() {
         let budget = MemoryBudget::new(1 << 20);
         let (many, few) = (budget.account(), budget.account());
-        let turns = CallTurns::new(1, 4);
-        let first = turns.permit(many.owner()).await.unwrap();
+        let (turns, counters) = (CallTurns::new(1, 4), Counters::default());
+        let first = turns.permit(many.owner(), &counters).await.unwrap();
         let mut flood: Vec<_> = (0..4)
-            .map(|_| Box::pin(turns.permit(many.owner())))
+            .map(|_| Box::pin(turns.permit(many.owner(), &counters)))
             .collect();
         for waiting in &mut flood {
             assert!(is_pending(waiting).await);
         }
         let full = Overload::Queue { limit: 5 };
-        assert_eq!(turns.permit(many.owner()).await.unwrap_err(), full);
+        assert_eq!(
+            turns.permit(many.owner(), &counters).await.unwrap_err(),
+            full
+        );
         // Another caller gets the place of the last one, and the turn after the next.
-        let mut other = pin!(turns.permit(few.owner()));
+        let mut other = pin!(turns.permit(few.owner(), &counters));
         assert!(is_pending(&mut other).await);
         assert_eq!(flood.pop().unwrap().await.unwrap_err(), full);
         drop(first);
@@ -191,15 +204,15 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn turn_that_is_not_taken_goes_to_the_next_call() {
-        let turns = CallTurns::new(1, 4);
-        let first = turns.permit(Owner::BROKER).await.unwrap();
-        let mut second = Box::pin(turns.permit(Owner::BROKER));
-        let mut third = Box::pin(turns.permit(Owner::BROKER));
+        let (turns, counters) = (CallTurns::new(1, 4), Counters::default());
+        let first = turns.permit(Owner::BROKER, &counters).await.unwrap();
+        let mut second = Box::pin(turns.permit(Owner::BROKER, &counters));
+        let mut third = Box::pin(turns.permit(Owner::BROKER, &counters));
         assert!(is_pending(&mut second).await && is_pending(&mut third).await);
         drop(first);
         drop(second);
         drop(third.await.unwrap());
-        let mut left = Box::pin(turns.permit(Owner::BROKER));
+        let mut left = Box::pin(turns.permit(Owner::BROKER, &counters));
         drop(left.as_mut().await.unwrap());
         assert_eq!(turns.lock().free, 1);
     }

@@ -4,8 +4,8 @@
 use std::fmt;
 
 use prometheus_client::encoding::{
-    DescriptorEncoder, EncodeGaugeValue, EncodeLabel as _, EncodeLabelSet, LabelSetEncoder,
-    MetricEncoder, NoLabelSet,
+    DescriptorEncoder, EncodeCounterValue, EncodeGaugeValue, EncodeLabel as _, EncodeLabelSet,
+    LabelSetEncoder, MetricEncoder, NoLabelSet,
 };
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
@@ -87,13 +87,17 @@ pub(super) struct Samples<'a> {
 
 impl Samples<'_> {
     /// Writes a counter.
-    pub(super) fn counter(&mut self, labels: &[(&str, &str)], value: u64) -> fmt::Result {
+    pub(super) fn counter<V: EncodeCounterValue + EncodeGaugeValue>(
+        &mut self,
+        labels: &[(&str, &str)],
+        value: V,
+    ) -> fmt::Result {
         let labels = Labels(labels);
         let mut encoder = self.encoder.encode_family(&labels)?;
         match self.format {
             // The name has the suffix already.
             Format::Prometheus => encoder.encode_gauge(&value),
-            Format::OpenMetrics => encoder.encode_counter::<NoLabelSet, u64, u64>(&value, None),
+            Format::OpenMetrics => encoder.encode_counter::<NoLabelSet, V, u64>(&value, None),
         }
     }
 

@@ -99,6 +99,9 @@ pub(crate) fn full_state(sources: usize) -> ScrapedState {
         restarts: number,
         hangs: number,
         queue_depth: 2,
+        waited_calls: 3,
+        waited_ms: 1500,
+        certificate_expiry: Some(1_800_000_000),
     });
     ScrapedState {
         sources: sources.collect(),

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
+use broker_audits_file::{HintAudit, HintValues};
 use broker_build::build_script::parse_config;
-use broker_build::hint_audits::{HintAudit, HintValues};
 use broker_config::Source;
 use broker_model::digest::Digest;
 use broker_model::lock::Lock;

@@ -1,6 +1,7 @@
 //! `accept --left-out`: accepts that a lock leaves parts out or keeps an older state of a source.
 
-use broker_build::left_out_audits::{LeftOutAudit, shown};
+use broker_audits_file::LeftOutAudit;
+use broker_build::left_out_audits::shown;
 use broker_build::plan::nearest;
 use broker_model::lock::{LeftOutPart, Lock};
 use broker_model::text::shown_line;

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use broker_audits_file::HintValues;
 use broker_build::build_script::parse_config;
-use broker_build::hint_audits::HintValues;
 use broker_config::Config;
 use broker_model::lock::{LeftOutPart, Lock};
 use broker_model::text::{shell_word, shown_line};

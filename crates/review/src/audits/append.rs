@@ -3,23 +3,13 @@
 
 use std::path::Path;
 
-use broker_build::hint_audits::HintAudit;
-use broker_build::left_out_audits::LeftOutAudit;
+use broker_audits_file::text_of;
 use broker_build::lock_file;
 use broker_model::text::is_invisible;
 use broker_model::{Diagnostic, DiagnosticCode};
 
-use super::{Audit, Audits, Suppression, audits_file, text_of};
+use super::{Audits, Decision, audits_file};
 use crate::whole_file::{turn, write_whole};
-
-/// An entry of the audits file.
-#[derive(Clone, Debug)]
-pub enum Decision {
-    Audit(Audit),
-    Hints(HintAudit),
-    Suppression(Suppression),
-    LeftOut(LeftOutAudit),
-}
 
 /// Appends these entries to the audits beside a config; returns the added text.
 pub fn append(config: &Path, decisions: &[Decision]) -> Result<String, Vec<Diagnostic>> {
@@ -92,107 +82,18 @@ fn holds(new: &Result<Audits, Vec<Diagnostic>>, old: &Audits, decisions: &[Decis
             Decision::LeftOut(audit) => left_out.push(audit),
         }
     }
-    let old_audits = old.audits.iter().map(|placed| &placed.entry);
-    let old_hints = old.hints.iter().map(|placed| &placed.entry);
-    let new_hints = new.hints.iter().map(|placed| &placed.entry);
-    let old_suppressions = old.suppressions.iter().map(|placed| &placed.entry);
-    let new_audits = new.audits.iter().map(|placed| &placed.entry);
-    let new_suppressions = new.suppressions.iter().map(|placed| &placed.entry);
-    let old_left_out = old.left_out.iter().map(|placed| &placed.entry);
-    let new_left_out = new.left_out.iter().map(|placed| &placed.entry);
+    let old_audits = old.audits();
+    let old_hints = old.hints();
+    let new_hints = new.hints();
+    let old_suppressions = old.suppressions();
+    let new_audits = new.audits();
+    let new_suppressions = new.suppressions();
+    let old_left_out = old.left_out();
+    let new_left_out = new.left_out();
     new_audits.eq(old_audits.chain(audits))
         && new_left_out.eq(old_left_out.chain(left_out))
         && new_hints.eq(old_hints.chain(hints))
         && new_suppressions.eq(old_suppressions.chain(suppressions))
-        && new.exemptions.len() == old.exemptions.len()
-        && new.violations.count() == old.violations.count()
-}
-
-impl Decision {
-    fn to_toml(&self) -> String {
-        let texts = |list: &[String]| {
-            let words: Vec<_> = list.iter().map(|word| quoted(word)).collect();
-            (!list.is_empty()).then(|| format!("[{}]", words.join(", ")))
-        };
-        let text = |text: &str| Some(quoted(text));
-        let (list, members) = match self {
-            Self::Audit(audit) => (
-                "audits",
-                vec![
-                    ("source", text(audit.source.as_str())),
-                    ("tool", audit.tool.as_deref().and_then(text)),
-                    ("digest", text(audit.digest.as_str())),
-                    ("criteria", text("safe-to-expose")),
-                    ("who", text(&audit.who)),
-                    ("date", text(&audit.date.to_string())),
-                    ("looked_at", texts(&audit.looked_at)),
-                    ("notes", audit.notes.as_deref().and_then(text)),
-                    (
-                        "expires",
-                        audit.expires.and_then(|date| text(&date.to_string())),
-                    ),
-                ],
-            ),
-            Self::Hints(audit) => (
-                "hints",
-                vec![
-                    ("source", text(audit.source.as_str())),
-                    ("tool", text(&audit.tool)),
-                    ("digest", text(audit.digest.as_str())),
-                    ("values", Some(audit.values.to_toml())),
-                    ("who", text(&audit.who)),
-                    ("date", text(&audit.date)),
-                    ("notes", audit.notes.as_deref().and_then(text)),
-                ],
-            ),
-            Self::LeftOut(one) => (
-                "left_out",
-                vec![
-                    ("source", text(one.source.as_str())),
-                    ("tool", one.tool.as_deref().and_then(text)),
-                    ("reason", text(&one.reason)),
-                    ("digest", text(one.digest.as_str())),
-                    ("who", text(&one.who)),
-                    ("date", text(&one.date)),
-                    ("notes", one.notes.as_deref().and_then(text)),
-                ],
-            ),
-            Self::Suppression(one) => (
-                "suppressions",
-                vec![
-                    ("rule", text(&one.rule)),
-                    ("source", text(one.source.as_str())),
-                    ("tool", one.tool.as_deref().and_then(text)),
-                    ("digest", text(one.digest.as_str())),
-                    ("reason", text(&one.reason)),
-                    ("who", text(&one.who)),
-                    ("date", text(&one.date.to_string())),
-                ],
-            ),
-        };
-        let mut out = format!("[[{list}]]\n");
-        for (key, value) in members {
-            if let Some(value) = value {
-                out.push_str(&format!("{key} = {value}\n"));
-            }
-        }
-        out
-    }
-}
-
-/// A TOML string on one line with every invisible character escaped.
-pub fn quoted(text: &str) -> String {
-    let mut out = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\t' => out.push_str("\\t"),
-            c if is_invisible(c) => out.push_str(&format!("\\U{:08x}", u32::from(c))),
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
+        && new.exemptions_count() == old.exemptions_count()
+        && new.violations().count() == old.violations().count()
 }

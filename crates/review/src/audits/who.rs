@@ -5,7 +5,7 @@ use std::path::Path;
 use broker_model::text::shown_line;
 use broker_model::{Diagnostic, DiagnosticCode};
 
-use crate::program;
+use broker_process::program;
 
 /// The author. `said` is `--who` or `MCP_BROKER_WHO`; without it, git is asked in the config's folder, so
 /// that the repository's settings apply.

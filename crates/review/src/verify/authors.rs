@@ -18,7 +18,7 @@ use super::outcome::Outcome;
 use crate::audits::{AuditStatus, Audits, Date, Person, Subject, different, subjects};
 use crate::baseline::read_baseline;
 use crate::moved::LAST_COMMIT;
-use crate::program;
+use broker_process::program;
 
 /// Maximum number of versions of the lock that are read.
 const MAX_VERSIONS: usize = 5_000;

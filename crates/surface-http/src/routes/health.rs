@@ -1,6 +1,8 @@
 //! The health routes for balancers, people and dashboards. The details that they show depend on the
 //! bound address and on the secret of the request.
 
+use std::time::{Duration, SystemTime};
+
 use axum::http::StatusCode;
 use serde::Serialize;
 use serde_json::json;
@@ -11,6 +13,7 @@ use broker_core::{
 };
 use broker_metrics::Latency;
 use broker_model::CallCode;
+use broker_model::utc::UtcTime;
 use broker_observe::AuditStatus;
 use broker_surface_mcp::http::McpEndpoint;
 
@@ -182,6 +185,9 @@ struct SourceDetails<'a> {
     left_out: Vec<ShownLeftOut<'a>>,
     #[serde(skip_serializing_if = "is_zero")]
     left_out_count: usize,
+    /// When the first of the certificates for it expires, RFC 3339 in UTC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    certificate_expires: Option<String>,
     /// What was odd about the listing.
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     warnings: &'a [String],
@@ -223,6 +229,7 @@ fn sources(view: DetailLevel, health: &Health, state: &ServiceState) -> String {
                     withdrawn_tools: &source.withdrawn_tools,
                     left_out: source.notes.left_out().collect(),
                     left_out_count: source.notes.left_out_count(),
+                    certificate_expires: source.certificate_expiry.map(utc_text),
                     warnings: source.notes.warnings(),
                 });
             list(details, state.mcp_sessions)
@@ -234,6 +241,14 @@ fn sources(view: DetailLevel, health: &Health, state: &ServiceState) -> String {
             list(states, None)
         }
     }
+}
+
+/// Returns a time in Unix seconds as RFC 3339 in UTC.
+fn utc_text(seconds: u64) -> String {
+    let time = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds));
+    time.map_or_else(String::new, |time| {
+        UtcTime::from_system_time(time).to_string()
+    })
 }
 
 #[expect(
@@ -287,6 +302,7 @@ mod tests {
                     ..SourceCounters::default()
                 },
                 last_ok: None,
+                certificate_expiry: None,
                 notes: Default::default(),
                 instances: Vec::new(),
             }],
@@ -381,6 +397,6 @@ mod tests {
             json!([{"path": "/a/b", "class": "breaking", "rules": ["required-added"], "since": "2026-01-01T00:00:00Z"}])
         );
         let counters = source["counters"].as_object().unwrap();
-        assert_eq!((counters.len(), &counters["calls"]), (15, &json!(41)));
+        assert_eq!((counters.len(), &counters["calls"]), (17, &json!(41)));
     }
 }

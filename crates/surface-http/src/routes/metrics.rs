@@ -99,6 +99,9 @@ fn sources(health: &Health) -> Vec<ScrapedSource> {
         restarts: source.counters.restarts,
         hangs: source.counters.hangs,
         queue_depth: source.counters.waiting,
+        waited_calls: source.counters.waited,
+        waited_ms: source.counters.waited_ms,
+        certificate_expiry: source.certificate_expiry,
     });
     scraped.collect()
 }

@@ -10,13 +10,14 @@ use serde_json::Value;
 use crate::workspace;
 
 /// The packages, from the ones that use no other package up to the programs, each with the packages that it uses.
-const ARROWS: [(&str, &[&str]); 29] = [
+const ARROWS: [(&str, &[&str]); 31] = [
     ("broker-files", &[]),
     ("broker-http-client", &[]),
     ("broker-memory", &[]),
     ("broker-model", &[]),
     ("broker-search", &[]),
     ("broker-audit", &["broker-files", "broker-model"]),
+    ("broker-audits-file", &["broker-files", "broker-model"]),
     ("broker-config", &["broker-model"]),
     ("broker-client-files", &["broker-config", "broker-model"]),
     ("broker-metrics", &["broker-model"]),
@@ -123,9 +124,21 @@ const ARROWS: [(&str, &[&str]); 29] = [
         ],
     ),
     (
+        "broker-audit-query",
+        &[
+            "broker-audit",
+            "broker-audits-file",
+            "broker-config",
+            "broker-files",
+            "broker-model",
+            "broker-process",
+        ],
+    ),
+    (
         "mcp-broker",
         &[
             "broker-audit",
+            "broker-audit-query",
             "broker-config",
             "broker-core",
             "broker-doctor",
@@ -146,6 +159,7 @@ const ARROWS: [(&str, &[&str]); 29] = [
     (
         "broker-build",
         &[
+            "broker-audits-file",
             "broker-config",
             "broker-files",
             "broker-model",
@@ -156,6 +170,7 @@ const ARROWS: [(&str, &[&str]); 29] = [
     (
         "broker-review",
         &[
+            "broker-audits-file",
             "broker-build",
             "broker-config",
             "broker-doctor",
@@ -171,6 +186,7 @@ const ARROWS: [(&str, &[&str]); 29] = [
     (
         "broker-gen",
         &[
+            "broker-audits-file",
             "broker-build",
             "broker-client-files",
             "broker-config",

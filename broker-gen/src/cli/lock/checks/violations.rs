@@ -1,7 +1,6 @@
 //! Leaves out what the violations of the audits file refuse.
 
-use broker_build::audits_file::FileEntry;
-use broker_build::violations::{Violation, Violations, shown_source, shown_tool};
+use broker_audits_file::{FileEntry, Violation, Violations, shown_source, shown_tool};
 use broker_model::digest::Digest;
 use broker_model::{Diagnostic, LeftOutCode, NodePath, Severity};
 

@@ -13,7 +13,7 @@ use broker_config::Config;
 use broker_model::Diagnostic;
 use broker_model::digest::Digest;
 use broker_model::lock::Lock;
-use broker_review::program::{self, folder_of};
+use broker_process::program::{self, folder_of};
 use tokio::time::Instant;
 
 use super::three_way::Sides;

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use broker_build::audits_file::audits_file;
+use broker_audits_file::audits_file;
 use broker_build::build_script::parse_config;
 use broker_build::left_out_audits::LeftOutAudits;
 use broker_build::lock_file;

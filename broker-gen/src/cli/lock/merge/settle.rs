@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use broker_build::{describe, lock_file, plan, settings, violations};
+use broker_audits_file::Violations;
+use broker_build::{describe, lock_file, plan, settings};
 use broker_config::{Config, Source};
 use broker_mcp::ConcurrencyLimits;
 use broker_model::lock::{LOCK_VERSION, Lock, LockedAccess, PARTIAL_LOCK_VERSION};
@@ -131,7 +132,7 @@ pub(in crate::cli) fn settle_by_digest(
 /// so it names the part and the command that leaves it out.
 fn refuse_violations(lock: &Lock, file: &Path) -> Result<(), Vec<Diagnostic>> {
     let shown = file.to_string_lossy();
-    let refused = violations::check(&lock.sources, file, &shown);
+    let refused = Violations::check(&lock.sources, file, &shown);
     if refused.is_empty() {
         return Ok(());
     }

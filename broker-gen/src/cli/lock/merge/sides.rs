@@ -4,11 +4,11 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use broker_build::audits_file;
+use broker_audits_file as audits_file;
 use broker_files::ReadError;
 use broker_model::text::shown_line;
 use broker_model::{Diagnostic, DiagnosticCode};
-use broker_review::program::{self, folder_of};
+use broker_process::program::{self, folder_of};
 
 use super::three_way::Side;
 

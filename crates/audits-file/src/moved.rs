@@ -1,13 +1,13 @@
 //! The entries of a source for the new path of its node: each keeps its author and its date, and says who moved it.
 
-use broker_build::hint_audits::{HintAudit, HintValues};
-use broker_build::left_out_audits::LeftOutAudit;
 use broker_model::NodePath;
 use broker_model::lock::{LeftOutPart, LockedSource};
 use broker_model::text::shown_line;
 
-use super::status::is_in;
-use super::{Audit, Audits, Date, Decision, Subject, Suppression};
+use crate::status::is_in;
+use crate::{
+    Audit, Audits, Date, Decision, HintAudit, HintValues, LeftOutAudit, Subject, Suppression,
+};
 
 /// A node that was moved, and the content of its source.
 #[expect(missing_debug_implementations, reason = "it contains a closure")]

@@ -14,7 +14,9 @@ use broker_model::text::{shell_word, shown_line};
 use broker_model::{Diagnostic, DiagnosticCode, LeftOutCode};
 use serde::Deserialize;
 
-use crate::audits_file::{FileEntry, audits_file, fields, read_lists, text_of};
+use crate::fields;
+use crate::file::{audits_file, text_of};
+use crate::read::{FileEntry, read_lists};
 
 /// Maximum number of problems that are reported one by one.
 const MAX_REPORTED: usize = 20;
@@ -48,6 +50,11 @@ pub struct Violations {
 }
 
 impl Violation {
+    /// The author, the day and the reason.
+    pub fn decision(&self) -> (&str, &str, &str) {
+        (&self.who, &self.date, &self.reason)
+    }
+
     fn is_of_source(&self, source: &str) -> bool {
         !self.source.admits(source)
     }
@@ -264,15 +271,17 @@ pub fn shown_tool(name: &str, source: &str) -> String {
     format!("`{}` of `{source}`", shown_line(name, MAX_NAME_CHARS))
 }
 
-/// An error for each tool and source that an entry beside the config refuses, or the problems of these entries. `shown` is
-/// the name of the config in commands.
-pub fn check<'l>(
-    sources: impl IntoIterator<Item = &'l LockedSource>,
-    config: &Path,
-    shown: &str,
-) -> Vec<Diagnostic> {
-    match Violations::read(config) {
-        Ok(violations) => violations.refused(sources, shown),
-        Err(problems) => problems,
+impl Violations {
+    /// An error for each tool and source that an entry beside the config refuses, or the problems of these entries. `shown` is
+    /// the name of the config in commands.
+    pub fn check<'l>(
+        sources: impl IntoIterator<Item = &'l LockedSource>,
+        config: &Path,
+        shown: &str,
+    ) -> Vec<Diagnostic> {
+        match Violations::read(config) {
+            Ok(violations) => violations.refused(sources, shown),
+            Err(problems) => problems,
+        }
     }
 }

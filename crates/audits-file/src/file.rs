@@ -6,20 +6,10 @@ use broker_model::text::{shell_word, shown_line};
 use broker_model::{Diagnostic, DiagnosticCode, NodePath};
 use serde::de::DeserializeOwned;
 
-pub mod fields;
-mod read;
-
-pub use read::read_lists;
+use crate::read::{FileEntry, read_lists};
 
 /// Maximum size, far above any file that people write.
 pub const MAX_BYTES: usize = 4 << 20;
-
-/// An entry, and its first line.
-#[derive(Clone, Debug)]
-pub struct FileEntry<T> {
-    pub line: usize,
-    pub entry: T,
-}
 
 /// `<config stem>.audits.toml`, beside the config.
 pub fn audits_file(config: &Path) -> PathBuf {

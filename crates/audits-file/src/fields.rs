@@ -1,9 +1,11 @@
-//! Deserializes fields of entries that build scripts read as well.
+//! Deserializes fields of entries that have fewer valid values than their type.
 
 use broker_model::filter::ToolFilter;
 use broker_model::utc::UtcTime;
 use serde::de::{Deserialize, Deserializer, Error};
 use toml::value::Datetime;
+
+use crate::Date;
 
 /// A text that is not blank.
 pub fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
@@ -90,4 +92,26 @@ fn compiled<E: Error>(text: &str, pattern: &str) -> Result<ToolFilter, E> {
             why.join("; ")
         ))
     })
+}
+
+/// A list of texts that are not blank.
+pub(super) fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    #[derive(serde::Deserialize)]
+    struct Text(#[serde(deserialize_with = "text")] String);
+    let texts = Vec::deserialize(deserializer)?;
+    Ok(texts.into_iter().map(|Text(text)| text).collect())
+}
+
+/// A date of TOML, with or without quotes.
+pub(super) fn date<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Date, D::Error> {
+    let text = day_text(deserializer)?;
+    text.parse()
+        .map_err(|error| D::Error::custom(format!("expected {error}, got `{text}`")))
+}
+
+/// [`date`] in a member that may be absent.
+pub(super) fn optional_date<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Date>, D::Error> {
+    date(deserializer).map(Some)
 }

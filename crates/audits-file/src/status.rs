@@ -85,16 +85,7 @@ impl Audits {
         if people.len() >= usize::from(needed.max(1)) {
             return AuditStatus::Audited;
         }
-        let exemptions = self.exemptions.iter().map(|placed| &placed.entry);
-        let exemptions = exemptions.filter(|one| {
-            let tool = match (&one.tool, subject.tool_name()) {
-                (Some(glob), Some(name)) => glob.admits(name),
-                (None, None) => true,
-                _ => false,
-            };
-            tool && one.source.admits(subject.source.path.as_str())
-        });
-        let exempt = exemptions.map(|one| one.expires).max();
+        let exempt = self.exempt_until(subject.source.path.as_str(), subject.tool_name());
         if let Some(until) = exempt.filter(|until| today <= *until) {
             return AuditStatus::Exempt(until);
         }
@@ -119,6 +110,20 @@ impl Audits {
             (None, None, Some(date)) => AuditGap::ExemptionEnded(date),
             (None, None, None) => AuditGap::Never,
         })
+    }
+
+    /// The last day on which a tool, or a source itself, needs no audit.
+    pub fn exempt_until(&self, source: &str, tool: Option<&str>) -> Option<Date> {
+        let exemptions = self.exemptions.iter().map(|placed| &placed.entry);
+        let exemptions = exemptions.filter(|one| {
+            let is_of_tool = match (&one.tool, tool) {
+                (Some(glob), Some(name)) => glob.admits(name),
+                (None, None) => true,
+                _ => false,
+            };
+            is_of_tool && one.source.admits(source)
+        });
+        exemptions.map(|one| one.expires).max()
     }
 
     /// Whether these bytes were ever audited, expired or not.

@@ -9,8 +9,6 @@ use serde::de::Error as _;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Error, ValueDeserializer};
 
-use super::FileEntry;
-
 const LISTS: &[&str] = &[
     "audits",
     "hints",
@@ -31,6 +29,13 @@ const MAX_REPORTED: usize = 100;
 const GLOBS: [&str; 2] = ["exemptions", "violations"];
 /// Maximum number of entries of one of these lists.
 const MAX_GLOB_ENTRIES: usize = 500;
+
+/// An entry, and its first line.
+#[derive(Clone, Debug)]
+pub struct FileEntry<T> {
+    pub line: usize,
+    pub entry: T,
+}
 
 /// A list of the file: its name and its items.
 pub(super) type List<'n, 'd> = (&'n str, Spanned<DeValue<'d>>);
