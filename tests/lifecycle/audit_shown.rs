@@ -15,7 +15,7 @@ fn tool_overrides(config: &mut Value) -> &mut Value {
 }
 
 /// Writes a config with pointers for a tool of `/a`, and its lock beside it: no digest covers them.
-fn with_pointers(chaos: &Chaos, tool: &str, pointers: Value) -> String {
+pub(crate) fn with_pointers(chaos: &Chaos, tool: &str, pointers: Value) -> String {
     let config = changed(chaos, |config| {
         config["audit"] = json!({"file": "audit.jsonl"});
         tool_overrides(config)[tool]["audit"] = pointers;
