@@ -3,6 +3,7 @@
 
 use std::thread;
 
+use harness::figure::Watch;
 use harness::{Broker, Chaos, refusal, wait_until};
 use serde_json::{Value, json};
 
@@ -242,6 +243,25 @@ fn announced_drift_withdraws_the_tool_and_its_end_restores_it() {
     chaos.script("a", &json!({"generation": 3}));
     in_service(&broker);
     assert_eq!(broker.get("/readyz").status, 200);
+}
+
+#[test]
+fn five_announced_changes_in_a_row_are_each_compared_at_once() {
+    let chaos = Chaos::new();
+    let broker = plain(&chaos);
+    let watch = Watch::start();
+    for change in 1..=5 {
+        let is_drift = change % 2 == 1;
+        let script = match is_drift {
+            true => drifted(change),
+            false => json!({"generation": change}),
+        };
+        chaos.script("a", &script);
+        await_withdrawn(&broker, "/a", u64::from(is_drift));
+    }
+    // With a gap between listings that doubles, the last comparison would come after 15 s.
+    let took = watch.passed();
+    assert!(took.as_secs() < 10, "five comparisons within {took:?}");
 }
 
 #[test]

@@ -62,6 +62,11 @@ pub(crate) fn recorded() -> AuditStage {
         .chaos
         .script("a", &json!({"tools": tools, "generation": 1}));
     wait_until("the tool is withdrawn", || echo().status == 409);
+    // Lines of refused calls are written after those of changes.
+    wait_until("the refused call has a line", || {
+        let ended = stage.lines("call_end");
+        ended.iter().any(|line| line["code"] == "tool_withdrawn")
+    });
     stage.chaos.script("a", &json!({"generation": 2}));
     wait_until("the tool is back", || echo().status == 200);
     let (status, log) = broker.terminate();

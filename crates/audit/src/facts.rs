@@ -183,7 +183,10 @@ impl Event {
     #[must_use]
     pub(crate) fn bounded(mut self) -> Self {
         match &mut self {
-            Self::Withdrawn { target, .. } | Self::Restored { target } => target.bound(),
+            Self::Withdrawn { target, .. }
+            | Self::Restored { target }
+            | Self::SourceDown { target, .. }
+            | Self::SourceUp { target } => target.bound(),
             Self::Drift(drift) => {
                 drift.target.bound();
                 if let Some(found) = &mut drift.found {
@@ -332,6 +335,18 @@ pub enum Event {
     /// A withdrawn item is back.
     Restored {
         /// The item.
+        target: Target,
+    },
+    /// A source was lost while it was in use.
+    SourceDown {
+        /// The source.
+        target: Target,
+        /// The cause.
+        code: Cow<'static, str>,
+    },
+    /// A source is up again.
+    SourceUp {
+        /// The source.
         target: Target,
     },
     /// A source differs from its lock.

@@ -40,8 +40,8 @@ const fn members_of(kind: Kind) -> (&'static [&'static str], &'static [&'static 
             &["peer"],
         ),
         Kind::Limited => (&["actor", "count"], &[]),
-        Kind::Withdrawn => (&["code", "target"], &[]),
-        Kind::Restored => (&["target"], &[]),
+        Kind::Restored | Kind::SourceUp => (&["target"], &[]),
+        Kind::Withdrawn | Kind::SourceDown => (&["code", "target"], &[]),
         Kind::Drift => (&["target", "class", "finding"], &["found"]),
         Kind::Reload => (&["outcome", "code"], &["lock"]),
         Kind::KeysChanged => (&["names", "count"], &[]),
@@ -52,7 +52,7 @@ const fn members_of(kind: Kind) -> (&'static [&'static str], &'static [&'static 
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 17] = [
         Self::Start,
         Self::Stop,
         Self::Checkpoint,
@@ -63,6 +63,8 @@ impl Kind {
         Self::Limited,
         Self::Withdrawn,
         Self::Restored,
+        Self::SourceDown,
+        Self::SourceUp,
         Self::Drift,
         Self::Reload,
         Self::KeysChanged,

@@ -25,6 +25,15 @@ impl EraHint {
         }
     }
 
+    /// Asks for the locked era first, for a source that is known to have another one now, or the same.
+    pub const fn changed(locked: Era, known: Era) -> Self {
+        Self {
+            first: locked,
+            known: Some(known),
+            may_have_changed: false,
+        }
+    }
+
     /// Asks for this era first, for a source that may have been changed since it had it.
     pub const fn likely(era: Era) -> Self {
         Self {

@@ -105,6 +105,23 @@ pub enum CallFailure {
 }
 
 impl CallFailure {
+    /// Whether the source failed, rather than this call: a result that is too large, an HTTP error about the call and a
+    /// full queue say nothing about the next call.
+    pub(crate) const fn is_of_source(&self) -> bool {
+        match self {
+            Self::Timeout { .. }
+            | Self::Exited { .. }
+            | Self::Protocol { .. }
+            | Self::Unavailable { .. } => true,
+            Self::Http { status, .. } => *status >= 500,
+            Self::Rpc { .. }
+            | Self::Overloaded(_)
+            | Self::OutputTooLarge { .. }
+            | Self::OutOfMemory
+            | Self::Stopping => false,
+        }
+    }
+
     /// Whether the server may have executed the call.
     pub fn maybe_executed(&self) -> bool {
         match self {

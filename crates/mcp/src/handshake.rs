@@ -266,6 +266,7 @@ fn read_end(era: Era, known: Option<Era>, failure: SourceFailure, begun: bool) -
         | SourceCause::Exited
         | SourceCause::Protocol
         | SourceCause::StdinStalled
+        | SourceCause::Hung
         | SourceCause::RecheckPending
         | SourceCause::DriftSource
         | SourceCause::LockStale

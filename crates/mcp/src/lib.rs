@@ -36,6 +36,7 @@ mod status;
 mod subscription;
 #[cfg(test)]
 mod test_spec;
+mod timeout_streak;
 mod trace_headers;
 
 /// Compiles the examples of the page.

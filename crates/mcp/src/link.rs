@@ -188,6 +188,14 @@ impl Link {
         }
     }
 
+    /// Returns a number that changes whenever bytes of the server arrive.
+    pub(crate) fn reads(&self) -> u64 {
+        match self.transport() {
+            Transport::Streams(connection) => connection.reads(),
+            Transport::Http(http) => http.reads(),
+        }
+    }
+
     /// Counts the server's announcements that its tools changed.
     pub(crate) fn list_changes(&self) -> watch::Receiver<u64> {
         match self.transport() {

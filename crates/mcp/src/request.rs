@@ -17,6 +17,7 @@ pub(crate) const CALL: &str = "tools/call";
 pub(crate) const DISCOVER: &str = "server/discover";
 pub(crate) const INITIALIZE: &str = "initialize";
 pub(crate) const INITIALIZED: &str = "notifications/initialized";
+pub(crate) const PING: &str = "ping";
 pub(crate) const LIST: &str = "tools/list";
 pub(crate) const LIST_PROMPTS: &str = "prompts/list";
 pub(crate) const LIST_TEMPLATES: &str = "resources/templates/list";
@@ -142,6 +143,11 @@ pub(crate) fn discover(id: u64) -> Bytes {
     request_with(id, DISCOVER, &modern_meta())
 }
 
+/// Returns `ping`, which a legacy server answers while it works.
+pub(crate) fn ping(id: u64) -> Bytes {
+    request_with(id, PING, "")
+}
+
 /// Returns `initialize`, the legacy opening.
 pub(crate) fn initialize(id: u64) -> Bytes {
     let params = format!(
@@ -201,7 +207,7 @@ pub(crate) fn cancelled(id: u64) -> Bytes {
 
 /// Returns the answer to a request of the server: an empty result for a ping, an error for other methods.
 pub(crate) fn answer(id: &Id, method: &str) -> Bytes {
-    let answer = if method == "ping" {
+    let answer = if method == PING {
         result(id, b"{}".to_vec().into())
     } else {
         error(

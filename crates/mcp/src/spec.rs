@@ -169,11 +169,13 @@ pub struct Timing {
     pub close_grace: Duration,
     /// Maximum time for it to end after SIGTERM, before SIGKILL.
     pub term_grace: Duration,
-    /// The minimum time between two listings that `tools/list_changed` asked for; it doubles up to
-    /// `recheck_gap_cap` while announcements continue.
-    pub recheck_gap: Duration,
-    /// The maximum time between two such listings. The minimum applies again after the same time without announcements.
-    pub recheck_gap_cap: Duration,
+    /// The time between two listings that `tools/list_changed` asked for, after the first ten.
+    pub listing_interval: Duration,
+    /// The time between two such listings after ten minutes in which the server announced changes all the time; as long
+    /// without an announcement ends this. Also the pause before a list that cannot be read is requested again.
+    pub storm_interval: Duration,
+    /// The pause before a failed listing is tried a second time.
+    pub second_list: Duration,
     /// Maximum time for a running server to answer a listing. If an announced listing is missing after
     /// that, new calls are refused.
     pub recheck_timeout: Duration,
@@ -203,8 +205,9 @@ impl Default for Timing {
             second_try: Duration::from_millis(500),
             close_grace: Duration::from_secs(2),
             term_grace: Duration::from_secs(2),
-            recheck_gap: Duration::from_secs(1),
-            recheck_gap_cap: Duration::from_secs(60),
+            listing_interval: Duration::from_secs(6),
+            storm_interval: Duration::from_secs(60),
+            second_list: Duration::from_secs(1),
             recheck_timeout: Duration::from_secs(10),
             backoff: Duration::from_secs(1),
             backoff_cap: Duration::from_secs(60),

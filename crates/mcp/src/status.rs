@@ -6,8 +6,9 @@ use std::time::{Duration, SystemTime};
 
 use broker_http_client::CertificateExpiry;
 use broker_model::SourceCause;
+use tokio::time::Instant;
 
-use crate::failure::SourceFailure;
+use crate::failure::{CallFailure, SourceFailure};
 
 /// The state of a supervised source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -53,6 +54,7 @@ pub struct Status {
 pub struct Counters {
     calls: AtomicU64,
     failures: AtomicU64,
+    hangs: AtomicU64,
     noise_lines: AtomicU64,
     unknown_ids: AtomicU64,
     late_answers: AtomicU64,
@@ -62,6 +64,9 @@ pub struct Counters {
     unanswered_requests: AtomicU64,
     dropped_progress: AtomicU64,
     dropped_log_messages: AtomicU64,
+    /// Calls in a row that the server did not answer.
+    consecutive_failures: AtomicU64,
+    last_answer: LastAnswer,
     first_noise: Mutex<Vec<String>>,
     waited_calls: AtomicU64,
     waited_micros: AtomicU64,
@@ -101,6 +106,23 @@ impl Counters {
     }
 }
 
+/// The time of the last answer, in whole seconds.
+#[derive(Debug)]
+struct LastAnswer {
+    created: (Instant, SystemTime),
+    /// The seconds from then to the answer, plus one; 0 before the first answer.
+    seconds: AtomicU64,
+}
+
+impl Default for LastAnswer {
+    fn default() -> Self {
+        Self {
+            created: (Instant::now(), SystemTime::now()),
+            seconds: AtomicU64::new(0),
+        }
+    }
+}
+
 /// The maximum number of noise lines that are kept.
 const MAX_NOISE: usize = 5;
 
@@ -125,6 +147,8 @@ counters! {
     calls / add_call;
     /// Calls that ended in a [`crate::CallFailure`].
     failures / add_failure;
+    /// Times that the server was started again because it hung.
+    hangs / add_hang;
     /// Lines on stdout that were not JSON-RPC messages.
     noise_lines / add_noise_line;
     /// Answers to ids that were never used.
@@ -146,6 +170,50 @@ counters! {
 }
 
 impl Counters {
+    /// Returns the time of the last call that the server answered, if there is one.
+    pub fn last_ok(&self) -> Option<SystemTime> {
+        let last = &self.last_answer;
+        let seconds = last.seconds.load(Ordering::Relaxed).checked_sub(1)?;
+        Some(last.created.1 + Duration::from_secs(seconds))
+    }
+
+    /// Returns the number of calls in a row that the server did not answer.
+    pub fn consecutive_failures(&self) -> u64 {
+        self.consecutive_failures.load(Ordering::Relaxed)
+    }
+
+    /// Records the time of an answer.
+    pub(crate) fn note_answer(&self, at: Instant) {
+        let last = &self.last_answer;
+        let seconds = at.duration_since(last.created.0).as_secs();
+        last.seconds.store(seconds + 1, Ordering::Relaxed);
+    }
+
+    /// Counts the outcome of a call.
+    pub(crate) fn note_outcome<T>(&self, outcome: &Result<T, CallFailure>) {
+        match outcome {
+            Ok(_) => self.end_failures(),
+            Err(failure) => self.note_failure(failure),
+        }
+    }
+
+    /// Counts a call that failed.
+    pub(crate) fn note_failure(&self, failure: &CallFailure) {
+        self.add_failure();
+        if failure.is_of_source() {
+            self.consecutive_failures.fetch_add(1, Ordering::Relaxed);
+        } else if let CallFailure::Rpc { .. } = failure {
+            self.end_failures();
+        }
+    }
+
+    /// Ends the row of failures. Nearly always there is none, and nothing is written.
+    fn end_failures(&self) {
+        if self.consecutive_failures() > 0 {
+            self.consecutive_failures.store(0, Ordering::Relaxed);
+        }
+    }
+
     /// Returns the first lines on stdout that were not JSON-RPC messages, redacted and printable.
     pub fn first_noise(&self) -> Vec<String> {
         self.kept_noise().clone()

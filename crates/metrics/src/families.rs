@@ -69,6 +69,7 @@ families! {
     RESULT_TOKENS = Counter "mcp_broker_result_tokens_estimated_total", ["tool"], "tokens", "The tokens of the results, estimated as one for every 4 bytes.";
     SOURCE_STATE = Gauge "mcp_broker_source_state", ["source", "state"], "sources", "1 for the state that the source has, 0 for the others; for further sources together, how many have the state.";
     SOURCE_RESTARTS = Counter "mcp_broker_source_restarts_total", ["source"], "restarts", "Attempts to start the source after the first.";
+    SOURCE_HANGS = Counter "mcp_broker_source_hangs_total", ["source"], "restarts", "Restarts of the source because its server hung.";
     QUEUE_DEPTH = Gauge "mcp_broker_queue_depth", ["source"], "calls", "Calls that wait for the source.";
     QUEUE_WAITS = Counter "mcp_broker_queue_waits_total", ["source"], "calls", "Calls that had to wait for the source.";
     QUEUE_WAIT_TIME = Counter "mcp_broker_queue_wait_seconds_total", ["source"], "seconds", "The sum of the times that calls waited for the source.";

@@ -70,6 +70,33 @@ impl<const N: usize> Histogram<N> {
     }
 }
 
+impl<const N: usize> Histogram<N> {
+    /// Adds the buckets to the counts of a sum over several histograms; the last count is beyond all bounds.
+    pub(crate) fn add_to(&self, counts: &mut [u64]) {
+        let buckets = self.buckets.iter().chain([&self.beyond]);
+        for (count, bucket) in counts.iter_mut().zip(buckets) {
+            *count += bucket.load(Ordering::Relaxed);
+        }
+    }
+}
+
+/// Returns the duration below which this part of the observations is, estimated as Prometheus does: evenly within a
+/// bucket, and the last bound for those beyond it. `None` without observations.
+pub(crate) fn quantile(bounds: &[Duration], counts: &[u64], part: f64) -> Option<Duration> {
+    let total: u64 = counts.iter().sum();
+    let rank = part * total as f64;
+    let (mut below, mut lower) = (0.0, Duration::ZERO);
+    for (bound, count) in bounds.iter().zip(counts) {
+        let count = *count as f64;
+        if count > 0.0 && below + count >= rank {
+            let share = ((rank - below) / count).clamp(0.0, 1.0);
+            return Some(lower + (*bound - lower).mul_f64(share));
+        }
+        (below, lower) = (below + count, *bound);
+    }
+    (total > 0).then_some(lower)
+}
+
 /// The values of a histogram at one moment.
 #[derive(Debug, PartialEq)]
 pub struct Reading {
@@ -98,6 +125,18 @@ mod tests {
         assert_eq!(counts, [2, 1, 0, 0, 1, 1]);
         assert_eq!((reading.count, reading.sum), (5, 120.022));
         assert_eq!(reading.buckets[5].0, f64::INFINITY);
+    }
+
+    #[test]
+    fn quantile_is_within_the_bucket_of_its_rank() {
+        let bounds = millis([10, 100, 1000]);
+        assert_eq!(quantile(&bounds, &[0; 4], 0.5), None);
+        let half = quantile(&bounds, &[0, 100, 0, 0], 0.5);
+        assert_eq!(half, Some(Duration::from_millis(55)));
+        let slow = quantile(&bounds, &[98, 0, 2, 0], 0.99);
+        assert_eq!(slow, Some(Duration::from_millis(550)));
+        let beyond = quantile(&bounds, &[0, 0, 0, 7], 0.5);
+        assert_eq!(beyond, Some(Duration::from_secs(1)), "the last bound");
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub const OTHER: &str = "_other";
 pub const UNKNOWN: &str = "_unknown";
 
 /// The maximum number of sources with separate series about sources; further sources are counted together, as `_other`.
-pub const MAX_SOURCES: usize = 105;
+pub const MAX_SOURCES: usize = 96;
 
 /// The maximum size of the text of a tool in a scrape: 2 000 tools have 16 MiB with everything else.
 const MAX_TOOL_BYTES: usize = ((16 << 20) - (512 << 10)) / 2000;

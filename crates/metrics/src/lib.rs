@@ -10,6 +10,7 @@ mod ended_call;
 mod families;
 mod histogram;
 mod labels;
+mod latency;
 mod metrics;
 mod render;
 mod scraped_state;
@@ -19,6 +20,7 @@ pub use ended_call::{EndedCall, Method, OutcomeClass, Side};
 pub use families::{FAMILIES, Family, FamilyKind};
 pub use histogram::Reading;
 pub use labels::{MAX_SOURCES, OTHER, UNKNOWN};
+pub use latency::Latency;
 pub use metrics::{BYTES_PER_TOKEN, DRIFT_CLASSES, MAX_OTHER_SERIES, MAX_TOOL_SERIES, Metrics};
 pub use render::{FamilyValues, Format, Number, Point, PointValue};
 pub use scraped_state::{

@@ -296,6 +296,13 @@ impl Scrape {
             }
             Ok(())
         })?;
+        page.family(&family::SOURCE_HANGS, |samples| {
+            for (source, group) in groups() {
+                let hangs: u64 = group.iter().map(|source| source.hangs).sum();
+                samples.counter(&[("source", source)], hangs)?;
+            }
+            Ok(())
+        })?;
         page.family(&family::QUEUE_DEPTH, |samples| {
             for (source, group) in groups() {
                 let depth: u64 = group.iter().map(|source| source.queue_depth).sum();

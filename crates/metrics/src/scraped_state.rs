@@ -30,6 +30,8 @@ pub struct ScrapedSource {
     pub state: SourceState,
     /// Attempts to start it after the first.
     pub restarts: u64,
+    /// Restarts because its server hung.
+    pub hangs: u64,
     /// Calls that wait for it.
     pub queue_depth: u64,
     /// Calls that had to wait for it.

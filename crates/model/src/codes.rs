@@ -114,6 +114,7 @@ closed_list! {
         Exited = "exited", "The process ended while it was in use.", "Read its exit status and the end of its stderr in the log or with `mcp-broker doctor`; the broker starts it again.", RESTART_HINT;
         Protocol = "protocol", "The server broke the protocol, and the connection was closed.", "Report it to the server's maintainers.", RESTART_HINT;
         StdinStalled = "stdin_stalled", "The server sends requests and does not read the answers: 32 MiB of answers are unread.", "Report it to the server's maintainers; the broker starts it again.", RESTART_HINT;
+        Hung = "hung", "Calls timed out one after the other, and the server sent no byte and no answer to `ping` or `server/discover` since.", "None: the broker starts it again. If that happens often, report it to the server's maintainers.", RESTART_HINT;
         RecheckPending = "recheck_pending", "The server announced that its tools changed and has not listed them since.", "Wait for `Retry-After` seconds: the source is ready again when its listing has arrived and matches. If it does not arrive, find out why the server does not answer `tools/list`.", "Call again in a few seconds: the source is ready when its new tool list has arrived and matches.";
         DriftSource = "drift_source", "The source itself no longer matches the lock.", "Review the drift: `broker-gen check`.", OPERATOR_HINT;
         LockStale = "lock_stale", "The config of the source has changed since it was locked, or the source is not in the lock.", "Run `broker-gen lock`, review the lock, and start the broker again.", OPERATOR_HINT;
@@ -131,6 +132,7 @@ impl SourceCause {
             | Self::Exited
             | Self::Protocol
             | Self::StdinStalled
+            | Self::Hung
             | Self::RecheckPending
             | Self::Stopped => self.hint(),
             Self::SpawnNotFound
@@ -168,6 +170,7 @@ impl SourceCause {
             | Self::Exited
             | Self::Protocol
             | Self::StdinStalled
+            | Self::Hung
             | Self::RecheckPending
             | Self::DriftSource
             | Self::LockStale

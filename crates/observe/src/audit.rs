@@ -211,6 +211,13 @@ impl ChangeObserver for Audit {
                 finding: (*rule).into(),
                 found: None,
             }),
+            Change::SourceDown { source, cause } => Event::SourceDown {
+                target: source_target(source),
+                code: cause.as_str().into(),
+            },
+            Change::SourceUp { source } => Event::SourceUp {
+                target: source_target(source),
+            },
         });
     }
 }
@@ -411,6 +418,14 @@ fn target(item: &RecordedItem) -> Target {
         tool: Some(item.id.into()),
         kind: Some(kind_name(item.kind).into()),
         digest: Some(item.digest.into()),
+    }
+}
+
+fn source_target(source: &str) -> Target {
+    Target {
+        path: source.to_owned(),
+        source: Some(source.to_owned()),
+        ..Target::default()
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use broker_core::{CallCode, Change, ChangeObserver, RecordedItem};
 use broker_metrics::{
-    EndedCall, FamilyValues, Format, Method, Metrics, OutcomeClass, ScrapedState, Side,
+    EndedCall, FamilyValues, Format, Latency, Method, Metrics, OutcomeClass, ScrapedState, Side,
 };
 
 use crate::recorded_call::{CallEnd, RecordedCall};
@@ -44,6 +44,11 @@ impl Meter {
             catalog,
             items: items.zip(0..).collect(),
         }
+    }
+
+    /// Returns the latency of each source, in the order of the catalog.
+    pub fn latencies(&self) -> Vec<Option<Latency>> {
+        self.metrics.latencies()
     }
 
     /// Renders all metrics.
@@ -127,7 +132,7 @@ impl ChangeObserver for Meter {
             Change::Withdrawn { class, .. } | Change::Differs { class, .. } => {
                 self.metrics.drift_found(class.as_str(), 1);
             }
-            Change::Restored { .. } => {}
+            Change::Restored { .. } | Change::SourceDown { .. } | Change::SourceUp { .. } => {}
         }
     }
 }

@@ -41,6 +41,7 @@ fn sources(health: &Health) -> Vec<ScrapedSource> {
     let scraped = sources.map(|source| ScrapedSource {
         state: state(source.state),
         restarts: source.counters.restarts,
+        hangs: source.counters.hangs,
         queue_depth: source.counters.waiting,
         waited_calls: source.counters.waited,
         waited_ms: source.counters.waited_ms,

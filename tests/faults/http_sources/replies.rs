@@ -300,3 +300,36 @@ fn server_over_http_that_moves_to_another_process_is_used_again() {
         stage.is_as_before();
     }
 }
+
+#[test]
+fn source_whose_connections_broke_is_tried_with_one_call() {
+    for era in ERAS {
+        let stage = HttpStage::with(&http_script(era, &json!({})), short_timeout);
+        let broken = rules(era, &[on_echo(&json!("reset"))]);
+        stage.script(&broken);
+        for _ in 0..5 {
+            refusal(&stage.echo("broken"), 502, "source_exited");
+        }
+        let await_state = |state: &str| {
+            wait_until(&format!("{era}: the source is {state}"), || {
+                stage.state()["state"] == state
+            });
+        };
+        await_state("backoff");
+        assert_eq!(stage.state()["cause"], "unreachable");
+        // The server opens a session and lists its tools, and breaks every call.
+        await_state("ready");
+        refusal(&stage.echo("broken"), 502, "source_exited");
+        await_state("backoff");
+        stage.script(&http_script(era, &json!({})));
+        wait_until("it answers again", || stage.echo("x").status == 200);
+        stage.script(&broken);
+        for _ in 0..4 {
+            refusal(&stage.echo("broken"), 502, "source_exited");
+        }
+        assert_eq!(stage.state()["state"], "ready", "an answer ended the trial");
+        stage.script(&http_script(era, &json!({})));
+        assert_eq!(stage.echo("x").status, 200);
+        stage.is_as_before();
+    }
+}

@@ -81,7 +81,7 @@ impl ServerFixture {
         let timing = Timing {
             close_grace: Duration::from_millis(300),
             term_grace: Duration::from_millis(300),
-            recheck_gap: Duration::from_millis(20),
+            second_list: Duration::from_millis(20),
             backoff: Duration::from_millis(20),
             backoff_cap: Duration::from_millis(100),
             ..Timing::default()

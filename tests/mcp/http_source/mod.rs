@@ -134,7 +134,7 @@ pub(crate) fn spec_of(url: &str) -> SourceSpec {
         links: broker_mcp::LinkFactory::default(),
         timing: Timing {
             close_grace: Duration::from_secs(1),
-            recheck_gap: Duration::from_millis(20),
+            second_list: Duration::from_millis(20),
             ..Timing::for_http()
         },
     }

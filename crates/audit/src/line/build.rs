@@ -152,6 +152,15 @@ pub(crate) fn event_line<'a>(stamp: &'a Stamp, event: &'a Event) -> Line<'a> {
             target: Some(Cow::Borrowed(target)),
             ..plain(stamp, Kind::Restored)
         },
+        Event::SourceDown { target, code } => Line {
+            code: Some(Nullable(Some(code.as_ref().into()))),
+            target: Some(Cow::Borrowed(target)),
+            ..plain(stamp, Kind::SourceDown)
+        },
+        Event::SourceUp { target } => Line {
+            target: Some(Cow::Borrowed(target)),
+            ..plain(stamp, Kind::SourceUp)
+        },
         Event::Drift(drift) => Line {
             target: Some(Cow::Borrowed(&drift.target)),
             class: Some(drift.class.as_ref().into()),

@@ -47,6 +47,10 @@ pub enum Kind {
     Withdrawn,
     /// An item is back.
     Restored,
+    /// A source was lost while it was in use.
+    SourceDown,
+    /// A source is up again.
+    SourceUp,
     /// A source differs from its lock.
     Drift,
     /// The config or the lock was read again.

@@ -153,6 +153,8 @@ const fn matches_call(kind: Kind) -> bool {
         | Kind::Limited
         | Kind::Withdrawn
         | Kind::Restored
+        | Kind::SourceDown
+        | Kind::SourceUp
         | Kind::Drift
         | Kind::Reload
         | Kind::KeysChanged

@@ -44,6 +44,13 @@ fn write_all(disk: &Fake, format: Format) -> Vec<Value> {
     log.event(Event::Restored {
         target: target.clone(),
     });
+    log.event(Event::SourceDown {
+        target: target.clone(),
+        code: "hung".into(),
+    });
+    log.event(Event::SourceUp {
+        target: target.clone(),
+    });
     log.event(Event::Drift(DriftFacts {
         target,
         class: "breaking".into(),
@@ -141,6 +148,8 @@ fn every_kind_of_line_is_read_in_both_forms() {
             Kind::CallEnd,
             Kind::Withdrawn,
             Kind::Restored,
+            Kind::SourceDown,
+            Kind::SourceUp,
             Kind::Drift,
             Kind::Reload,
             Kind::KeysChanged,

@@ -126,6 +126,8 @@ impl<'a> Check<'a> {
             | Kind::Limited
             | Kind::Withdrawn
             | Kind::Restored
+            | Kind::SourceDown
+            | Kind::SourceUp
             | Kind::Drift
             | Kind::Reload
             | Kind::KeysChanged => {}

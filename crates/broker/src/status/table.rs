@@ -120,6 +120,7 @@ fn below(out: &mut Text, source: &Value, now: SystemTime) {
             &format!("{}{meaning}", shown(&source["cause"], 60)),
         );
     }
+    answers(out, source, now);
     withdrawn_tools(out, source);
     listing_notes(out, source);
     let instances = members(source, "instances");
@@ -144,6 +145,25 @@ fn below(out: &mut Text, source: &Value, now: SystemTime) {
             .count();
         let text = format!("{ready} of {} ready", instances.len());
         out.wrap("  processes: ", "    ", &text);
+    }
+}
+
+/// Adds when the source last answered a call, its failures in a row since, and the time of its calls.
+fn answers(out: &mut Text, source: &Value, now: SystemTime) {
+    let mut parts = Vec::new();
+    if let Some(last_ok) = source["last_ok"].as_str() {
+        parts.push(format!("the last one {} ago", age(last_ok, now)));
+    }
+    match source["counters"]["consecutive_failures"].as_u64() {
+        None | Some(0) => {}
+        Some(failures) => parts.push(format!("failures in a row: {failures}")),
+    }
+    let latency = &source["latency_ms"];
+    if let (Some(p50), Some(p99)) = (latency["p50"].as_u64(), latency["p99"].as_u64()) {
+        parts.push(format!("p50 {p50} ms, p99 {p99} ms"));
+    }
+    if !parts.is_empty() {
+        out.wrap("  answers: ", "    ", &parts.join("; "));
     }
 }
 

@@ -65,8 +65,12 @@ impl Call<'_> {
         };
         let time = || deadline.call_time(context.deadline);
         let mut answer = self.send(&admitted, slot, server_call, time()).await?;
-        if let Some(record) = &context.record {
-            record.answer();
+        let answered = match &context.record {
+            Some(record) => record.answer(),
+            None => Instant::now(),
+        };
+        if let Ok(_) | Err(CallFailure::Rpc { .. }) = &answer {
+            slot.load().upstream.note_answer(answered);
         }
         if self.is_sent_again(&answer, deadline) {
             tracing::info!(

@@ -142,9 +142,9 @@ impl CallRecord {
         self.sent.get_or_init(Instant::now);
     }
 
-    /// Records that the session has answered or failed.
-    pub(super) fn answer(&self) {
-        self.answered.get_or_init(Instant::now);
+    /// Records that the session has answered or failed; returns when.
+    pub(super) fn answer(&self) -> Instant {
+        *self.answered.get_or_init(Instant::now)
     }
 }
 

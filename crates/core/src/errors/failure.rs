@@ -141,6 +141,7 @@ const fn unavailable_code(cause: SourceCause) -> CallCode {
         | SourceCause::Exited
         | SourceCause::Protocol
         | SourceCause::StdinStalled
+        | SourceCause::Hung
         | SourceCause::RecheckPending
         | SourceCause::DriftSource
         | SourceCause::Stopped => CallCode::SourceUnavailable,

@@ -28,6 +28,9 @@ pub type Described = Result<Description, Box<CoreError>>;
 pub struct Description {
     path: &'static str,
     text: Cow<'static, str>,
+    /// The text with the reason why the item cannot be called now, if there is one. It comes and goes with the state of
+    /// the source, so it is not part of the tag.
+    unavailable_text: Option<String>,
     origin: Origin,
 }
 
@@ -49,11 +52,15 @@ enum Seen {
 }
 
 impl Seen {
-    fn scope(&self) -> Scope<'_> {
+    fn snapshot(&self) -> &Snapshot {
         match self {
-            Self::Once(snapshot) => snapshot.scope(),
-            Self::Shared(snapshot) => snapshot.scope(),
+            Self::Once(snapshot) => snapshot,
+            Self::Shared(snapshot) => snapshot,
         }
+    }
+
+    fn scope(&self) -> Scope<'_> {
+        self.snapshot().scope()
     }
 }
 
@@ -100,9 +107,14 @@ impl Description {
                 Some(entry.desc_etag),
             ),
         };
+        let unavailable_text = match entry.kind {
+            EntryKind::Item(item) => unavailable_text(&seen, item, &text),
+            EntryKind::Node { .. } => None,
+        };
         Self {
             path: entry.path,
             text,
+            unavailable_text,
             origin: Origin::Catalog(seen, at, tag),
         }
     }
@@ -114,7 +126,17 @@ impl Description {
 
     /// Returns the description as one JSON object.
     pub fn json(&self) -> &str {
+        self.unavailable_text.as_deref().unwrap_or(&self.text)
+    }
+
+    /// Returns the description without the state of its source, from which entity tags are made.
+    pub fn stable_json(&self) -> &str {
         &self.text
+    }
+
+    /// Whether it does not have the state of its source.
+    pub fn is_stable(&self) -> bool {
+        self.unavailable_text.is_none()
     }
 
     /// Returns the node with the entries directly below it; `None` for an item.
@@ -149,6 +171,7 @@ impl Description {
         Self {
             path: node.path,
             text: Cow::Owned(text),
+            unavailable_text: None,
             origin: Origin::Changed(Box::new(node), members),
         }
     }
@@ -162,12 +185,25 @@ impl Description {
                 Some(snapshot.scope().etag_of(tag))
             }
         };
-        let body = match self.text {
-            Cow::Borrowed(text) => Bytes::from_static(text.as_bytes()),
-            Cow::Owned(text) => Bytes::from(text),
+        let body = match (self.unavailable_text, self.text) {
+            (Some(text), _) | (None, Cow::Owned(text)) => Bytes::from(text),
+            (None, Cow::Borrowed(text)) => Bytes::from_static(text.as_bytes()),
         };
         Reply { body, etag }
     }
+}
+
+/// Returns the description of an item with the reason why it cannot be called now, if there is one. A withdrawn item says
+/// why by itself.
+fn unavailable_text(seen: &Seen, item: u32, text: &str) -> Option<String> {
+    let scope = seen.scope();
+    if scope.view.withdrawn(item).is_some() {
+        return None;
+    }
+    let source = scope.catalog.item(item).source as usize;
+    let unavailable = seen.snapshot().core.fleet.unavailable(source)?;
+    let open = text.strip_suffix('}')?;
+    Some(format!("{open},{}}}", unavailable.member()))
 }
 
 /// Whether suggestions for the unknown ones of these paths take long.

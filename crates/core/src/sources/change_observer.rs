@@ -3,6 +3,7 @@
 use std::fmt;
 
 use broker_drift::Class;
+use broker_model::SourceCause;
 
 /// Learns of each change once, in the order in which changes take effect. It must not block.
 pub trait ChangeObserver: Send + Sync {
@@ -45,6 +46,18 @@ pub enum Change<'a> {
         class: Class,
         /// The rule that found it.
         rule: &'static str,
+    },
+    /// A process or session of a source was lost while it was in use.
+    SourceDown {
+        /// The path of the source.
+        source: &'a str,
+        /// The cause.
+        cause: SourceCause,
+    },
+    /// A process or session of a source that was lost has a successor.
+    SourceUp {
+        /// The path of the source.
+        source: &'a str,
     },
 }
 

@@ -22,7 +22,7 @@ use tokio::sync::watch;
 
 use crate::catalog::{Catalog, EntryKind};
 use crate::clock::Clock;
-use crate::sources::change_observer::ChangeObserver;
+use crate::sources::change_observer::{Change, ChangeObserver};
 use crate::sources::drift_log;
 use crate::sources::listing_notes::{AllListingNotes, ListingNotes};
 use crate::sources::live_resources::{LiveList, LiveResources};
@@ -119,6 +119,13 @@ impl DriftState {
     pub(crate) fn observed_by(mut self, observer: Option<Arc<dyn ChangeObserver>>) -> Self {
         self.observer = observer;
         self
+    }
+
+    /// Tells the observer a change of a source.
+    pub(crate) fn tell(&self, source: usize, change: impl FnOnce(&'static str) -> Change<'static>) {
+        if let Some(observer) = &self.observer {
+            observer.observe(&change(self.catalog.sources[source].path));
+        }
     }
 
     /// Returns a redactor that knows the secrets of every source.

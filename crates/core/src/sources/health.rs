@@ -60,6 +60,9 @@ pub struct SourceHealth {
     /// The first of them, by the order of the catalog; not part of `/readyz`.
     #[serde(skip)]
     pub withdrawn_tools: Vec<WithdrawnTool>,
+    /// When it last answered a call, RFC 3339 in UTC; not part of `/readyz`.
+    #[serde(skip)]
+    pub last_ok: Option<String>,
     /// Counters since the start of the broker; not part of `/readyz`.
     #[serde(skip)]
     pub counters: SourceCounters,
@@ -135,8 +138,12 @@ pub struct SourceCounters {
     pub calls: u64,
     /// Calls that ended without a result.
     pub failures: u64,
+    /// Calls in a row, up to now, that its server did not answer.
+    pub consecutive_failures: u64,
     /// Attempts to start it after the first.
     pub restarts: u64,
+    /// Times that its server was started again because it hung.
+    pub hangs: u64,
     /// Calls that wait for a place at its processes now.
     pub waiting: u64,
     /// Calls that had to wait for a place.
@@ -177,7 +184,9 @@ impl SourceCounters {
             waiting: 0,
             calls: counters.calls(),
             failures: counters.failures(),
+            consecutive_failures: counters.consecutive_failures(),
             restarts: statuses.iter().map(|status| status.restarts).sum(),
+            hangs: counters.hangs(),
             noise_lines: counters.noise_lines(),
             oversize_lines: counters.oversize_lines(),
             invalid_utf8_lines: counters.invalid_utf8_lines(),
@@ -240,6 +249,9 @@ impl SourceHealth {
             }
         }
         let statuses = fleet.statuses(at);
+        let last_ok = statuses
+            .first()
+            .and_then(|status| status.counters.last_ok());
         // The state of a source is the state of its best process.
         let best = statuses.iter().min_by_key(|status| rank(status.state));
         let (mut state, mut since, mut cause) = match best {
@@ -271,6 +283,7 @@ impl SourceHealth {
             tools,
             withdrawn,
             withdrawn_tools,
+            last_ok: last_ok.map(rfc3339),
             counters: SourceCounters {
                 waiting: fleet.waiting(at) as u64,
                 ..SourceCounters::from_statuses(&statuses)

@@ -20,4 +20,5 @@ pub(crate) mod start_refusal;
 pub(crate) mod startup_gate;
 mod time;
 pub(crate) mod tool_settings;
+pub(crate) mod unavailable;
 pub(crate) mod upstream;

@@ -5,10 +5,11 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
-use broker_mcp::{DriftCheck, SourceSpec, Verdict};
+use broker_mcp::{DriftCheck, SourceFailure, SourceSpec, Verdict};
 use broker_model::Snapshot;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use crate::sources::change_observer::Change;
 use crate::sources::drift_state::{Assessment, CheckSettings, DriftState};
 use crate::sources::upstream::Upstream;
 
@@ -135,6 +136,24 @@ impl DriftCheck for SlotDriftCheck {
             self.drift_state.accept(self.source, assessment);
         }
         verdict
+    }
+
+    fn lost(&self, failure: &SourceFailure) {
+        let cause = failure.cause;
+        self.tell(|source| Change::SourceDown { source, cause });
+    }
+
+    fn restored(&self) {
+        self.tell(|source| Change::SourceUp { source });
+    }
+}
+
+impl SlotDriftCheck {
+    /// Tells the observer a change of the source, unless a reload has replaced it or may take it back.
+    fn tell(&self, change: impl FnOnce(&'static str) -> Change<'static>) {
+        if let Phase::Active = self.state.lock().phase {
+            self.drift_state.tell(self.source, change);
+        }
     }
 }
 

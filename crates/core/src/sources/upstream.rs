@@ -14,6 +14,7 @@ use broker_model::SourceCause;
 use broker_wire::Era;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 
 /// The receiver of calls. Cheap to clone.
@@ -73,6 +74,25 @@ impl Upstream {
             Self::Server(all) => SessionHandle::least_busy(all).map(Session::Server),
             #[cfg(test)]
             Self::Fake(fake) => fake.is_ready().then(|| Session::Fake(fake.clone())),
+        }
+    }
+
+    /// Records that a server of the source answered a call at this time.
+    pub(crate) fn note_answer(&self, at: Instant) {
+        match self {
+            // They share the time.
+            Self::Server(all) => all[0].note_answer(at),
+            #[cfg(test)]
+            Self::Fake(_) => {}
+        }
+    }
+
+    /// Whether a process takes calls now, and asks for no pause.
+    pub(crate) fn is_usable(&self) -> bool {
+        match self {
+            Self::Server(all) => all.iter().any(Instance::is_usable),
+            #[cfg(test)]
+            Self::Fake(fake) => fake.is_ready(),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Listing, describing and looking up.
 
+use broker_mcp::State;
 use broker_model::CallCode;
 use broker_model::digest::etag;
 use serde_json::json;
@@ -11,8 +12,10 @@ use crate::{Broker, StartMode};
 
 #[tokio::test]
 async fn listing_of_an_unchanged_tree_is_the_compiled_bytes() {
-    let core = fixture(StartMode::Plain).core;
-    let compiled = catalog();
+    let fixture = fixture(StartMode::Plain);
+    // The description of a tool whose source is not ready says so.
+    fixture.sources[0].set(State::Ready, None);
+    let (core, compiled) = (fixture.core, catalog());
     let reply = core.tree(&CALLER, "/a", 1).unwrap();
     assert_eq!(reply.etag.as_deref(), Some(etag(&reply.body).as_str()));
     let retry = core.tree(&CALLER, "/a", 1).unwrap();

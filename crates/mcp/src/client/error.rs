@@ -163,6 +163,7 @@ fn kind_of(cause: SourceCause, maybe_executed: bool, status: Option<u16>) -> Cli
         | SourceCause::EnvMissing
         | SourceCause::Exited
         | SourceCause::StdinStalled
+        | SourceCause::Hung
         | SourceCause::RecheckPending
         | SourceCause::DriftSource
         | SourceCause::LockStale => ClientErrorKind::Unreachable { maybe_executed },

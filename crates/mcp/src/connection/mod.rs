@@ -59,6 +59,8 @@ struct ConnectionState {
     next_id: AtomicU64,
     /// Calls that the task has or will get; the task decrements this.
     admitted: AtomicUsize,
+    /// The number of reads that gave bytes of the server. Only the task changes it.
+    reads: AtomicU64,
 }
 
 /// A command to the connection task.
@@ -115,6 +117,7 @@ impl Connection {
         let shared = Arc::new(ConnectionState {
             next_id: AtomicU64::new(1),
             admitted: AtomicUsize::new(0),
+            reads: AtomicU64::new(0),
         });
         let task = ConnectionTask {
             stdin: Some(stdin),
@@ -197,6 +200,11 @@ impl Connection {
     /// Returns the number of its calls, including waiting ones.
     pub(crate) fn load(&self) -> usize {
         self.shared.admitted.load(Ordering::Relaxed)
+    }
+
+    /// Returns a number that changes whenever bytes of the server arrive.
+    pub(crate) fn reads(&self) -> u64 {
+        self.shared.reads.load(Ordering::Relaxed)
     }
 
     /// Sends a request of the broker whose answer has no effect.

@@ -164,7 +164,12 @@ impl ConnectionTask {
         };
         match read {
             Ok(0) | Err(_) => Poll::Ready(Some(End::Stdout)),
-            Ok(_) => Poll::Ready(None),
+            Ok(_) => {
+                let reads = &self.shared.reads;
+                // Only this task writes it, so that it needs no atomic addition.
+                reads.store(reads.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+                Poll::Ready(None)
+            }
         }
     }
 

@@ -127,6 +127,7 @@ impl ConnectionFixture {
         let shared = Arc::new(ConnectionState {
             next_id: AtomicU64::new(1),
             admitted: AtomicUsize::new(0),
+            reads: AtomicU64::new(0),
         });
         let task = ConnectionTask {
             lists: Default::default(),

@@ -150,8 +150,17 @@ impl<'a> Exchange<'a> {
                 rpc_error: None,
             })));
         }
+        let trial = match kind {
+            RequestKind::Call => state.breaker.trial().await,
+            _ => None,
+        };
         self.begun.store(true, Ordering::Relaxed);
         let answer = self.send(kind).await?;
+        state.note_read();
+        if kind == RequestKind::Call {
+            state.breaker.answered();
+        }
+        drop(trial);
         let status = answer.status();
         if !status.is_success() {
             return Err(self.refused(kind, answer).await);
@@ -284,6 +293,7 @@ impl<'a> Exchange<'a> {
             };
             // A server that sends many events, or text without events, must not keep this worker.
             tokio::task::coop::consume_budget().await;
+            state.note_read();
             decoder.push(&chunk);
             while let Some(event) = decoder.next_event().map_err(stream_error)? {
                 match state.take_messages(self.id, event.data, &mut self.events) {

@@ -87,6 +87,8 @@ struct LinkState {
     next_id: AtomicU64,
     /// Calls in flight and in the queue.
     admitted: AtomicUsize,
+    /// The number of answers, and parts of streams, that arrived.
+    reads: AtomicU64,
     turns: CallTurns,
     /// Limits requests and notifications of the broker itself.
     internal: Semaphore,
@@ -136,9 +138,10 @@ impl HttpLink {
             params: Arc::default(),
             next_id: AtomicU64::new(1),
             admitted: AtomicUsize::new(0),
+            reads: AtomicU64::new(0),
             turns: CallTurns::new(spec.max_in_flight, spec.queue),
             internal: Semaphore::new(MAX_INTERNAL_REQUESTS),
-            breaker: Breaker::default(),
+            breaker: Breaker::new(http.shared.half_open.clone()),
             pause: http.shared.pause.clone(),
             lists: spec.lists,
             list_changes: watch::Sender::new(0),
@@ -239,6 +242,11 @@ impl HttpLink {
         self.0.admitted.load(Ordering::Relaxed)
     }
 
+    /// Returns a number that changes whenever the server answers or sends a part of a stream.
+    pub(crate) fn reads(&self) -> u64 {
+        self.0.reads.load(Ordering::Relaxed)
+    }
+
     /// Counts the server's announcements that its tools changed. Those since the last listing was requested are not
     /// seen yet.
     pub(crate) fn list_changes(&self) -> watch::Receiver<u64> {
@@ -317,6 +325,11 @@ impl LinkState {
         let headers = self.headers_of(method);
         let exchange = Exchange::new(self, id, headers, line, None);
         exchange.run(kind, time.map(CallTime::from), None).await
+    }
+
+    /// Notes that bytes of the server arrived.
+    fn note_read(&self) {
+        self.reads.fetch_add(1, Ordering::Relaxed);
     }
 
     fn take_id(&self) -> u64 {

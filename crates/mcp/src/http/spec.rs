@@ -8,6 +8,7 @@ use broker_model::url::HttpUrl;
 use broker_process::ProcessSpec;
 use http::header::HeaderMap;
 
+use super::breaker::HalfOpen;
 use super::pause::Pause;
 use super::session_id::ReopenPace;
 use super::token_cache::TokenCache;
@@ -30,12 +31,13 @@ pub struct HttpSpec {
     pub ca_file: Option<PathBuf>,
 }
 
-/// The state that all links of a source share: its token, the pause that its server asked for, and the pace of new
-/// sessions. `Debug` shows no token.
+/// The state that all links of a source share: its token, the pause that its server asked for, whether it was down, and the
+/// pace of new sessions. `Debug` shows no token.
 #[derive(Clone, Debug, Default)]
 pub struct HttpShared {
     pub(crate) tokens: TokenCache,
     pub(crate) pause: Pause,
+    pub(crate) half_open: HalfOpen,
     pub(crate) reopen_pace: ReopenPace,
 }
 

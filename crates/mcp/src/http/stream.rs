@@ -141,6 +141,7 @@ async fn read(state: &Arc<LinkState>, mut answer: Response, id: Option<u64>) -> 
     while let Ok(Some(chunk)) = answer.chunk().await {
         // A server that sends many events, or text without events, must not keep this worker.
         tokio::task::coop::consume_budget().await;
+        state.note_read();
         decoder.push(&chunk);
         loop {
             match decoder.next_event() {

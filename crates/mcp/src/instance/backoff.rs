@@ -115,6 +115,7 @@ fn heals(cause: SourceCause) -> bool {
         | SourceCause::Exited
         | SourceCause::Protocol
         | SourceCause::StdinStalled
+        | SourceCause::Hung
         | SourceCause::RecheckPending
         | SourceCause::DriftSource
         | SourceCause::Stopped => true,

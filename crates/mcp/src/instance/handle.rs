@@ -55,9 +55,7 @@ impl SessionHandle {
     ) -> Result<RawResult, CallFailure> {
         self.counters.add_call();
         let result = self.session.call(call, time).await;
-        if result.is_err() {
-            self.counters.add_failure();
-        }
+        self.counters.note_outcome(&result);
         result
     }
 }

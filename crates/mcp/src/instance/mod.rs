@@ -2,7 +2,8 @@
 
 mod backoff;
 mod handle;
-mod listing_delay;
+mod hang;
+mod listing_pace;
 mod recheck;
 mod supervisor;
 #[cfg(test)]
@@ -33,6 +34,12 @@ use supervisor::Supervisor;
 pub trait DriftCheck: Send + Sync + 'static {
     /// Returns the verdict on the source with this listing.
     fn check(&self, snapshot: &Snapshot) -> Verdict;
+
+    /// Learns that a running server was lost, and why. Must not block.
+    fn lost(&self, _failure: &SourceFailure) {}
+
+    /// Learns that the server is up again after it was lost. Must not block.
+    fn restored(&self) {}
 }
 
 /// The verdict on a source after a listing.
@@ -165,6 +172,17 @@ impl Instance {
         self.0.status.subscribe()
     }
 
+    /// Records that its server answered a call at this time.
+    pub fn note_answer(&self, at: Instant) {
+        self.0.counters.note_answer(at);
+    }
+
+    /// Whether it takes calls now, and its server asks for no pause.
+    pub fn is_usable(&self) -> bool {
+        let status = self.0.status.borrow();
+        status.state == State::Ready && status.next_attempt.is_none()
+    }
+
     /// Replaces the settings of the running instance.
     pub fn set(&self, settings: SourceSettings) {
         self.0.settings.send_replace(settings);
@@ -204,7 +222,7 @@ impl Instance {
             Ok(session) => Ok(self.handle(session)),
             Err(failure) => {
                 self.0.counters.add_call();
-                self.0.counters.add_failure();
+                self.0.counters.note_failure(&failure);
                 Err(failure)
             }
         }

@@ -9,7 +9,7 @@ use broker_model::{Snapshot, SourceCause};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use super::listing_delay::ListingDelay;
+use super::listing_pace::ListingPace;
 use super::supervisor::{Supervisor, gone, random_fraction};
 use crate::failure::SourceFailure;
 use crate::session::Session;
@@ -17,7 +17,7 @@ use crate::startup;
 use crate::status::State;
 
 /// The interval of checks whether the last call of a busy process has ended.
-const IDLE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+pub(super) const IDLE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// The maximum relative deviation of the time between two polls, in either direction.
 const POLL_JITTER: f64 = 0.2;
 /// An idle process is ended after this number of consecutive unanswered polls.
@@ -44,7 +44,7 @@ impl Supervisor {
         reopened: &Notify,
     ) -> SourceFailure {
         let mut changes = session.list_changes();
-        let mut gap = ListingDelay::new(self.spec.timing);
+        let mut pace = ListingPace::new(self.spec.timing);
         let mut missed = 0;
         let mut asked = Instant::now();
         // Set while the latest list cannot be read.
@@ -74,15 +74,15 @@ impl Supervisor {
                     (missed >= MAX_MISSED_POLLS).then(unanswered)
                 }
                 Poll::Due => {
-                    sleep_until(gap.announced(Instant::now())).await;
+                    sleep_until(pace.announced(Instant::now())).await;
                     session.pause_ended().await;
                     changes.mark_unchanged();
                     let failure = self.recheck(session).await.err();
-                    gap.listed(Instant::now());
+                    pace.listed(Instant::now());
                     (missed, again) = (0, None);
                     match failure {
                         Some(failure) if failure.cause == SourceCause::ListInvalid => {
-                            again = Some(Instant::now() + self.spec.timing.recheck_gap_cap);
+                            again = Some(Instant::now() + self.spec.timing.storm_interval);
                             self.withhold(failure);
                             None
                         }
@@ -125,7 +125,7 @@ impl Supervisor {
             Err(failure) => failure,
         };
         tracing::info!(source = %self.shared.name, %failure, "listing the tools failed; trying once more");
-        sleep(self.spec.timing.recheck_gap).await;
+        sleep(self.spec.timing.second_list).await;
         session.pause_ended().await;
         if failure.cause == SourceCause::ListFailed {
             idle(session).await;

@@ -36,12 +36,16 @@ pub(super) struct Supervisor {
     pub(super) spec: SourceSpec,
     /// The known era. It is tried first: the one that was passed, then the one that was last negotiated.
     known: Option<Era>,
+    /// The era of the lock. A start asks for it first, also after the server had another one.
+    locked: Option<Era>,
     /// The era to try first without a known era.
     first: Era,
     drift_check: Arc<dyn DriftCheck>,
     /// Locked while a listing is checked, so that verdicts come in the order of the listings.
     check_order: Arc<Mutex<()>>,
     backoff: Backoff,
+    /// Whether a session was lost and there is no other one yet.
+    is_lost: bool,
     /// The tasks of its processes.
     tasks: TaskTracker,
     /// The deadline for the end of its processes.
@@ -52,15 +56,17 @@ impl Supervisor {
     pub(super) fn new(
         shared: Arc<InstanceState>,
         spec: SourceSpec,
-        known: Option<Era>,
+        locked: Option<Era>,
         drift_check: Arc<dyn DriftCheck>,
     ) -> Self {
         Self {
             backoff: Backoff::new(spec.timing),
             stop_deadline: StopDeadline::new(shared.stop_deadline.subscribe()),
+            is_lost: false,
             shared,
             spec,
-            known,
+            known: locked,
+            locked,
             first: Era::Modern,
             drift_check,
             check_order: Arc::default(),
@@ -85,7 +91,11 @@ impl Supervisor {
                     }
                     let lost = stopping.run_until_cancelled(self.watch(&session)).await;
                     self.shared.set_live(None);
-                    let next = lost.map(|failure| (self.down(&failure, false), failure));
+                    let next = lost.map(|failure| {
+                        self.is_lost = true;
+                        self.drift_check.lost(&failure);
+                        (self.down(&failure, false), failure)
+                    });
                     if next.is_none() {
                         self.stopping();
                     }
@@ -137,7 +147,11 @@ impl Supervisor {
             stop_deadline: &self.stop_deadline,
             second_try: self.backoff.is_fresh(),
         };
-        let hint = (self.known).map_or(EraHint::likely(self.first), EraHint::known);
+        let hint = match (self.known, self.locked) {
+            (Some(known), Some(locked)) => EraHint::changed(locked, known),
+            (Some(known), None) => EraHint::known(known),
+            (None, _) => EraHint::likely(self.first),
+        };
         let opened = Session::open_supervised(&self.spec, hint, &opening).await;
         if let Err(failure) = &opened
             && failure.cause == SourceCause::ExitBeforeReady
@@ -152,6 +166,9 @@ impl Supervisor {
             Ok(()) => {
                 self.known = Some(session.era());
                 self.backoff.started(Instant::now());
+                if std::mem::take(&mut self.is_lost) {
+                    self.drift_check.restored();
+                }
                 Ok(session)
             }
             Err(failure) => {
@@ -233,6 +250,7 @@ impl Supervisor {
                 Err(_) => gone(),
             },
             failure = self.follow_changes(session, &reopened) => failure,
+            failure = self.watch_for_hang(session) => failure,
             never = session.keep_subscribed(&reopened) => match never {},
             never = session.follow_log_level() => match never {},
             never = self.show_pauses(session) => match never {},

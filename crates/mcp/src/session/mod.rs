@@ -1,5 +1,6 @@
 //! A session: one server process after the handshake, with its metadata and calls to it.
 
+mod liveness;
 mod open;
 mod result;
 
@@ -23,8 +24,10 @@ use crate::opening::Negotiated;
 use crate::server_call::{CallTime, ServerCall};
 use crate::spec::SourceSpec;
 use crate::subscription::Subscriber;
+use crate::timeout_streak::TimeoutStreak;
 use crate::{list, request, rpc_error, startup};
 use broker_process::StderrTail;
+pub(crate) use liveness::HANG_PROBE_TIMEOUT;
 use result::{check_result, protocol};
 
 /// One server process after the handshake. Dropping it ends the process group at once; [`stop`] gives
@@ -48,6 +51,9 @@ pub struct Session {
     calls_begun: AtomicU64,
     /// The number of handles of the session: calls that were given to it and have not ended.
     handles: AtomicUsize,
+    /// Timeouts in a row, and the signal that there is another one.
+    timeouts: Mutex<TimeoutStreak>,
+    timed_out: Notify,
 }
 
 impl Session {
@@ -135,7 +141,12 @@ impl Session {
             Ok(answer) => {
                 check_result(&answer.result).map(|is_error| RawResult { is_error, ..answer })
             }
-            Err(unanswered) => Err(self.call_failure(unanswered, time.first())),
+            Err(unanswered) => {
+                if let RequestError::Timeout { begun: true, .. } = unanswered {
+                    self.note_timeout(time, call.account);
+                }
+                Err(self.call_failure(unanswered, time.first()))
+            }
         }
     }
 
@@ -333,6 +344,7 @@ fn is_unsent_over_http(cause: SourceCause) -> bool {
         | SourceCause::Exited
         | SourceCause::Protocol
         | SourceCause::StdinStalled
+        | SourceCause::Hung
         | SourceCause::RecheckPending
         | SourceCause::DriftSource
         | SourceCause::LockStale

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use broker_model::SourceCause;
 use broker_wire::Era;
 use serde_json::Value;
+use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 use tokio_util::task::TaskTracker;
 
@@ -276,6 +277,8 @@ impl Session {
             undeclared: UndeclaredLists::default(),
             calls_begun: AtomicU64::new(0),
             handles: AtomicUsize::new(0),
+            timeouts: Mutex::default(),
+            timed_out: Notify::new(),
         }
     }
 }

@@ -98,6 +98,7 @@ pub(crate) fn full_state(sources: usize) -> ScrapedState {
     let sources = states.zip(0..).map(|(state, number)| ScrapedSource {
         state: *state,
         restarts: number,
+        hangs: number,
         queue_depth: 2,
         waited_calls: 3,
         waited_ms: 1500,

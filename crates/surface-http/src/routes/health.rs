@@ -11,6 +11,7 @@ use broker_core::{
     Broker, Health, Identity, InstanceHealth, ShownLeftOut, SourceCounters, SourceHealth,
     WithdrawnTool,
 };
+use broker_metrics::Latency;
 use broker_model::CallCode;
 use broker_model::utc::UtcTime;
 use broker_observe::AuditStatus;
@@ -64,7 +65,12 @@ impl<B: Broker> HttpSurface<B> {
             return Err(Refusal::new(CallCode::Forbidden, message).for_caller(identity));
         }
         let sessions = self.mcp.as_ref().map(McpEndpoint::session_count);
+        let latencies = match (report, view, &self.observers.meter) {
+            (HealthRoute::Sources, DetailLevel::Full, Some(meter)) => meter.latencies(),
+            _ => Vec::new(),
+        };
         let state = ServiceState {
+            latencies,
             draining: self.drain.is_draining(),
             mcp_sessions: sessions,
             audit: self
@@ -79,8 +85,10 @@ impl<B: Broker> HttpSurface<B> {
 }
 
 /// The state of the surface that health routes show.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct ServiceState {
+    /// The latency of each source; empty without metrics.
+    latencies: Vec<Option<Latency>>,
     /// Makes a ready broker not ready.
     draining: bool,
     /// The number of legacy sessions of MCP clients.
@@ -138,7 +146,7 @@ fn answer(
         (HealthRoute::Ready, DetailLevel::StateOnly) => {
             json!({ "ready": health.ready }).to_string()
         }
-        (HealthRoute::Sources, _) => sources(view, &health, state.mcp_sessions),
+        (HealthRoute::Sources, _) => sources(view, &health, &state),
         (HealthRoute::Alive, DetailLevel::Full) => json!({
             "status": "ok",
             "version": env!("CARGO_PKG_VERSION"),
@@ -161,6 +169,12 @@ fn answer(
 struct SourceDetails<'a> {
     #[serde(flatten)]
     source: &'a SourceHealth,
+    /// When it last answered a call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_ok: Option<&'a str>,
+    /// The time of its calls, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    latency_ms: Option<ShownLatency>,
     counters: SourceCounters,
     instances: &'a [InstanceHealth],
     /// The first tools that are withdrawn; `withdrawn` counts all.
@@ -179,27 +193,46 @@ struct SourceDetails<'a> {
     warnings: &'a [String],
 }
 
+/// The latency of a source.
+#[derive(Serialize)]
+struct ShownLatency {
+    p50: u64,
+    p99: u64,
+}
+
 /// One source as a caller without the secret sees it.
 #[derive(Serialize)]
 struct SourceState {
     state: &'static str,
 }
 
-fn sources(view: DetailLevel, health: &Health, mcp_sessions: Option<usize>) -> String {
+fn sources(view: DetailLevel, health: &Health, state: &ServiceState) -> String {
     let sources = health.sources.iter();
+    let latencies = state
+        .latencies
+        .iter()
+        .copied()
+        .chain(std::iter::repeat(None));
     match view {
         DetailLevel::Full => {
-            let details = sources.map(|source| SourceDetails {
-                source,
-                counters: source.counters,
-                instances: &source.instances,
-                withdrawn_tools: &source.withdrawn_tools,
-                left_out: source.notes.left_out().collect(),
-                left_out_count: source.notes.left_out_count(),
-                certificate_expires: source.certificate_expiry.map(utc_text),
-                warnings: source.notes.warnings(),
-            });
-            list(details, mcp_sessions)
+            let details = sources
+                .zip(latencies)
+                .map(|(source, latency)| SourceDetails {
+                    source,
+                    last_ok: source.last_ok.as_deref(),
+                    latency_ms: latency.map(|latency| ShownLatency {
+                        p50: latency.p50.as_millis() as u64,
+                        p99: latency.p99.as_millis() as u64,
+                    }),
+                    counters: source.counters,
+                    instances: &source.instances,
+                    withdrawn_tools: &source.withdrawn_tools,
+                    left_out: source.notes.left_out().collect(),
+                    left_out_count: source.notes.left_out_count(),
+                    certificate_expires: source.certificate_expiry.map(utc_text),
+                    warnings: source.notes.warnings(),
+                });
+            list(details, state.mcp_sessions)
         }
         DetailLevel::StateOnly => {
             let states = sources.map(|source| SourceState {
@@ -268,6 +301,7 @@ mod tests {
                     calls: 41,
                     ..SourceCounters::default()
                 },
+                last_ok: None,
                 certificate_expiry: None,
                 notes: Default::default(),
                 instances: Vec::new(),
@@ -363,6 +397,6 @@ mod tests {
             json!([{"path": "/a/b", "class": "breaking", "rules": ["required-added"], "since": "2026-01-01T00:00:00Z"}])
         );
         let counters = source["counters"].as_object().unwrap();
-        assert_eq!((counters.len(), &counters["calls"]), (15, &json!(41)));
+        assert_eq!((counters.len(), &counters["calls"]), (17, &json!(41)));
     }
 }

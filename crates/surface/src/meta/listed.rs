@@ -44,8 +44,14 @@ impl Listed {
             ListingAnswer::One(description, _) => description.into_reply(),
             ListingAnswer::Many(paths, described, _) => {
                 let body = descriptions_json(&paths, &described, |one| one.json().into());
+                // The tag does not depend on the states of sources.
+                let is_stable = described.iter().flatten().all(Description::is_stable);
+                let stable = match is_stable {
+                    true => body.clone(),
+                    false => descriptions_json(&paths, &described, |one| one.stable_json().into()),
+                };
                 Reply {
-                    etag: Some(services.entity_tag(identity, &body)),
+                    etag: Some(services.entity_tag(identity, &stable)),
                     body,
                 }
             }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::workspace;
 
-const ROWS: u32 = 56;
+const ROWS: u32 = 57;
 const ABSENT: [&str; 2] = ["not yet: ", "not now: "];
 
 /// A row of the page.

@@ -184,7 +184,10 @@ fn outcome(
             );
             about(script, &members)
         }
-        ("ping", false) => "{}".to_owned(),
+        ("ping", false) => {
+            journal("ping", json!({}));
+            "{}".to_owned()
+        }
         ("logging/setLevel", false) => {
             journal("set-level", json!({"level": params["level"]}));
             "{}".to_owned()
