@@ -16,7 +16,7 @@ use crate::audit_shown::with_pointers;
 /// The callers that call one after the other.
 const CALLERS: usize = 4;
 
-/// Calls with texts of its own until the broker is gone.
+/// Calls with different texts until the broker is gone.
 fn call_until_killed(address: &str, round: usize, caller: usize) {
     for number in 0.. {
         let text = format!("{round}-{caller}-{number}");

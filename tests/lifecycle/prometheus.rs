@@ -5,13 +5,13 @@
 use std::fs;
 use std::io::Read as _;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
 use harness::faults::scaled;
-use harness::{Broker, Chaos, get, post_bytes, send, wait_within};
+use harness::{Broker, Chaos, Run, get, post_bytes, send, wait_within};
 use serde_json::{Value, json};
 
 use crate::config::changed;
@@ -37,18 +37,15 @@ impl Prometheus {
         let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = free.local_addr().expect("an address").to_string();
         drop(free);
-        let child = Command::new("prometheus")
-            .arg(format!("--config.file={}", file.display()))
-            .arg(format!(
-                "--storage.tsdb.path={}",
-                chaos.path().join("tsdb").display()
-            ))
-            .arg(format!("--web.listen-address={address}"))
-            .arg("--log.level=error")
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("tests/proxies/install installs Prometheus");
+        let storage = chaos.path().join("tsdb");
+        let child = Run::new(Path::new("prometheus"))
+            .args([
+                format!("--config.file={}", file.display()),
+                format!("--storage.tsdb.path={}", storage.display()),
+                format!("--web.listen-address={address}"),
+                "--log.level=error".to_owned(),
+            ])
+            .spawn_with_outputs(Stdio::null(), Stdio::null());
         Self { child, address }
     }
 

@@ -423,8 +423,8 @@ fn target(item: &RecordedItem) -> Target {
 
 fn source_target(source: &str) -> Target {
     Target {
-        path: source.to_owned(),
-        source: Some(source.to_owned()),
+        path: source.to_owned().into(),
+        source: Some(source.to_owned().into()),
         ..Target::default()
     }
 }

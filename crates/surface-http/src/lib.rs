@@ -19,13 +19,15 @@ use broker_surface_mcp::http::McpEndpoint;
 use tokio::net::TcpListener;
 
 mod listener;
+mod listener_role;
 mod pipeline;
 mod routes;
 
 pub use listener::WANTED_FILES;
 pub use pipeline::{BadEntry, CallerSettings, HostPolicy, HttpSettings, ProtectedResource};
 
-use listener::{ListenerRole, Peers};
+use listener::Peers;
+use listener_role::ListenerRole;
 use pipeline::{Auth, CallerAccounts, DigestHeader, RefusedHosts, headers_of_callers};
 
 /// The access of callers over HTTP.

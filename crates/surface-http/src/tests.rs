@@ -22,7 +22,8 @@ use serde_json::Value;
 use mcp::initialized;
 
 use super::*;
-use crate::listener::{Caller, ListenerRole};
+use crate::listener::Caller;
+use crate::listener_role::ListenerRole;
 use crate::routes::handle;
 use broker_core::catalog::{Catalog, Entry, EntryKind, FORMAT, Span};
 use broker_core::{Core, StartMode};

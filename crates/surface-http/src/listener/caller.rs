@@ -8,15 +8,7 @@ use tokio_util::task::TaskTracker;
 
 use super::connection_limits::Phase;
 use super::peers::Peer;
-
-/// The routes that a listener has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ListenerRole {
-    /// All of them.
-    Broker,
-    /// The metrics.
-    Metrics,
-}
+use crate::listener_role::ListenerRole;
 
 /// The caller of a request.
 #[derive(Clone, Debug)]

@@ -29,11 +29,12 @@ mod connection_shares;
 mod peers;
 mod write_timeout;
 
-pub(crate) use caller::{Caller, ListenerRole};
+pub(crate) use caller::Caller;
 pub use connection_limits::WANTED_FILES;
 pub(crate) use peers::Peers;
 
 use crate::HttpSurface;
+use crate::listener_role::ListenerRole;
 use crate::routes::handle;
 use connection_limits::{ConnectionLimits, ConnectionSlot, Phase};
 

@@ -90,7 +90,8 @@ impl CallerAccounts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::listener::{ListenerRole, Peers};
+    use crate::listener::Peers;
+    use crate::listener_role::ListenerRole;
 
     fn caller(peers: &mut Peers, address: &str) -> Caller {
         let address = address.parse().unwrap();

@@ -20,7 +20,8 @@ pub(crate) mod table;
 mod websocket;
 
 use crate::HttpSurface;
-use crate::listener::{Caller, ListenerRole};
+use crate::listener::Caller;
+use crate::listener_role::ListenerRole;
 use crate::pipeline::{self, Admitted, HttpReply, HttpSettings, JSON, Refusal, respond};
 use table::{ApiRoute, Handler, Route, Row};
 

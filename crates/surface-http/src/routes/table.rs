@@ -9,7 +9,7 @@ use broker_surface::meta::Listing;
 use broker_surface_mcp::http::{METHODS, ModeRoute, SSE_MESSAGE, SSE_STREAM, SseRoute};
 
 use super::health::HealthRoute;
-use crate::listener::ListenerRole;
+use crate::listener_role::ListenerRole;
 use crate::pipeline::{Credential, HttpSettings};
 
 /// A route. The checks before its handler and the messages about routes come from these members.
