@@ -196,12 +196,12 @@ impl Description {
 /// Returns the description of an item with the reason why it cannot be called now, if there is one. A withdrawn item says
 /// why by itself.
 fn unavailable_text(seen: &Seen, item: u32, text: &str) -> Option<String> {
-    let scope = seen.scope();
-    if scope.view.withdrawn(item).is_some() {
+    let snapshot = seen.snapshot();
+    let source = snapshot.core.catalog.item(item).source as usize;
+    let unavailable = snapshot.core.fleet.unavailable(source)?;
+    if snapshot.scope().view.withdrawn(item).is_some() {
         return None;
     }
-    let source = scope.catalog.item(item).source as usize;
-    let unavailable = seen.snapshot().core.fleet.unavailable(source)?;
     let open = text.strip_suffix('}')?;
     Some(format!("{open},{}}}", unavailable.member()))
 }

@@ -58,8 +58,7 @@ impl Unavailable {
 impl Fleet {
     /// Returns why the tools of a source cannot be called now; `None` if they can.
     pub(crate) fn unavailable(&self, source: usize) -> Option<Unavailable> {
-        let running = self.slots.get().map(|all| all[source].load_full())?;
-        if running.upstream.is_usable() {
+        if self.slots.get()?[source].load().upstream.is_usable() {
             return None;
         }
         let now = SystemTime::now();
