@@ -260,11 +260,10 @@ impl Identity {
         Self { vendor, ..self }
     }
 
-    /// Returns the same caller, whose requests come from there.
-    #[must_use]
-    pub fn from_origin(self, via: Via, peer: Option<IpAddr>) -> Self {
-        let origin = Origin { via, peer };
-        Self { origin, ..self }
+    /// Sets where the caller's requests come from.
+    #[inline]
+    pub const fn set_origin(&mut self, via: Via, peer: Option<IpAddr>) {
+        self.origin = Origin { via, peer };
     }
 
     /// Returns where the caller's requests come from.

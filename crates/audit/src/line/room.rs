@@ -28,7 +28,14 @@ fn room(facts: &CallFacts, format: Format) -> u64 {
         &facts.request_id,
     ];
     let lists = actor.groups.iter().chain(&actor.act).map(String::as_str);
-    let versions = [facts.versions.catalog.as_str(), &facts.versions.policy];
+    // Digests are plain.
+    let digests = [
+        Some(facts.versions.catalog.as_str()),
+        Some(facts.versions.policy.as_str()),
+        target.digest.as_deref(),
+        facts.args.hmac.as_deref(),
+    ];
+    let digests = digests.into_iter().flatten();
     let options = [
         actor.key.as_deref(),
         facts.peer.as_deref(),
@@ -36,17 +43,15 @@ fn room(facts: &CallFacts, format: Format) -> u64 {
         target.source.as_deref(),
         target.tool.as_deref(),
         target.kind.as_deref(),
-        target.digest.as_deref(),
-        facts.args.hmac.as_deref(),
     ];
     let shown = facts.args.shown.iter();
     let bytes: usize = texts
         .into_iter()
         .chain(lists)
-        .chain(versions)
         .chain([target.path.as_ref()])
         .chain(options.into_iter().flatten())
         .map(escaped)
+        .chain(digests.map(|digest| digest.len() + 3))
         .chain(
             shown
                 .map(|(pointer, value)| escaped(pointer) + 24 + value.as_str().map_or(32, escaped)),

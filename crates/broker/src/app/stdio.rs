@@ -148,7 +148,9 @@ pub(super) async fn explain(
 
 /// Returns the program that started the broker.
 fn local_caller() -> Identity {
-    Identity::local().from_origin(Via::Stdio, None)
+    let mut caller = Identity::local();
+    caller.set_origin(Via::Stdio, None);
+    caller
 }
 
 #[cfg(test)]

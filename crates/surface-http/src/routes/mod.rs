@@ -111,17 +111,28 @@ impl<B: Broker> HttpSurface<B> {
         body: &mut Option<Body>,
         (caller, settings): (&Caller, &HttpSettings),
     ) -> Result<(Admitted, Bytes), Refusal> {
-        let mut admitted = self
-            .admit(row.credential, parts, caller, &settings.callers)
-            .await
-            .inspect_err(|refusal| self.count_refused(refusal))?;
+        // In place: a caller is a large value, and each move of it is a copy.
+        let admitted = self.admit(row.credential, parts, caller, &settings.callers);
+        let mut admitted = match admitted.await {
+            Ok(admitted) => admitted,
+            Err(refusal) => {
+                self.count_refused(&refusal);
+                return Err(refusal);
+            }
+        };
         let peer = Some(admitted.address);
-        admitted.identity = admitted.identity.from_origin(row.handler.via(), peer);
+        admitted.identity.set_origin(row.handler.via(), peer);
         let bytes = match parts.method == Method::POST {
             true => {
                 let limit = (row.body_limit)(settings);
-                let taken = pipeline::take(&parts.headers, body, limit, &admitted.account).await;
-                taken.inspect_err(|refusal| self.count_refused(refusal))?
+                let taken = pipeline::take(&parts.headers, body, limit, &admitted.account);
+                match taken.await {
+                    Ok(bytes) => bytes,
+                    Err(refusal) => {
+                        self.count_refused(&refusal);
+                        return Err(refusal);
+                    }
+                }
             }
             false => Bytes::new(),
         };
