@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::chain::{hash_of, signed_text, unsigned_part};
-use crate::facts::Event;
+use crate::facts::{Event, Versions};
 use crate::head::{Head, envelope};
 use crate::line::{
     DeletedFile, Kind, Line, Nullable, Stamp, Torn, call_begin, call_end, day_of, event_line,
@@ -31,7 +31,7 @@ impl Writer {
                 end_room,
                 reply,
             } => {
-                let stamp = self.stamp(line.at);
+                let stamp = self.stamp_with(line.at, &facts.versions);
                 let bytes = self.render(&call_begin(&stamp, &facts));
                 self.settle(room, bytes.len() as u64 + 1, false);
                 self.add(bytes, line.at);
@@ -49,7 +49,7 @@ impl Writer {
                 end,
                 room,
             } => {
-                let stamp = self.stamp(line.at);
+                let stamp = self.stamp_with(line.at, &facts.versions);
                 let bytes = self.render(&call_end(&stamp, &facts, begin, &end));
                 self.settle(room, bytes.len() as u64 + 1, true);
                 self.add(bytes, line.at);
@@ -188,14 +188,20 @@ impl Writer {
         true
     }
 
-    /// Returns the members of the next line that every line has.
+    /// Returns the members of the next line that every line has, with the versions in force.
     fn stamp(&self, at: SystemTime) -> Stamp {
+        let versions = Arc::clone(&self.shared.lock().queue.versions);
+        self.stamp_with(at, &versions)
+    }
+
+    /// Returns the members of the next line that every line has. It takes no lock: callers wait for the queue.
+    fn stamp_with(&self, at: SystemTime, versions: &Arc<Versions>) -> Stamp {
         Stamp {
             seq: self.chain.seq + 1,
             prev: self.chain.hash.clone(),
             at: rfc3339(at),
             stream: self.chain.stream.clone(),
-            versions: Arc::clone(&self.shared.lock().queue.versions),
+            versions: Arc::clone(versions),
         }
     }
 

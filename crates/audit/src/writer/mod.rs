@@ -25,6 +25,7 @@ use crate::queue::{CallLine, LesserLine, Orders, Place, Trouble, Waiting};
 use crate::settings::{AuditSettings, CHECKPOINT_INTERVAL, SyncMode};
 use crate::shared::{Shared, Sleep, is_short};
 use rate::Rate;
+use room::Settled;
 
 /// The maximum number of lines of one batch.
 const MAX_BATCH: usize = 4096;
@@ -68,6 +69,7 @@ pub(crate) struct Writer {
     rate: Rate,
     /// Whether the file system has space for a short time only.
     is_filling: bool,
+    settled: Settled,
 }
 
 /// What one step has taken from the queue.
@@ -177,6 +179,7 @@ impl Writer {
         for (lane, line) in work.calls {
             begun.extend(self.add_call(lane, line));
         }
+        self.settle_all();
         for line in work.lesser {
             if !self.add_lesser(line) {
                 self.shared.lock().queue.missed += 1;

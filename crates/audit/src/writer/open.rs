@@ -12,6 +12,7 @@ use crate::settings::AuditSettings;
 use crate::shared::Shared;
 use crate::writer::names::{folder_of, new_file_name, rotated_files};
 use crate::writer::rate::Rate;
+use crate::writer::room::Settled;
 use crate::writer::tail::{Tail, first_line, tail, tail_of};
 use crate::writer::{Trouble, Writer};
 
@@ -70,6 +71,7 @@ impl Writer {
             rotate_after: Duration::ZERO,
             rate: Rate::default(),
             is_filling: false,
+            settled: Settled::default(),
         };
         let torn = tail.and_then(|tail| tail.torn).filter(|_| !is_new);
         writer.begin(torn)?;

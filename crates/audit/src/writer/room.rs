@@ -19,6 +19,17 @@ const MIN_FREE: u64 = 16 << 10;
 /// The free bytes beyond the room that a file system must have if it cannot allocate.
 const FREE_MARGIN: u64 = 1 << 20;
 
+/// What the lines of a batch have taken out of the account.
+#[derive(Debug, Default)]
+pub(super) struct Settled {
+    /// Bytes that are not reserved any more.
+    reserved: u64,
+    /// Those of them that the lines did not need.
+    free: u64,
+    /// Calls whose end line was made.
+    ended: usize,
+}
+
 impl CallLine {
     /// Returns the room that it asks for.
     const fn need(&self) -> u64 {
@@ -59,15 +70,22 @@ impl Writer {
         refused
     }
 
-    /// Takes a reserved line out of the account: what it did not need is free.
+    /// Takes a reserved line out of the account: what it did not need is free. [`Self::settle_all`] tells the queue.
     pub(super) fn settle(&mut self, room: u64, length: u64, is_end: bool) {
+        self.settled.reserved += room;
+        self.settled.free += room.saturating_sub(length);
+        self.settled.ended += usize::from(is_end);
+        self.control = self.control.saturating_sub(length.saturating_sub(room));
+    }
+
+    /// Gives back what the lines of a batch have settled: one lock for all of them, since callers wait for it.
+    pub(super) fn settle_all(&mut self) {
+        let settled = std::mem::take(&mut self.settled);
         let mut state = self.shared.lock();
         let queue = &mut state.queue;
-        queue.reserved = queue.reserved.saturating_sub(room);
-        queue.free_room += room.saturating_sub(length);
-        queue.open = queue.open.saturating_sub(usize::from(is_end));
-        drop(state);
-        self.control = self.control.saturating_sub(length.saturating_sub(room));
+        queue.reserved = queue.reserved.saturating_sub(settled.reserved);
+        queue.free_room += settled.free;
+        queue.open = queue.open.saturating_sub(settled.ended);
     }
 
     /// Takes room for a line that belongs to no call.
