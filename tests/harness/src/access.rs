@@ -1,5 +1,5 @@
 //! Tests under rules of access: with the variable [`VARIABLE`], every broker gets rules that allow all tools to one
-//! group and no right to anyone else, and an audit log, and the clients of this package send the key of that group.
+//! group and no right to anyone else, an audit log and traces, and the clients of this package send the key of that group.
 //! [`again`] runs tests of a program a second time in this way.
 
 use std::borrow::Cow;
@@ -40,7 +40,7 @@ pub fn is_on() -> bool {
     std::env::var_os(VARIABLE).is_some()
 }
 
-/// Adds rules, key and audit log to a config, if these tests run under rules and it has none.
+/// Adds rules, key, audit log and traces to a config, if these tests run under rules and it has none.
 pub fn add(config: &mut Value) {
     if !is_on() || config.get("access").is_some() {
         return;
@@ -59,6 +59,10 @@ pub fn add(config: &mut Value) {
         let number = LOGS.fetch_add(1, Ordering::Relaxed);
         let file = format!("audit-{}-{number}.jsonl", std::process::id());
         config["audit"] = json!({"file": file, "reads": true});
+    }
+    if config.get("telemetry").is_none() {
+        // No receiver listens: the spans of every call are made, and dropped in the end.
+        config["telemetry"] = json!({"otlp": true});
     }
 }
 
