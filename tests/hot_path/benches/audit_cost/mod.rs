@@ -8,9 +8,14 @@ use std::path::Path as FilePath;
 use harness::Run;
 use hot_path::Path;
 
-/// The calls of one run, and the runs with and without a log, in turns.
-const CALLS: usize = 200_000;
-const ROUNDS: usize = 5;
+/// The calls of one run, and the runs with and without a log, in turns. Without optimisation a call takes ten times as
+/// long, and the figures are for information.
+const CALLS: usize = if cfg!(debug_assertions) {
+    10_000
+} else {
+    200_000
+};
+const ROUNDS: usize = if cfg!(debug_assertions) { 2 } else { 5 };
 /// What a log may add in the task of a call and in the process, in percent, and for a line, in microseconds.
 const MAX_TASK: f64 = 6.0;
 const MAX_PROCESS: f64 = 60.0;
