@@ -136,13 +136,17 @@ impl<B: Broker> HttpSurface<B> {
     }
 
     /// Checks `Host` and `Origin` of a request.
-    pub(crate) fn check_hosts(&self, parts: &Parts) -> Result<(), Refusal> {
-        let settings = self.settings.load();
+    pub(crate) fn check_hosts(
+        &self,
+        settings: &HttpSettings,
+        parts: &Parts,
+    ) -> Result<(), Refusal> {
         let checked = settings.hosts.check(&parts.uri, &parts.headers);
-        checked.inspect_err(|refusal| {
+        if let Err(refusal) = &checked {
             self.refused_hosts.note(refusal, &parts.headers);
             self.count_refused(refusal);
-        })
+        }
+        checked
     }
 
     /// Counts a request that was refused before it was a call; calls are counted where they end.

@@ -38,7 +38,7 @@ pub(crate) async fn handle(
     };
     let mut body = Some(body);
     // Host and origin come before everything else, and decide whether a page may read the reply.
-    let hosts = surface.check_hosts(&parts);
+    let hosts = surface.check_hosts(&surface.settings.load(), &parts);
     let is_admitted = hosts.is_ok();
     let outcome = match hosts {
         Ok(()) => {

@@ -65,8 +65,8 @@ impl<B: Broker> HttpSurface<B> {
         request_id: RequestId,
         caller: &Caller,
     ) -> Result<HttpReply, Refusal> {
-        self.check_hosts(parts)?;
         let settings = self.settings.load_full();
+        self.check_hosts(&settings, parts)?;
         // An MCP request has its own reply.
         let Some((route, Handler::Api(handler))) = route.map(|route| (route, route.row.handler))
         else {
