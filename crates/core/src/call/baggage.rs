@@ -30,15 +30,19 @@ pub(super) fn without_baggage(meta: &str) -> Option<Cow<'_, str>> {
     String::from_utf8(json).ok().map(Cow::Owned)
 }
 
-/// Returns the trace context for the headers of a request; without its baggage unless the source gets it.
-pub(super) fn with_baggage_if(is_trusted: bool, trace: &TraceHeaders) -> Cow<'_, TraceHeaders> {
+/// Returns the trace context without its baggage, if it has one that the source must not get. Boxed: few calls have one,
+/// and the future of every call holds it.
+pub(super) fn trace_without_baggage(
+    is_trusted: bool,
+    trace: &TraceHeaders,
+) -> Option<Box<TraceHeaders>> {
     if is_trusted || trace.baggage.is_none() {
-        return Cow::Borrowed(trace);
+        return None;
     }
-    Cow::Owned(TraceHeaders {
+    Some(Box::new(TraceHeaders {
         baggage: None,
         ..trace.clone()
-    })
+    }))
 }
 
 #[cfg(test)]

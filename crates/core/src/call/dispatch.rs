@@ -9,7 +9,7 @@ use broker_model::SourceCause;
 use tokio::time::Instant;
 
 use super::Call;
-use super::baggage::{with_baggage_if, without_baggage};
+use super::baggage::{trace_without_baggage, without_baggage};
 use super::deadline::Deadline;
 use super::gate::too_many;
 use super::operation::CheckedOperation;
@@ -46,7 +46,8 @@ impl Call<'_> {
             .trace
             .as_ref()
             .and_then(|trace| trace.to_server.as_ref());
-        let trace = trace.map(|trace| with_baggage_if(deadline.settings.is_trusted, trace));
+        let bare_trace =
+            trace.and_then(|trace| trace_without_baggage(deadline.settings.is_trusted, trace));
         let admitted = AdmittedCall::new(self, operation.text(), operation.uri());
         let changes = self.core.fleet.drift_state.tool_changes();
         let may_send = || admitted.is_admitted(&admitted.in_force());
@@ -58,7 +59,7 @@ impl Call<'_> {
         let server_call = ServerCall {
             operation: operation.to_server(target),
             meta: meta.as_deref(),
-            trace: trace.as_deref(),
+            trace: bare_trace.as_deref().or(trace),
             events: context.events.as_ref(),
             right: Some(&right),
             account: Some(&context.account),

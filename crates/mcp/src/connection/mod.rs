@@ -288,7 +288,6 @@ impl Connection {
             owner: account.map_or(Owner::BROKER, Account::owner),
             events,
             reply: sender,
-            queued: None,
         };
         if let Err(refused) = self.commands.try_send(Command::Request(request)) {
             if kind == RequestKind::Call {

@@ -69,8 +69,13 @@ pub(crate) struct Request {
     pub(crate) owner: Owner,
     pub(crate) events: Option<Box<RequestEvents>>,
     pub(crate) reply: oneshot::Sender<Reply>,
-    /// Since when it waits in the queue.
-    pub(crate) queued: Option<Instant>,
+}
+
+/// A call that waits until fewer are in flight.
+#[derive(Debug)]
+struct QueuedCall {
+    request: Request,
+    since: Instant,
 }
 
 /// A request that was given to the writer.
@@ -86,7 +91,7 @@ pub(super) struct PendingRequest {
 #[derive(Debug)]
 pub(super) struct Table {
     waiting: BTreeMap<u64, PendingRequest>,
-    queue: TurnQueue<Request>,
+    queue: TurnQueue<QueuedCall>,
     calls: usize,
     max_calls: usize,
     /// The maximum number of calls in flight and queued together.
@@ -127,16 +132,15 @@ impl Table {
                 return Admission::Refused(Box::new(request), overload);
             }
             if self.calls >= self.max_calls {
-                let queued = Some(Instant::now());
-                let pushed = self
-                    .queue
-                    .push(request.owner, Request { queued, ..request });
+                let since = Instant::now();
+                let owner = request.owner;
+                let pushed = self.queue.push(owner, QueuedCall { request, since });
                 let refused = match pushed {
                     Ok(None) => return Admission::Queued,
                     Ok(Some(refused)) | Err(refused) => refused,
                 };
                 let limit = self.limit;
-                return Admission::Refused(Box::new(refused), Overload::Queue { limit });
+                return Admission::Refused(Box::new(refused.request), Overload::Queue { limit });
             }
         }
         let (id, line) = self.begin(request);
@@ -152,7 +156,6 @@ impl Table {
             owner,
             events,
             reply,
-            queued: _,
         } = request;
         let waiting = PendingRequest {
             kind,
@@ -173,8 +176,8 @@ impl Table {
         if self.calls >= self.max_calls {
             return None;
         }
-        let request = self.queue.pop()?;
-        let waited = request.queued.map_or(Duration::ZERO, |at| at.elapsed());
+        let QueuedCall { request, since } = self.queue.pop()?;
+        let waited = since.elapsed();
         let (id, line) = self.begin(request);
         Some((id, line, waited))
     }
@@ -220,7 +223,8 @@ impl Table {
 
     /// Removes a request from the queue.
     pub(super) fn remove_queued(&mut self, id: u64) -> Option<Request> {
-        self.queue.remove_any(|request| request.id == id)
+        let queued = self.queue.remove_any(|queued| queued.request.id == id);
+        queued.map(|queued| queued.request)
     }
 
     /// Removes all requests, in flight and in the queue.
@@ -228,7 +232,7 @@ impl Table {
         self.calls = 0;
         (
             std::mem::take(&mut self.waiting),
-            self.queue.drain().collect(),
+            self.queue.drain().map(|queued| queued.request).collect(),
         )
     }
 }
@@ -246,7 +250,6 @@ mod tests {
             owner: Owner::BROKER,
             events: None,
             reply,
-            queued: None,
         }
     }
 

@@ -3,6 +3,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::io::Write as _;
 use std::path::Path as FilePath;
 
 use harness::Run;
@@ -119,6 +120,5 @@ pub(crate) fn print_times() -> Result<(), Box<dyn Error>> {
         seconds("/proc/thread-self/stat")?,
         seconds("/proc/self/stat")?,
     );
-    println!("{task} {process}");
-    Ok(())
+    Ok(writeln!(std::io::stdout(), "{task} {process}")?)
 }
