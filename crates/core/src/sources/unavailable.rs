@@ -7,8 +7,6 @@ use broker_mcp::{State, Status};
 use crate::Fleet;
 use crate::sources::health::rank;
 
-/// The cause of a source that has not failed: it is being started.
-const STARTING: &str = "starting";
 /// The time after which to call a source again that is being started.
 const STARTING_RETRY_DELAY: Duration = Duration::from_secs(5);
 
@@ -43,7 +41,8 @@ impl Unavailable {
         let (default, retry_after) = match status.state {
             // A server over HTTP asks for a pause.
             State::Ready => ("unreachable", Some(next?)),
-            State::Starting => (STARTING, Some(STARTING_RETRY_DELAY)),
+            // Calls wait for a start; one after a failure may fail again.
+            State::Starting => (cause?.as_str(), Some(STARTING_RETRY_DELAY)),
             State::Backoff => ("unreachable", Some(next.unwrap_or_default())),
             State::Failed | State::Withdrawn => ("unreachable", None),
             State::Stopping => ("stopped", None),
@@ -94,6 +93,7 @@ mod tests {
     fn source_that_takes_no_calls_has_a_cause_and_a_time() {
         for (state, cause, next, expected) in [
             (State::Ready, None, None, None),
+            (State::Starting, None, None, None),
             (
                 State::Ready,
                 None,
@@ -102,9 +102,9 @@ mod tests {
             ),
             (
                 State::Starting,
+                Some(SourceCause::Exited),
                 None,
-                None,
-                Some(r#"{"cause":"starting","retry_after_s":5}"#),
+                Some(r#"{"cause":"exited","retry_after_s":5}"#),
             ),
             (
                 State::Backoff,
