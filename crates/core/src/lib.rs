@@ -93,7 +93,7 @@ pub use call::cut::fuzzing;
 pub use call::cut::{Cut, CutDetail};
 pub use call::record::{CallRecord, RecordedItem, ReviewedVersions, ShownArgs};
 pub use call::request_id::RequestId;
-pub use call::send_gate::{Reserving, SendGate};
+pub use call::send_gate::{Reserving, SendGate, SendGates};
 pub use clock::{Clock, SystemClock};
 pub use drain::Drain;
 pub use errors::error::{CoreError, ErrorMembers};

@@ -13,7 +13,7 @@ use crate::call::arguments::Args;
 use crate::call::cut::Cut;
 use crate::call::record::CallRecord;
 use crate::call::request_id::RequestId;
-use crate::call::send_gate::SendGate;
+use crate::call::send_gate::SendGates;
 use crate::identity::Identity;
 
 /// One call. It owns everything that it needs, so that a layer can keep it and make it later.
@@ -67,8 +67,8 @@ pub struct CallContext {
     pub record: Option<Arc<CallRecord>>,
     /// The trace context of the call, if a layer traces calls.
     pub trace: Option<Box<CallTrace>>,
-    /// The gates that the call passes right before it is sent, the one of the outermost layer first.
-    pub gates: Vec<Arc<dyn SendGate>>,
+    /// The gates that the call passes right before it is sent.
+    pub gates: SendGates,
 }
 
 impl CallContext {
@@ -85,7 +85,7 @@ impl CallContext {
             form,
             record: None,
             trace: None,
-            gates: Vec::new(),
+            gates: SendGates::none(),
         }
     }
 }
