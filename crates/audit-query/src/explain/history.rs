@@ -35,7 +35,7 @@ pub struct PastLine {
 /// A line and what the log says before it.
 #[derive(Debug)]
 pub(super) struct History {
-    /// The line as JSON text, which every [`Line`] borrows from.
+    /// The line as JSON text, from which every [`Line`] borrows.
     text: String,
     partner: Option<Value>,
     lock: Option<String>,

@@ -41,7 +41,7 @@ pub struct Explanation {
     pub before: Vec<PastLine>,
     /// The number of such lines that are left out.
     pub before_left_out: u64,
-    /// What is not known, and why.
+    /// The unknown facts, each with its reason.
     pub unknown: Vec<String>,
 }
 
@@ -284,7 +284,7 @@ fn unknowns(line: &Line<'_>, found: &FoundFiles) -> Vec<String> {
         Err(_) if line.policy.is_empty() => {}
         Err(reason) => unknown.push(format!("the access rules are missing: {reason}")),
         Ok(config) if config.is_same == Some(false) => unknown.push(format!(
-            "the rules of `{}` are not those of this line: its digest of the rules is another one; name the config with `--config`",
+            "the access rules of `{}` have another digest than this line; name the config of that time with `--config`",
             config.place
         )),
         Ok(_) => {}

@@ -89,7 +89,7 @@ pub struct Replay {
     pub findings: Vec<ReplayedCalls>,
     /// The number of groups that are left out.
     pub findings_left_out: u64,
-    /// What limits the answers.
+    /// The limits of the answers.
     pub notes: Vec<String>,
 }
 

@@ -173,7 +173,7 @@ fn every_kind_of_line_is_read_in_both_forms() {
 fn line_of_every_kind_matches_the_json_schema() {
     let disk = Fake::default();
     let mut all = write_all(&disk, Format::Native);
-    // What needs a full queue, an old file or a torn end is made of the last line.
+    // Lines that need a full queue, an old file or a torn end are made from the last line.
     let stop = all.last().unwrap().clone();
     let hash = "0".repeat(64);
     for (kind, members) in [

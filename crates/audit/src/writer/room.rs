@@ -19,12 +19,12 @@ const MIN_FREE: u64 = 16 << 10;
 /// The free bytes beyond the room that a file system must have if it cannot allocate.
 const FREE_MARGIN: u64 = 1 << 20;
 
-/// What the lines of a batch have taken out of the account.
+/// The reservations that the lines of a batch have used up.
 #[derive(Debug, Default)]
 pub(super) struct Settled {
     /// Bytes that are not reserved any more.
     reserved: u64,
-    /// Those of them that the lines did not need.
+    /// The bytes of these reservations that the lines did not use.
     free: u64,
     /// Calls whose end line was made.
     ended: usize,
