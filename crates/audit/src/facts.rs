@@ -3,11 +3,15 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use broker_model::RequestId;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use crate::lane::Lane;
 
 /// The maximum characters of a value in `shown`.
 pub(crate) const MAX_SHOWN_CHARS: usize = 200;
@@ -46,6 +50,9 @@ pub struct Actor {
     /// The actors that act for the subject (RFC 8693), from the nearest to the farthest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub act: Vec<String>,
+    /// The lane of its lines in the queue.
+    #[serde(skip)]
+    pub lane: Lane,
 }
 
 /// The item that a call means.
@@ -100,9 +107,9 @@ pub struct CallFacts {
     /// The surface: `http`, `stdio`, `websocket`, `embedded`.
     pub via: Cow<'static, str>,
     /// The address of the caller, without the port.
-    pub peer: Option<String>,
+    pub peer: Option<IpAddr>,
     /// The id of the request, as in the ordinary log.
-    pub request_id: String,
+    pub request_id: RequestId,
     /// The id of the trace.
     pub trace_id: Option<String>,
     /// The item.
@@ -116,17 +123,12 @@ pub struct CallFacts {
 }
 
 impl CallFacts {
-    /// Cuts texts and lists to their bounds, and leaves out what `shown` may not have: a line has a bound.
-    #[must_use]
-    pub(crate) fn bounded(mut self) -> Self {
+    /// Cuts texts and lists to their bounds, and leaves out what `shown` may not have: a line has a bound. In place, since
+    /// a move of the facts is a copy.
+    pub(crate) fn bound(&mut self) {
         self.target.bound();
-        let names = [
-            Some(&mut self.request_id),
-            self.peer.as_mut(),
-            self.trace_id.as_mut(),
-        ];
-        for name in names.into_iter().flatten() {
-            cut(name, MAX_NAME_CHARS);
+        if let Some(trace_id) = &mut self.trace_id {
+            cut(trace_id, MAX_NAME_CHARS);
         }
         if !self.actor.is_bounded() {
             Arc::make_mut(&mut self.actor).bound();
@@ -144,7 +146,6 @@ impl CallFacts {
                 cut(text, MAX_SHOWN_CHARS);
             }
         }
-        self
     }
 }
 
@@ -272,7 +273,7 @@ pub struct ReadFacts {
     /// The surface, as in [`CallFacts::via`].
     pub via: Cow<'static, str>,
     /// The address of the caller, without the port.
-    pub peer: Option<String>,
+    pub peer: Option<IpAddr>,
     /// The meta-tool, or the method of MCP.
     pub method: &'static str,
     /// The paths that the caller named. The words of a search are not kept.
@@ -290,8 +291,8 @@ impl ReadFacts {
     #[must_use]
     pub(crate) fn bounded(mut self) -> Self {
         self.paths.truncate(MAX_NAMES);
-        for name in self.paths.iter_mut().chain(&mut self.peer) {
-            cut(name, MAX_NAME_CHARS);
+        for path in &mut self.paths {
+            cut(path, MAX_NAME_CHARS);
         }
         if !self.actor.is_bounded() {
             Arc::make_mut(&mut self.actor).bound();

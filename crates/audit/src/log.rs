@@ -73,9 +73,10 @@ impl AuditLog {
     /// # Errors
     ///
     /// `Full`, `Write`, `Busy` and `Closed` of [`AuditError`]: the call must not be sent.
-    pub async fn begin(&self, facts: CallFacts) -> Result<OpenCall, AuditError> {
+    pub async fn begin(&self, facts: impl Into<Arc<CallFacts>>) -> Result<OpenCall, AuditError> {
         let shared = &self.0.shared;
-        let facts = Arc::new(facts.bounded());
+        let mut facts = facts.into();
+        bound(&mut facts);
         let room = end_room(&facts, shared.format);
         let (sender, reply) = oneshot::channel();
         let line = CallLine::Begin {
@@ -92,26 +93,36 @@ impl AuditLog {
     /// # Errors
     ///
     /// As for [`AuditLog::begin`].
-    pub async fn admit(&self, facts: CallFacts) -> Result<OpenCall, AuditError> {
-        let shared = &self.0.shared;
-        let facts = Arc::new(facts.bounded());
-        let room = end_room(&facts, shared.format);
-        let lane = shared.lane(&facts.actor);
-        {
-            let mut state = shared.lock();
-            state.queue.check(lane)?;
-            if state.queue.reserve_now(room) {
-                drop(state);
-                let shared = Arc::clone(shared);
-                return Ok(OpenCall::new(shared, facts, None, room, lane));
-            }
+    pub async fn admit(&self, facts: impl Into<Arc<CallFacts>>) -> Result<OpenCall, AuditError> {
+        let mut facts = facts.into();
+        if let Some(open) = self.admit_now(&mut facts)? {
+            return Ok(open);
         }
+        let room = end_room(&facts, self.0.shared.format);
         let (sender, reply) = oneshot::channel();
         let line = CallLine::Reserve {
             room,
             reply: sender,
         };
         self.ask(facts, line, reply, room, false)?.wait().await
+    }
+
+    /// Does what [`AuditLog::admit`] does if that waits for nothing, else returns `None`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`AuditLog::begin`].
+    pub fn admit_now(&self, facts: &mut Arc<CallFacts>) -> Result<Option<OpenCall>, AuditError> {
+        let shared = &self.0.shared;
+        bound(facts);
+        let room = end_room(facts, shared.format);
+        let lane = shared.lane(&facts.actor);
+        let mut state = shared.lock();
+        state.queue.check(lane)?;
+        let has_room = state.queue.reserve_now(room);
+        drop(state);
+        let (shared, facts) = (Arc::clone(shared), Arc::clone(facts));
+        Ok(has_room.then(|| OpenCall::new(shared, facts, None, room, lane)))
     }
 
     fn ask(
@@ -151,7 +162,11 @@ impl AuditLog {
         let lane = shared.lane(&facts.actor);
         let now = shared.now();
         let mut state = shared.lock();
-        let copy = || Box::new(facts.clone().bounded());
+        let copy = || {
+            let mut copy = Box::new(facts.clone());
+            copy.bound();
+            copy
+        };
         state.queue.push_refused(lane, copy, &facts.actor, end, now);
         shared.wake(state, false);
     }
@@ -233,6 +248,11 @@ impl AuditLog {
         self.0.shared.wake(state, true);
         self.0.join();
     }
+}
+
+/// Bounds the texts of facts.
+fn bound(facts: &mut Arc<CallFacts>) {
+    Arc::make_mut(facts).bound();
 }
 
 /// Refuses the calls that wait when the thread ends, also after a panic: their answers would not come.

@@ -2,6 +2,7 @@
 //! dropped first. Its bounds are places of lines and room in the file.
 
 use std::collections::{HashMap, VecDeque};
+use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -9,6 +10,7 @@ use tokio::sync::oneshot;
 
 use crate::error::AuditError;
 use crate::facts::{Actor, CallEndFacts, CallFacts, Event, ReadFacts, Versions, cut};
+use crate::lane::LaneHasher;
 use crate::throttle::Throttle;
 
 /// The maximum number of calls with a reserved end line.
@@ -33,6 +35,10 @@ const MAX_PEERS: usize = 4096;
 const MAX_PEER_CHARS: usize = 64;
 /// The maximum number of lines of failed identifications in a minute. With it a flood adds less than 1 MiB in 10 minutes.
 const MAX_PEER_LINES: u32 = 150;
+
+/// The maximum number of emptied lanes whose room is kept, and of lines in each.
+const MAX_SPARE: usize = 16;
+const MAX_SPARE_LINES: usize = 256;
 
 /// The answer to a request for a place: the number of the begin line, 0 without one.
 pub(crate) type Place = Result<u64, AuditError>;
@@ -132,7 +138,9 @@ impl Trouble {
 #[derive(Debug)]
 pub(crate) struct Queue {
     max_lines: usize,
-    lanes: HashMap<u64, VecDeque<Waiting<CallLine>>>,
+    lanes: HashMap<u64, VecDeque<Waiting<CallLine>>, BuildHasherDefault<LaneHasher>>,
+    /// The room of lanes that are empty now, for the next ones.
+    spare: Vec<VecDeque<Waiting<CallLine>>>,
     turns: VecDeque<u64>,
     /// The lines in lanes.
     lines: usize,
@@ -166,7 +174,8 @@ impl Queue {
     pub(crate) fn new(max_lines: usize, versions: Arc<Versions>) -> Self {
         Self {
             max_lines,
-            lanes: HashMap::new(),
+            lanes: HashMap::default(),
+            spare: Vec::new(),
             turns: VecDeque::new(),
             lines: 0,
             asked: 0,
@@ -227,7 +236,9 @@ impl Queue {
     /// Adds a line to a lane.
     pub(crate) fn push(&mut self, lane: u64, line: Waiting<CallLine>) {
         self.asked += usize::from(line.line.is_asked());
-        let queue = self.lanes.entry(lane).or_default();
+        let spare = &mut self.spare;
+        let queue = self.lanes.entry(lane);
+        let queue = queue.or_insert_with(|| spare.pop().unwrap_or_default());
         if queue.is_empty() {
             self.turns.push_back(lane);
         }
@@ -250,7 +261,10 @@ impl Queue {
                 taken.push((lane, line));
             }
             if queue.is_empty() {
-                self.lanes.remove(&lane);
+                let emptied = self.lanes.remove(&lane);
+                self.spare
+                    .extend(emptied.filter(|it| it.capacity() <= MAX_SPARE_LINES));
+                self.spare.truncate(MAX_SPARE);
             } else {
                 self.turns.push_back(lane);
             }

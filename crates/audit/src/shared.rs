@@ -92,7 +92,8 @@ impl Shared {
 
     /// Returns the lane of a caller.
     pub(crate) fn lane(&self, actor: &Actor) -> u64 {
-        self.hasher.hash_one((&actor.kind, &actor.subject))
+        let hash = || self.hasher.hash_one((&actor.kind, &actor.subject));
+        actor.lane.number(hash)
     }
 
     /// Returns the time, on both clocks.

@@ -60,6 +60,7 @@ impl Drain {
     }
 
     /// Whether new calls are refused.
+    #[inline]
     pub fn is_draining(&self) -> bool {
         self.0.word.load(Ordering::Acquire) & DRAINING != 0
     }
@@ -103,6 +104,7 @@ impl DrainState {
 }
 
 impl Drop for Ticket<'_> {
+    #[inline]
     fn drop(&mut self) {
         let before = self.0.word.fetch_sub(ONE_CALL, Ordering::AcqRel);
         if before & DRAINING != 0 && before < 2 * ONE_CALL {

@@ -196,11 +196,13 @@ impl Identity {
     }
 
     /// Makes a caller that sent no credential.
+    #[inline]
     pub const fn anonymous() -> Self {
         Self::new(Subject::Anonymous)
     }
 
     /// Makes a caller that sent the broker's secret.
+    #[inline]
     pub const fn secret() -> Self {
         Self::new(Subject::Secret)
     }
@@ -267,6 +269,7 @@ impl Identity {
     }
 
     /// Returns where the caller's requests come from.
+    #[inline]
     pub const fn origin(&self) -> Origin {
         self.origin
     }
@@ -282,11 +285,13 @@ impl Identity {
     }
 
     /// Returns the subject of the caller.
+    #[inline]
     pub const fn subject(&self) -> &Subject {
         &self.subject
     }
 
     /// Returns the groups of a caller with a key or a token. The config contains the groups of other callers.
+    #[inline]
     pub fn groups(&self) -> &[String] {
         self.groups.as_deref().unwrap_or_default()
     }
@@ -298,11 +303,13 @@ impl Identity {
     }
 
     /// Returns the revocation of the right to call; `None` if the right cannot be withdrawn.
+    #[inline]
     pub const fn revocation(&self) -> Option<&Revocation> {
         self.revocation.as_ref()
     }
 
     /// Whether the right to call was withdrawn.
+    #[inline]
     pub fn is_revoked(&self) -> bool {
         let revocation = self.revocation.as_ref();
         revocation.is_some_and(|it| it.revoked.is_cancelled())

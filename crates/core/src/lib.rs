@@ -80,8 +80,8 @@ pub use broker_mcp::{
 pub use broker_memory::{
     Account, Charge, ChargeError, MemoryBudget, Owner, SMALL_BYTES, Size, UNCHARGED_BYTES, reserve,
 };
-pub use broker_model::CallCode;
 pub use broker_model::item::ItemKind;
+pub use broker_model::{CallCode, RequestId};
 pub use broker_wire::LogLevel;
 pub use builder::CoreBuilder;
 pub use call::arguments::{Args, ParsedCharge, memory_error_for_request};
@@ -92,8 +92,7 @@ pub use call::context::{
 pub use call::cut::fuzzing;
 pub use call::cut::{Cut, CutDetail};
 pub use call::record::{CallRecord, RecordedItem, ReviewedVersions, ShownArgs};
-pub use call::request_id::RequestId;
-pub use call::send_gate::{Reserving, SendGate, SendGates};
+pub use call::send_gate::{Reserving, SendGate, SendGates, UnsentCall};
 pub use clock::{Clock, SystemClock};
 pub use drain::Drain;
 pub use errors::error::{CoreError, ErrorMembers};
@@ -272,6 +271,7 @@ impl Broker for Core {
         clippy::manual_async_fn,
         reason = "an `async fn` would have room for the request twice"
     )]
+    #[inline]
     fn call(
         &self,
         request: Request,

@@ -35,6 +35,7 @@ impl Services {
         Self(Arc::new(Generations::new(call_path)))
     }
 
+    #[inline]
     pub(crate) const fn generations(&self) -> &Arc<Generations> {
         &self.0
     }

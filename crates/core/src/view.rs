@@ -154,6 +154,7 @@ impl View {
     }
 
     /// Returns the reason why a tool is withdrawn, if it is.
+    #[inline]
     pub(crate) fn withdrawn(&self, tool: u32) -> Option<&Arc<Withdrawal>> {
         self.withdrawn.get(&tool)
     }

@@ -116,6 +116,7 @@ impl Link {
     }
 
     /// Sends a call like a request, with its events.
+    #[inline]
     pub(crate) async fn call(
         &self,
         call: &ServerCall<'_>,
@@ -290,6 +291,7 @@ impl Link {
         }
     }
 
+    #[inline]
     const fn transport(&self) -> Transport<'_> {
         match self {
             Self::Http(http) => Transport::Http(http),

@@ -18,11 +18,13 @@ pub struct CallRight<'a> {
 
 impl CallRight<'_> {
     /// Whether the call must not be sent.
+    #[inline]
     pub fn has_ended(&self) -> bool {
         self.revoked.is_some_and(CancellationToken::is_cancelled) || !(self.may_send)()
     }
 
     /// Returns when the call must not be sent any longer.
+    #[inline]
     pub(crate) async fn ended(&self) {
         let mut changes = self.changes.clone();
         loop {

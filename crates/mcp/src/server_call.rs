@@ -56,6 +56,7 @@ pub struct ServerCall<'a> {
 
 impl<'a> ServerCall<'a> {
     /// Returns a call of a tool, without members for `_meta` and without events.
+    #[inline]
     pub const fn new(name: &'a str, args: &'a [u8]) -> Self {
         Self {
             operation: ServerOperation::CallTool { name, args },
@@ -80,6 +81,7 @@ pub struct CallTime {
 impl CallTime {
     /// Makes a timeout. `first` is the maximum time for the result or the first progress, `after_progress` the maximum
     /// time for the result or more progress after each progress, `total` the maximum time in all.
+    #[inline]
     pub fn new(first: Duration, after_progress: Duration, total: Duration) -> Self {
         Self {
             first: millis(first),
@@ -89,6 +91,7 @@ impl CallTime {
     }
 
     /// Returns the maximum time for the result, or for the first progress.
+    #[inline]
     pub const fn first(self) -> Duration {
         Duration::from_millis(self.first as u64)
     }
@@ -105,6 +108,7 @@ impl CallTime {
 
     /// Returns the rest after `passed`.
     #[must_use]
+    #[inline]
     pub fn less(self, passed: Duration) -> Self {
         let less = |time: Duration| time.saturating_sub(passed);
         Self::new(
@@ -123,6 +127,10 @@ impl From<Duration> for CallTime {
 }
 
 /// Rounds up; the maximum is 49 days.
+#[inline]
 fn millis(time: Duration) -> u32 {
-    u32::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(u32::MAX)
+    // `as_nanos` would divide 128 bits.
+    let parts = u64::from(time.subsec_nanos().div_ceil(1_000_000));
+    let millis = time.as_secs().saturating_mul(1_000).saturating_add(parts);
+    u32::try_from(millis).unwrap_or(u32::MAX)
 }

@@ -208,6 +208,7 @@ impl Counters {
     }
 
     /// Ends the row of failures. Nearly always there is none, and nothing is written.
+    #[inline]
     fn end_failures(&self) {
         if self.consecutive_failures() > 0 {
             self.consecutive_failures.store(0, Ordering::Relaxed);

@@ -165,6 +165,7 @@ impl Total {
 
 impl Account {
     /// Returns the caller whose account it is.
+    #[inline]
     pub fn owner(&self) -> Owner {
         self.0.owner
     }
@@ -175,6 +176,7 @@ impl Account {
     }
 
     /// Returns the maximum charge of one request, regardless of free memory.
+    #[inline]
     pub fn request_limit(&self) -> usize {
         self.0.total.limit() / CALLER_PART
     }
@@ -258,6 +260,7 @@ impl Charge {
     }
 
     /// Raises the charge to `bytes`; an uncharged size leaves it unchanged.
+    #[inline]
     pub fn cover(&mut self, account: &Account, bytes: usize) -> Result<(), ChargeError> {
         if bytes <= UNCHARGED_BYTES {
             return Ok(());
@@ -273,6 +276,7 @@ impl Charge {
     }
 
     /// Lowers the charge to `bytes` and returns the rest.
+    #[inline]
     pub fn shrink(&mut self, bytes: usize) {
         let more = self.bytes.saturating_sub(bytes);
         if let Some(account) = &self.account {
@@ -294,6 +298,7 @@ impl Charge {
 }
 
 impl Drop for Charge {
+    #[inline]
     fn drop(&mut self) {
         self.shrink(0);
     }

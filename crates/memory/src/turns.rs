@@ -37,6 +37,7 @@ impl Owner {
 
     /// Whether the broker cannot tell this caller from another one by a credential or an address: both are the same caller,
     /// or two connections on this machine, because one client may have several.
+    #[inline]
     pub fn is_like(self, other: Self) -> bool {
         self == other || (self.is_local && other.is_local)
     }

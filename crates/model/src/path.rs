@@ -66,6 +66,7 @@ impl NodePath {
     }
 
     /// The path as text.
+    #[inline]
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -3,6 +3,7 @@
 //! the audit log, for which a call waits before it is sent. An observer that wants no record costs one branch.
 
 mod audit;
+mod audited_call;
 mod call_log;
 mod export;
 mod list_changed_exec;

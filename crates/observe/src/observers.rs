@@ -28,6 +28,7 @@ pub struct Observers {
 
 impl Observers {
     /// Whether one of them wants the record of a call that begins now.
+    #[inline]
     pub(crate) fn want_record(&self) -> bool {
         let mut sinks = self.sinks.0.iter();
         self.meter.is_some()

@@ -14,7 +14,8 @@ use broker_metrics::Method;
 use pin_project_lite::pin_project;
 use tokio::time::Instant;
 
-use crate::audit::{AuditCall, ReadRequest};
+use crate::audit::ReadRequest;
+use crate::audited_call::AuditedCall;
 use crate::observers::Observers;
 use crate::recorded_call::{CallEnd, MAX_PATH_BYTES, RecordedCall};
 use crate::trace::{self, OpenTrace};
@@ -72,6 +73,8 @@ impl<B: Broker> Recorded<B> {
         };
         call.method = method(&request.operation);
         call.began = Instant::now();
+        // The time of the call begins here as well.
+        context.received.get_or_insert(call.began);
         context.record = Some(Arc::clone(&call.record));
         open.trace = observers
             .tracer
@@ -83,9 +86,8 @@ impl<B: Broker> Recorded<B> {
                 Some(trace) => Some(trace.trace_text()),
                 None => context.meta.as_deref().and_then(trace::trace_id),
             };
-            let begun = Arc::new(audit.begin(call));
-            context.gates.push(begun.clone());
-            open.audit = Some(begun);
+            let audited = open.audit.get_or_insert_with(|| AuditedCall::new(audit));
+            audited.begin(call.trace_id.as_deref(), &mut context.gates);
         }
         open.has_ended = false;
         Some(open)
@@ -141,7 +143,6 @@ impl Shared {
         open.call.identity = Identity::anonymous();
         open.call.path = Cow::Borrowed("");
         open.call.trace_id = None;
-        open.audit = None;
         open.trace = None;
         let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
         if pool.len() < MAX_POOLED {
@@ -153,7 +154,8 @@ impl Shared {
 /// The record of a call that has not ended.
 struct OpenRecord {
     call: RecordedCall,
-    audit: Option<Arc<AuditCall>>,
+    /// It is kept with the record.
+    audit: Option<AuditedCall>,
     trace: Option<OpenTrace>,
     shared: Arc<Shared>,
     has_ended: bool,
@@ -171,7 +173,7 @@ impl OpenRecord {
     fn end(&mut self, end: CallEnd<'_>) {
         self.has_ended = true;
         let observers = &self.shared.observers;
-        if let Some(audit) = self.audit.take() {
+        if let Some(audit) = &self.audit {
             audit.end(&self.call, end);
         }
         if let Some((tracer, trace)) = observers.tracer.as_ref().zip(self.trace.take()) {

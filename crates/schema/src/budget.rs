@@ -18,6 +18,7 @@ pub struct Budget<'a> {
 
 impl<'a> Budget<'a> {
     /// A budget of `steps` steps.
+    #[inline]
     pub const fn steps(steps: u64) -> Self {
         Self { steps, stop: None }
     }

@@ -138,6 +138,7 @@ impl Framer {
     }
 
     /// Returns the buffer for the next bytes; has room for a read.
+    #[inline]
     pub fn buffer(&mut self) -> &mut BytesMut {
         if self.buffer.capacity() - self.buffer.len() < READ_BYTES / 4 {
             reserve(&mut self.buffer, READ_BYTES);

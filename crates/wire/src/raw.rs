@@ -19,6 +19,7 @@ impl Raw {
     }
 
     /// Returns its bytes, without a copy.
+    #[inline]
     pub fn into_bytes(self) -> Bytes {
         self.0
     }

@@ -66,7 +66,7 @@ pub(crate) fn call_begin<'a>(stamp: &'a Stamp, call: &'a CallFacts) -> Line<'a> 
     Line {
         actor: Some(Cow::Borrowed(&*call.actor)),
         via: Some(call.via.as_ref().into()),
-        peer: call.peer.as_deref().map(Cow::from),
+        peer: call.peer.map(|peer| peer.to_string().into()),
         request_id: Some(call.request_id.as_str().into()),
         trace_id: call.trace_id.as_deref().map(Cow::from),
         target: Some(Cow::Borrowed(&call.target)),
@@ -107,7 +107,7 @@ pub(crate) fn read<'a>(stamp: &'a Stamp, facts: &'a ReadFacts) -> Line<'a> {
         code: Some(Nullable(facts.code.map(Cow::from))),
         actor: Some(Cow::Borrowed(&*facts.actor)),
         via: Some(facts.via.as_ref().into()),
-        peer: facts.peer.as_deref().map(Cow::from),
+        peer: facts.peer.map(|peer| peer.to_string().into()),
         paths: Some(Cow::Borrowed(&facts.paths)),
         ms: Some(tenths(facts.elapsed)),
         catalog: facts.versions.catalog.as_str().into(),

@@ -10,6 +10,8 @@ mod order;
 use std::sync::Arc;
 use std::time::Duration;
 
+use broker_model::RequestId;
+
 use crate::{
     Actor, ArgsFacts, AuditError, AuditKey, AuditLog, AuditSettings, CallEndFacts, CallFacts,
     CallOutcome, Clock, Now, OpenCall, ResultFacts, Target, Versions,
@@ -52,12 +54,11 @@ fn call(subject: &str) -> CallFacts {
             subject: subject.to_owned(),
             kind: "jwt".into(),
             groups: vec!["deployer".to_owned()],
-            key: None,
-            act: Vec::new(),
+            ..Actor::default()
         }),
         via: "http".into(),
-        peer: Some("10.0.0.7".to_owned()),
-        request_id: "17".into(),
+        peer: "10.0.0.7".parse().ok(),
+        request_id: RequestId::new(&["17"]),
         trace_id: None,
         target: Target {
             path: "/pay/refund".into(),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use broker_mcp::{CallEvents, TraceHeaders};
 use broker_memory::Account;
+use broker_model::RequestId;
 use broker_model::item::ItemKind;
 use bytes::Bytes;
 use tokio::time::Instant;
@@ -12,7 +13,6 @@ use tokio::time::Instant;
 use crate::call::arguments::Args;
 use crate::call::cut::Cut;
 use crate::call::record::CallRecord;
-use crate::call::request_id::RequestId;
 use crate::call::send_gate::SendGates;
 use crate::identity::Identity;
 
@@ -73,6 +73,7 @@ pub struct CallContext {
 
 impl CallContext {
     /// Returns the context of a caller that sends no `_meta`, wants no events and waits for the result.
+    #[inline]
     pub const fn new(request_id: RequestId, account: Account, form: ResultForm) -> Self {
         Self {
             request_id,

@@ -21,6 +21,7 @@ pub(super) struct Deadline {
 impl Deadline {
     /// Returns the time of a call by these terms: from its arrival, if it was `received` before now, to the `end` that
     /// its caller sets.
+    #[inline]
     pub(super) fn new(
         terms: &Terms,
         target: &Target,
@@ -45,11 +46,13 @@ impl Deadline {
     }
 
     /// Returns the remaining time.
+    #[inline]
     pub(super) fn left(&self) -> Duration {
         self.time.saturating_sub(self.began.elapsed())
     }
 
     /// Returns the remaining time. Progress extends it up to the deadline of the caller.
+    #[inline]
     pub(super) fn call_time(&self, deadline: Option<Instant>) -> CallTime {
         let until = |deadline: Instant| deadline.saturating_duration_since(self.began);
         let left = deadline.map_or(Duration::MAX, until);
@@ -58,6 +61,7 @@ impl Deadline {
     }
 
     /// Returns the time since the call arrived, in milliseconds.
+    #[inline]
     pub(super) fn passed(&self) -> Duration {
         let passed = self.began.elapsed();
         Duration::new(passed.as_secs(), passed.subsec_millis() * 1_000_000)

@@ -22,6 +22,7 @@ use crate::sources::slot::SourceSlot;
 
 impl Call<'_> {
     /// Sends the call and waits for its result.
+    #[inline]
     pub(super) async fn dispatch(
         &self,
         slot: &SourceSlot,
@@ -97,6 +98,7 @@ impl Call<'_> {
 
     /// Whether a call whose session has ended is sent once more: if the config allows it, or if a server over HTTP
     /// ended the session and refused the call for that reason only.
+    #[inline]
     fn is_sent_again(&self, answer: &Result<RawResult, CallFailure>, deadline: &Deadline) -> bool {
         let Err(CallFailure::Exited {
             failure,
@@ -111,6 +113,7 @@ impl Call<'_> {
 
     /// Sends the call to the source in the slot, within `time`. The error is final: a withdrawal, or the end of
     /// the caller's right.
+    #[inline]
     async fn send(
         &self,
         admitted: &AdmittedCall<'_>,

@@ -29,6 +29,7 @@ impl<'a> Call<'a> {
     /// Returns the slot of the tool's source, if calls of the tool may be sent to it. Before the end of a plain start a
     /// withdrawal is not an answer yet: the start will be refused. `view` is the one as the call begins. After a wait,
     /// `deadline` has the settings that a reload may have changed.
+    #[inline]
     pub(super) async fn pass_gate(
         &self,
         view: &View,

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::sync::LazyLock;
 
 use broker_model::unseen::{Unseen, unseen_characters};
+use memchr::memchr;
 use memchr::memmem::Finder;
 
 /// The JSON escapes that can make up an invisible character.
@@ -13,7 +14,12 @@ static ESCAPES: LazyLock<[Finder<'static>; 2]> =
 
 /// Whether [`warning`] has to read the result; most results are plain ASCII without such escapes.
 pub(crate) fn needs_scan(result: &[u8]) -> bool {
-    !result.is_ascii() || ESCAPES.iter().any(|escape| escape.find(result).is_some())
+    let has_escape = || {
+        let first = memchr(b'\\', result);
+        let rest = first.map_or(&[][..], |at| &result[at..]);
+        !rest.is_empty() && ESCAPES.iter().any(|escape| escape.find(rest).is_some())
+    };
+    !result.is_ascii() || has_escape()
 }
 
 /// Bytes of text that are examined together: memory must not grow with the result.

@@ -17,7 +17,6 @@ mod operation;
 mod recheck;
 pub(crate) mod record;
 mod render_mode;
-pub(crate) mod request_id;
 mod resolve;
 mod reviewed_ui;
 mod revoked;
@@ -36,6 +35,7 @@ use deadline::Deadline;
 use operation::UncheckedOperation;
 use resolve::Target;
 use revoked::while_allowed;
+use send_gate::Reserving;
 
 use crate::CallPath;
 use crate::errors::error::CoreError;
@@ -52,6 +52,7 @@ struct Call<'a> {
 
 impl CallPath {
     /// Makes a call. Dropping the future cancels it.
+    #[inline]
     pub(super) async fn call(
         self: &Arc<Self>,
         identity: &Identity,
@@ -81,8 +82,10 @@ impl CallPath {
             record.check(checked.text());
         }
         if !context.gates.is_empty() {
-            // Boxed, so that calls without gates do not carry its size.
-            Box::pin(call.reserve(checked.text(), &deadline)).await?;
+            match call.reserve(checked.text(), &deadline) {
+                Reserving::Done(outcome) => outcome?,
+                Reserving::Waiting(reserving) => reserving.await?,
+            }
         }
         let answer = {
             // Pinned here, since an `async fn` would hold it twice; in a block, so that its room is used again.

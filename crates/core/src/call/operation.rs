@@ -40,6 +40,7 @@ pub(super) enum UncheckedOperation {
 
 impl UncheckedOperation {
     /// Returns the arguments that rules about arguments are applied to.
+    #[inline]
     pub(super) fn text(&self) -> &[u8] {
         match self {
             Self::Result(args) => args.text(),
@@ -70,6 +71,7 @@ enum Asked {
 
 impl CheckedOperation {
     /// Returns the text of the arguments, as they are sent.
+    #[inline]
     pub(super) fn text(&self) -> &[u8] {
         match &self.coerced {
             Some(coerced) => &coerced.text,
@@ -78,6 +80,7 @@ impl CheckedOperation {
     }
 
     /// Returns the URI that is read, unless it is the one of the item.
+    #[inline]
     pub(super) fn uri(&self) -> Option<&str> {
         match &self.asked {
             Asked::Uri(uri) => Some(uri),
@@ -86,6 +89,7 @@ impl CheckedOperation {
     }
 
     /// Returns the request that the server of the item gets.
+    #[inline]
     pub(super) fn to_server<'a>(&'a self, target: &Target) -> ServerOperation<'a> {
         let (id, args) = (target.item.id, self.text());
         match &self.asked {
@@ -180,6 +184,7 @@ impl Call<'_> {
     }
 
     /// Checks the arguments of an operation and the URI that it reads.
+    #[inline]
     pub(super) async fn check(
         &self,
         begun: &Snapshot,

@@ -32,6 +32,7 @@ pub(super) struct AdmittedCall<'a> {
 }
 
 impl<'a> AdmittedCall<'a> {
+    #[inline]
     pub(super) fn new(call: &'a Call<'a>, args: &'a [u8], uri: Option<&'a str>) -> Self {
         Self {
             call,
@@ -42,11 +43,13 @@ impl<'a> AdmittedCall<'a> {
     }
 
     /// Returns the URI that is read, if the operation names one.
+    #[inline]
     pub(super) const fn uri(&self) -> Option<&'a str> {
         self.uri
     }
 
     /// Returns what is in force now, for a call that has waited or is about to be sent.
+    #[inline]
     pub(super) fn in_force(&self) -> InForce {
         self.call.core.fleet.in_force()
     }

@@ -66,26 +66,31 @@ pub struct ShownArgs {
 
 impl CallRecord {
     /// Returns the versions under which the call is decided, once it has begun.
+    #[inline]
     pub fn reviewed(&self) -> Option<&ReviewedVersions> {
         self.reviewed.get()
     }
 
     /// Returns the item, if the path of the call names one.
+    #[inline]
     pub fn item(&self) -> Option<&RecordedItem> {
         self.item.get()
     }
 
     /// Returns the bytes of the arguments, once they were checked.
+    #[inline]
     pub fn args_bytes(&self) -> Option<usize> {
         self.args_bytes.get().copied()
     }
 
     /// Returns the arguments that the record may show; `None` if the tool has none.
+    #[inline]
     pub fn shown_args(&self) -> Option<&ShownArgs> {
         self.shown_args.get()
     }
 
     /// Whether the call was given to a session of its source.
+    #[inline]
     pub fn is_sent(&self) -> bool {
         self.sent.get().is_some()
     }
@@ -96,6 +101,7 @@ impl CallRecord {
     }
 
     /// Returns the time from sending the call to its answer or failure.
+    #[inline]
     pub fn server_time(&self) -> Option<Duration> {
         let (sent, answered) = self.sent.get().zip(self.answered.get())?;
         Some(answered.duration_since(*sent))
@@ -133,16 +139,19 @@ impl CallRecord {
     }
 
     /// Records the bytes of arguments that were checked.
+    #[inline]
     pub(super) fn check(&self, args: &[u8]) {
         self.args_bytes.get_or_init(|| args.len());
     }
 
     /// Records that the call is given to a session.
+    #[inline]
     pub(super) fn send(&self) {
         self.sent.get_or_init(Instant::now);
     }
 
     /// Records that the session has answered or failed; returns when.
+    #[inline]
     pub(super) fn answer(&self) -> Instant {
         *self.answered.get_or_init(Instant::now)
     }

@@ -10,6 +10,7 @@ use crate::identity::{Identity, Revocation};
 
 /// Returns the result of sending a call, unless its caller loses the right to call before it arrives: then the result
 /// is discarded, or the call is cancelled.
+#[inline]
 pub(super) async fn while_allowed(
     identity: &Identity,
     sending: Pin<&mut impl Future<Output = Result<RawResult, Box<CoreError>>>>,

@@ -69,6 +69,7 @@ impl Form {
     }
 
     /// Whether a result of this many bytes may be cut.
+    #[inline]
     fn may_cut(self, result: usize) -> bool {
         match self {
             Self::Verbatim | Self::Configured { limit: None, .. } => false,
@@ -82,6 +83,7 @@ impl Form {
 }
 
 impl Call<'_> {
+    #[inline]
     pub(super) async fn shape(
         &self,
         answer: RawResult,

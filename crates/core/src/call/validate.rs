@@ -40,6 +40,7 @@ impl Call<'_> {
     /// Refuses arguments that must not be sent, within the remaining time of the call. Returns their text, and, if some
     /// arguments were converted, the arguments to send instead of the caller's arguments; boxed, so that other calls do
     /// not carry their size.
+    #[inline]
     pub(super) async fn validate(
         &self,
         args: Args,

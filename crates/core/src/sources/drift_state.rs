@@ -283,6 +283,7 @@ impl DriftState {
     }
 
     /// Returns a counter that grows when the set of served tools changes, or what `tools/list` says about one.
+    #[inline]
     pub(crate) fn tool_changes(&self) -> watch::Receiver<u64> {
         self.tool_changes.subscribe()
     }

@@ -69,6 +69,7 @@ impl Upstream {
     }
 
     /// Returns the least busy session that takes calls now, if there is one.
+    #[inline]
     pub(crate) fn ready(&self) -> Option<Session> {
         match self {
             Self::Server(all) => SessionHandle::least_busy(all).map(Session::Server),
@@ -78,6 +79,7 @@ impl Upstream {
     }
 
     /// Records that a server of the source answered a call at this time.
+    #[inline]
     pub(crate) fn note_answer(&self, at: Instant) {
         match self {
             // They share the time.
@@ -178,6 +180,7 @@ impl Upstream {
 
 impl Session {
     /// Calls a tool.
+    #[inline]
     pub(crate) async fn call(
         &self,
         call: ServerCall<'_>,

@@ -175,6 +175,7 @@ impl Connection {
     }
 
     /// Sends a call like a request, with its events. It is given up when its `right` ends before it was sent.
+    #[inline]
     pub(crate) async fn call(
         &self,
         line: impl FnOnce(u64) -> Bytes,
@@ -301,6 +302,7 @@ impl Connection {
         Ok((id, reply))
     }
 
+    #[inline]
     fn read(
         &self,
         reply: Result<Reply, oneshot::error::RecvError>,

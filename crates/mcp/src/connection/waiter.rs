@@ -22,6 +22,7 @@ const CANCEL_TIMEOUT: Duration = Duration::from_millis(250);
 pub(crate) struct Subscription(oneshot::Receiver<Reply>);
 
 impl Subscription {
+    #[inline]
     pub(crate) fn new(reply: oneshot::Receiver<Reply>) -> Self {
         Self(reply)
     }
@@ -46,6 +47,7 @@ pub(super) struct Waiter<'a> {
 }
 
 impl<'a> Waiter<'a> {
+    #[inline]
     pub(super) fn new(
         connection: &'a Connection,
         id: u64,
@@ -62,6 +64,7 @@ impl<'a> Waiter<'a> {
     }
 
     /// Marks the request as a call of the caller with this account.
+    #[inline]
     pub(super) fn with_caller(mut self, account: Option<&'a Account>) -> Self {
         self.account = account;
         self
@@ -69,6 +72,7 @@ impl<'a> Waiter<'a> {
 
     /// Waits for `time`, or without a timeout, then cancels the request. `progressed` gives the time of the last
     /// progress; progress extends the wait.
+    #[inline]
     pub(super) async fn wait(
         mut self,
         time: Option<CallTime>,

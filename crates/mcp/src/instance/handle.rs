@@ -48,6 +48,7 @@ impl SessionHandle {
     }
 
     /// Calls a tool; see [`Session::call`].
+    #[inline]
     pub async fn call(
         &self,
         call: ServerCall<'_>,

@@ -173,6 +173,7 @@ impl Instance {
     }
 
     /// Records that its server answered a call at this time.
+    #[inline]
     pub fn note_answer(&self, at: Instant) {
         self.0.counters.note_answer(at);
     }

@@ -121,6 +121,7 @@ impl Session {
 
     /// Calls a tool; the result is the raw result object. `time` covers queueing, writing and
     /// waiting. Dropping the future cancels the call at the server.
+    #[inline]
     pub async fn call(
         &self,
         call: ServerCall<'_>,

@@ -38,6 +38,7 @@ impl Caller {
     }
 
     /// Whether the connection is over a limit, so that it is closed behind the reply.
+    #[inline]
     pub(crate) fn is_refused(&self) -> bool {
         self.phase.as_ref().is_some_and(|phase| phase.is_refused())
     }

@@ -220,6 +220,7 @@ impl Phase {
     }
 
     /// Records that the reply is ready.
+    #[inline]
     pub(crate) fn end_request(&self) {
         self.change(BUSY, REPLYING);
     }
@@ -236,6 +237,7 @@ impl Phase {
     }
 
     /// Records that all of the reply was written.
+    #[inline]
     pub(crate) fn written(&self) {
         if self.now.load(Ordering::Relaxed) == REPLYING {
             let since = self.begun.elapsed().as_millis() as u64;
@@ -255,6 +257,7 @@ impl Phase {
     }
 
     /// Counts the connection for the caller of its latest request. Returns whether the request may be served.
+    #[inline]
     pub(crate) fn claim(self: &Arc<Self>, owner: Owner) -> bool {
         // The latest request was one of the same caller, as nearly always.
         if self.owner_number.load(Ordering::Relaxed) == owner.number() {

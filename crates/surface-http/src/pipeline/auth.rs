@@ -93,15 +93,18 @@ impl Auth {
     }
 
     /// Whether callers must send a credential.
+    #[inline]
     pub(crate) fn is_required(&self) -> bool {
         self.secret.is_some() || self.had_identities.load(Ordering::Relaxed)
     }
 
     /// Whether the request has a credential, valid or not.
+    #[inline]
     pub(crate) fn is_given(&self, headers: &HeaderMap) -> bool {
         self.presented(headers) != Credential::Missing
     }
 
+    #[inline]
     fn presented<'h>(&self, headers: &'h HeaderMap) -> Credential<'h> {
         let mut candidates = bearers(headers)
             .chain(headers.get_all(&API_KEY).iter().map(HeaderValue::as_bytes))
@@ -122,6 +125,7 @@ impl Auth {
 
     /// Returns the identity of the caller at `address`; a trusted proxy may have named the address. An invalid
     /// credential is refused, even where callers without one have rights.
+    #[inline]
     pub(crate) async fn identify(
         &self,
         headers: &HeaderMap,
@@ -136,6 +140,7 @@ impl Auth {
         })
     }
 
+    #[inline]
     async fn check(
         &self,
         headers: &HeaderMap,
@@ -304,6 +309,7 @@ fn bearer(value: &[u8]) -> Option<&[u8]> {
 }
 
 /// Compares in a time that depends on the candidate's length only, eight bytes at once.
+#[inline]
 fn equals(candidate: &[u8], secret: &[u8]) -> Choice {
     let same_length = (candidate.len() as u64).ct_eq(&(secret.len() as u64));
     let secret = secret.chunks(WORD_BYTES).map(word).chain(repeat(0));

@@ -27,7 +27,8 @@ impl Authority {
             let address: Ipv6Addr = inside.parse().ok()?;
             (HostName::Address(IpAddr::V6(address).to_canonical()), rest)
         } else {
-            let end = text.find(':').unwrap_or(text.len());
+            let end = text.bytes().position(|byte| byte == b':');
+            let end = end.unwrap_or(text.len());
             (HostName::parse(&text[..end])?, &text[end..])
         };
         let port = match rest.strip_prefix(':') {

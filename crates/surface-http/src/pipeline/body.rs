@@ -1,17 +1,20 @@
 //! Reads the body of a request: checks its type before it is read, and its size while it is read.
 
 use std::future::poll_fn;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
+use std::task::Poll;
 use std::time::Duration;
 
 use axum::body::{Body, HttpBody as _};
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use broker_model::CallCode;
 use bytes::{Bytes, BytesMut};
 
 use super::respond::Refusal;
 use broker_core::{Account, Charge, ChargeError, memory_error_for_request, reserve};
 
+/// The usual type of a body.
+const JSON_TYPE: &str = "application/json";
 /// Maximum time until a body has arrived.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum time and number of bytes that a refused body is still read, so that its sender can read the
@@ -20,6 +23,7 @@ const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
 const MAX_LINGER_BYTES: usize = 16 << 20;
 
 /// Checks the type of a body, then reads it. A body of another type is left.
+#[inline]
 pub(crate) async fn take(
     headers: &HeaderMap,
     body: &mut Option<Body>,
@@ -36,22 +40,18 @@ fn check_type(headers: &HeaderMap) -> Result<(), Refusal> {
     let refuse = |message| Err(Refusal::new(CallCode::ContentType, message));
     let mut types = headers.get_all(header::CONTENT_TYPE).iter();
     let json = match (types.next(), types.next()) {
-        (Some(value), None) => value.to_str().is_ok_and(is_json),
+        (Some(value), None) => value == JSON_TYPE || value.to_str().is_ok_and(is_json),
         _ => false,
     };
     if !json {
         return refuse("the body must be `application/json` in UTF-8");
     }
-    let encoded = headers
-        .get_all(header::CONTENT_ENCODING)
-        .iter()
-        .any(|value| {
-            !value
-                .as_bytes()
-                .trim_ascii()
-                .eq_ignore_ascii_case(b"identity")
-        });
-    if encoded {
+    let is_encoding = |value: &HeaderValue| {
+        let name = value.as_bytes().trim_ascii();
+        !name.eq_ignore_ascii_case(b"identity")
+    };
+    let mut encodings = headers.get_all(header::CONTENT_ENCODING).iter();
+    if encodings.any(is_encoding) {
         return refuse("the body must not be compressed");
     }
     Ok(())
@@ -73,6 +73,7 @@ fn is_json(value: &str) -> bool {
 /// Reads the complete body, at most `limit` bytes. The bytes are charged to `account` from their
 /// arrival until they are dropped. A body announced as larger is not read and stays in `body`, for
 /// [`linger`].
+#[inline]
 async fn read(body: &mut Option<Body>, limit: usize, account: &Account) -> Result<Bytes, Refusal> {
     let Some(taken) = body else {
         return Ok(Bytes::new());
@@ -84,14 +85,27 @@ async fn read(body: &mut Option<Body>, limit: usize, account: &Account) -> Resul
     if announced > account.request_limit() {
         return Err(charge_error(ChargeError::Caller, announced, account));
     }
-    let bytes = match tokio::time::timeout(BODY_TIMEOUT, collect(taken, limit, account)).await {
-        Ok(outcome) => outcome?,
-        Err(_) => return Err(incomplete("the body did not arrive within 30 s")),
-    };
+    let bytes = within_time(collect(taken, limit, account)).await?;
     *body = None;
     Ok(bytes)
 }
 
+/// Waits until a body has arrived. Nearly every body has arrived with its head, and needs no timer.
+async fn within_time(
+    collecting: impl Future<Output = Result<Bytes, Refusal>>,
+) -> Result<Bytes, Refusal> {
+    let mut collecting = pin!(collecting);
+    let arrived = poll_fn(|cx| Poll::Ready(collecting.as_mut().poll(cx))).await;
+    match arrived {
+        Poll::Ready(outcome) => outcome,
+        Poll::Pending => match tokio::time::timeout(BODY_TIMEOUT, collecting).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(incomplete("the body did not arrive within 30 s")),
+        },
+    }
+}
+
+#[inline]
 async fn collect(body: &mut Body, limit: usize, account: &Account) -> Result<Bytes, Refusal> {
     let mut charge = Charge::default();
     // Nearly every body is one frame. It is returned without a copy.
@@ -127,6 +141,7 @@ fn charge_error(charge_error: ChargeError, needed: usize, account: &Account) -> 
     Box::new(memory_error_for_request(charge_error, needed, account)).into()
 }
 
+#[inline]
 async fn next_chunk(body: &mut Body) -> Option<Result<Bytes, Refusal>> {
     let frame = poll_fn(|cx| Pin::new(&mut *body).poll_frame(cx)).await?;
     Some(match frame {
@@ -167,7 +182,7 @@ pub(crate) fn linger(mut body: Body) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use axum::http::{HeaderName, HeaderValue};
+    use axum::http::HeaderName;
     use broker_core::MemoryBudget;
 
     fn check(headers: &[(HeaderName, &'static str)]) -> bool {

@@ -136,6 +136,7 @@ impl<B: Broker> HttpSurface<B> {
     }
 
     /// Checks `Host` and `Origin` of a request.
+    #[inline]
     pub(crate) fn check_hosts(
         &self,
         settings: &HttpSettings,

@@ -34,6 +34,7 @@ pub(crate) struct Row {
 
 impl Row {
     /// Whether a listener has the route.
+    #[inline]
     pub(super) const fn is_served_by(&self, role: ListenerRole) -> bool {
         match (role, self.handler) {
             (ListenerRole::Broker, _)
@@ -58,6 +59,7 @@ pub(crate) enum Handler {
 
 impl Handler {
     /// Returns the name of the surface in records of calls.
+    #[inline]
     pub(crate) const fn via(self) -> Via {
         match self {
             Self::Api(_) => Via::Http,

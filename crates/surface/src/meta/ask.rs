@@ -2,6 +2,7 @@
 //! and charged to the caller.
 
 use std::borrow::Cow;
+use std::pin::pin;
 
 use broker_model::CallCode;
 use broker_model::access::CallSafety;
@@ -131,7 +132,9 @@ impl<B: Broker> MetaCaller<'_, B> {
         let path = self.path(&read.path);
         let meta = self.meta_of(read.meta);
         self.check_split(&path)?;
-        self.ask(path, args, meta, None).await
+        // Pinned here: `await` would copy it twice, and a call is long.
+        let asked = pin!(self.ask(path, args, meta, None));
+        asked.await
     }
 
     async fn long_call(&self, body: Bytes) -> Result<Outcome, Box<CoreError>> {

@@ -14,6 +14,7 @@ const END: &str = "}";
 const RESERVED_BYTES: usize = 1 << 10;
 
 /// Characters around the result in a reply for `path`, without warnings and cuts.
+#[inline]
 pub(super) fn chars_around(path: &str) -> usize {
     PATH.len() + path.chars().count() + RESULT.len() + END.len()
 }

@@ -14,6 +14,7 @@ pub struct RequestId {
 
 impl RequestId {
     /// Returns the id that consists of these parts. The rest after 31 bytes is left out.
+    #[inline]
     pub fn new(parts: &[&str]) -> Self {
         let mut bytes = [0; MAX_BYTES];
         let mut len = 0;
@@ -32,6 +33,7 @@ impl RequestId {
     }
 
     /// Returns the id as text.
+    #[inline]
     pub fn as_str(&self) -> &str {
         // It consists of whole characters.
         std::str::from_utf8(&self.bytes[..usize::from(self.len)]).unwrap_or_default()
