@@ -55,6 +55,7 @@ use exchange::Exchange;
 use session_id::SessionId;
 use turns::{CallPermit, CallTurns};
 
+pub(crate) use auth::another_token;
 pub(crate) use event_link::EventLink;
 pub(crate) use headers::{ToolParams, visible_value};
 pub(crate) use pause::Pause;
