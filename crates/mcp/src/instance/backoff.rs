@@ -106,6 +106,7 @@ fn heals(cause: SourceCause) -> bool {
         | SourceCause::SpawnDenied
         | SourceCause::SpawnFormat
         | SourceCause::NeedsAuth
+        | SourceCause::ProxyInvalid
         | SourceCause::EnvMissing
         | SourceCause::LockStale => false,
         SourceCause::SpawnFailed
