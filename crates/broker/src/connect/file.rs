@@ -104,19 +104,22 @@ impl ClientFile {
         let written = write_new(&draft, text, mode).and_then(|()| {
             // The client may have written its file meanwhile.
             if self.is_unchanged() {
-                fs::rename(&draft, &self.path)
+                broker_files::put_in_place(&draft, &self.path)
             } else {
                 Err(io::Error::other(
                     "another program changed it meanwhile; close the client and try again",
                 ))
             }
         });
+        // After a rename there is none. The reported error is the first one.
+        drop(fs::remove_file(&draft));
         if let Err(error) = written {
-            // The reported error is the first one.
-            drop(fs::remove_file(&draft));
+            if let Some((backup, true)) = backup {
+                drop(fs::remove_file(backup));
+            }
             return Err(ConnectError::write("write", &self.path, &error));
         }
-        Ok(backup)
+        Ok(backup.map(|(backup, _)| backup))
     }
 
     /// Takes the file from other users, since it contains a secret; whether they could read it.
@@ -136,8 +139,9 @@ impl ClientFile {
         }
     }
 
-    /// Copies the old content beside the file; a backup with this content is not repeated.
-    fn back_up(&self, old: &str, mode: u32) -> Result<PathBuf, ConnectError> {
+    /// Copies the old content beside the file; a backup with this content is not repeated. Returns also whether it was
+    /// made now.
+    fn back_up(&self, old: &str, mode: u32) -> Result<(PathBuf, bool), ConnectError> {
         for number in 0..MAX_BACKUPS {
             let ending = match number {
                 0 => ".bak".to_owned(),
@@ -145,13 +149,13 @@ impl ClientFile {
             };
             let backup = beside(&self.path, &ending);
             match write_new(&backup, old, mode) {
-                Ok(()) => return Ok(backup),
+                Ok(()) => return Ok((backup, true)),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     if is_file(&backup) && broker_files::holds(&backup, old.as_bytes()) {
                         fs::set_permissions(&backup, Permissions::from_mode(mode)).map_err(
                             |error| ConnectError::write("change the mode of", &backup, &error),
                         )?;
-                        return Ok(backup);
+                        return Ok((backup, false));
                     }
                 }
                 Err(error) => {
@@ -194,7 +198,7 @@ fn write_new(path: &Path, text: &str, mode: u32) -> io::Result<()> {
         // The reported error is the first one.
         drop(fs::remove_file(path));
     }
-    written
+    written.map_err(broker_files::with_help)
 }
 
 #[cfg(test)]
