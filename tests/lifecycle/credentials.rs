@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use harness::mcp_http::McpSession;
-use harness::{Broker, Chaos, Output, contains, wait_until, wait_within};
+use harness::{Broker, Chaos, Output, contains, request, wait_until, wait_within};
 use serde_json::{Value, json};
 
 const TOKEN: &str = "t0ken-of-the-file";
@@ -231,4 +231,45 @@ fn source_starts_again_as_soon_as_there_is_another_token() {
         }
         broker.terminate();
     }
+}
+
+/// A token of `https://idp.invalid` for the audience `a`, which does not expire soon; its signature is zeros.
+const CALLER_TOKEN: &str = "eyJhbGciOiAiRVMyNTYiLCAidHlwIjogImF0K2p3dCIsICJraWQiOiAiayJ9.eyJpc3MiOiAiaHR0cHM6Ly9pZHAuaW52YWxpZCIsICJhdWQiOiAiYSIsICJzdWIiOiAicyIsICJleHAiOiA0MDAwMDAwMDAwfQ.AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+
+#[test]
+fn key_set_whose_proxy_cannot_be_used_is_not_fetched_and_names_the_variable() {
+    let (chaos, server) = (Chaos::new(), TokenServer::start());
+    chaos.file("token", TOKEN);
+    let url = format!("http://127.0.0.1:{}/mcp", server.port);
+    let source = json!({"url": url, "auth": {"token_file": "token"}});
+    let issuer =
+        json!({"issuer": "https://idp.invalid", "audience": ["a"], "algorithms": ["ES256"]});
+    let config = json!({
+        "tree": [{"path": "/a", "type": "node", "source": source}],
+        "identities": {"issuers": [issuer]},
+    });
+    chaos.file("c.json", &config.to_string());
+    let locked = verb(&chaos, "lock", &[]);
+    assert_eq!(locked.code, Some(0), "{}", locked.stderr);
+    let config = chaos.path().join("c.json");
+    let args = ["serve", "--config", config.to_str().expect("a path"), "0"];
+    let run = chaos.run("broker-gen", &args);
+    let broker = Broker::start_ready(run.env("HTTPS_PROXY", "socks4://127.0.0.1:1"));
+    let bearer = format!("Bearer {CALLER_TOKEN}");
+    let headers = [
+        ("content-type", "application/json"),
+        ("authorization", &bearer),
+    ];
+    let reply = request(
+        broker.address(),
+        "POST",
+        "/meta_tree",
+        &headers,
+        br#"{"path":"/"}"#,
+    );
+    assert_eq!(reply.status, 503, "{}", reply.text());
+    contains(
+        &broker.stderr(),
+        &["`HTTPS_PROXY` does not name a proxy that can be used"],
+    );
 }

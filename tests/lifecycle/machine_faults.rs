@@ -221,3 +221,25 @@ fn program_works_without_a_home_or_a_temporary_folder_and_with_any_umask_and_loc
         }
     }
 }
+
+#[test]
+fn key_whose_second_file_cannot_be_written_leaves_no_first_one() {
+    use std::os::unix::fs::symlink;
+
+    let chaos = Chaos::new();
+    let key = chaos.path().join("audit.key");
+    let public = chaos.path().join("audit.key.pub");
+    symlink("missing", &public).expect("a link can be made");
+    let args = ["audit", "key", key.to_str().expect("UTF-8")];
+    let refused = chaos.run("mcp-broker", &args).output();
+    assert_ne!(refused.code, Some(0));
+    contains(
+        &refused.stderr,
+        &["audit.key.pub`: it already exists, as a file or a link"],
+    );
+    assert!(!key.exists() && !chaos.path().join("missing").exists());
+    fs::remove_file(&public).expect("the link can be removed");
+    let made = chaos.run("mcp-broker", &args).output();
+    assert_eq!(made.code, Some(0), "{}", made.stderr);
+    assert!(key.exists() && public.exists());
+}

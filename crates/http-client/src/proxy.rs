@@ -154,9 +154,9 @@ impl Proxy {
                 _ => return Err(not_url()),
             },
         };
-        let value = match value.contains("://") {
-            true => value.to_owned(),
-            false => format!("http://{value}"),
+        let value = match value.split_once("://") {
+            Some((scheme, rest)) => format!("{}://{rest}", scheme.to_ascii_lowercase()),
+            None => format!("http://{value}"),
         };
         let any = Uri::from_static("http://origin.invalid/");
         let intercept = Matcher::builder().all(&value).build().intercept(&any);
@@ -258,8 +258,8 @@ impl Exception {
             return Some(Self::Address { address, port });
         }
         let (host, port) = match entry.rsplit_once(':') {
-            Some((host, port)) => (host, Some(port.parse().ok()?)),
-            None => (entry, None),
+            Some((host, port)) if !entry.ends_with(']') => (host, Some(port.parse().ok()?)),
+            Some(_) | None => (entry, None),
         };
         let bare = host.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
         if let Ok(address) = bare.unwrap_or(host).parse() {

@@ -89,9 +89,13 @@ fn make_key(args: &KeyArgs, output: &LogOutput) -> Result<Exit, Failure> {
         if let Err(error) = written {
             // One key without the other has no use. The reported error is the first one.
             made.iter().for_each(|file| drop(fs::remove_file(file)));
-            let (error, shown) = (broker_files::with_help(error), file.display());
+            let reason = match error.kind() {
+                io::ErrorKind::AlreadyExists => "it already exists, as a file or a link".to_owned(),
+                _ => broker_files::with_help(error).to_string(),
+            };
             return Err(Failure::Usage(format!(
-                "cannot write the key `{shown}`: {error}"
+                "cannot write the key `{}`: {reason}",
+                file.display()
             )));
         }
     }

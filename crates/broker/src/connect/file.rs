@@ -114,7 +114,10 @@ impl ClientFile {
         // After a rename there is none. The reported error is the first one.
         drop(fs::remove_file(&draft));
         if let Err(error) = written {
-            if let Some((backup, true)) = backup {
+            // A file that another program changed has its old text only in the backup.
+            if let Some((backup, true)) = backup
+                && self.is_unchanged()
+            {
                 drop(fs::remove_file(backup));
             }
             return Err(ConnectError::write("write", &self.path, &error));
@@ -270,6 +273,22 @@ mod tests {
         fs::write(folder.path().join("g"), "new").unwrap();
         assert!(missing.replace("two", false).is_err());
         assert_eq!(fs::read_to_string(folder.path().join("g")).unwrap(), "new");
+    }
+
+    #[test]
+    fn backup_of_a_write_that_failed_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("f");
+        fs::write(&path, "one").unwrap();
+        let file = ClientFile::open(&path).unwrap();
+        // A folder has the name of the draft, so that it cannot be written.
+        let draft = beside(&path, &format!(".connect-{}", std::process::id()));
+        fs::create_dir(&draft).unwrap();
+        let error = file.replace("two", false).unwrap_err().to_string();
+        assert!(error.contains("cannot write"), "{error}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "one");
+        fs::remove_dir(&draft).unwrap();
+        assert_eq!(names(folder.path()), ["f"]);
     }
 
     #[test]
