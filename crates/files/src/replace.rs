@@ -28,7 +28,7 @@ pub fn link_target(path: &Path) -> io::Result<PathBuf> {
     })
 }
 
-/// Renames a draft to the file, which is no link. A file that is mounted by itself is written in place, after a copy
+/// Renames a draft to the file, which is not a link. A file that is mounted by itself is written in place, after a copy
 /// beside it: the copy stays only if neither the new text nor the old one could be written. The draft may still exist
 /// afterwards.
 ///

@@ -4,8 +4,12 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use broker_mcp::{ClientCertificate, Endpoint, HttpClient, Session, SourceSpec};
+use broker_mcp::{
+    AuthSpec, ClientCertificate, ClientCredentials, Endpoint, HttpClient, Session, SourceSpec,
+};
 use broker_model::SourceCause;
+use broker_model::redact::Secret;
+use broker_model::url::HttpUrl;
 use harness::{Chaos, ChaosServer, TlsFront, certificate};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -255,4 +259,36 @@ async fn client_certificate_that_a_server_refuses_or_misses_has_the_help_that_fi
     }
     assert_eq!(front.handshakes(), 0);
     assert_eq!(fixture.requests(&json!({})), [] as [Value; 0]);
+}
+
+#[tokio::test]
+async fn client_certificate_is_presented_to_the_token_endpoint_too() {
+    let chaos = Chaos::new();
+    let fixture = HttpFixture::of_era("both", &json!({}));
+    let front = TlsFront::start_requiring("trusted", &fixture.server.address);
+    for (files, cause) in [
+        (None, SourceCause::TlsFailed),
+        // The server behind the front grants no tokens.
+        (
+            Some(identity(chaos.path(), "trusted", 0o600)),
+            SourceCause::NeedsAuth,
+        ),
+    ] {
+        let mut spec = fixture.spec();
+        let Endpoint::Http(http) = &mut spec.endpoint else {
+            panic!("it has a URL")
+        };
+        (http.ca_file, http.identity) = (Some(certificate("authority")), files);
+        let token_url = format!("https://{}/token", front.address);
+        http.auth = Some(AuthSpec::ClientCredentials(ClientCredentials {
+            token_url: HttpUrl::parse(&token_url).unwrap(),
+            client_id: "c".to_owned(),
+            client_secret: Secret::new("s3cret-of-the-client"),
+            scope: None,
+            resource: None,
+        }));
+        let failure = Session::open(&spec, None).await.unwrap_err();
+        assert_eq!(failure.cause, cause, "{failure}");
+    }
+    assert!(front.was_presented("trusted"));
 }

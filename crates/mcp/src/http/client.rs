@@ -224,11 +224,11 @@ impl Client {
         };
         let token = source.token(None).await.map_err(SendError::unsent)?;
         let answer = self.follow(target, request, Some(&token)).await?;
-        if !is_token_refused(&answer) {
+        if !is_refusal(answer.status()) {
             return Ok((answer, false));
         }
         source.note_refusal(&token);
-        if renewal == TokenRenewal::Keep {
+        if renewal == TokenRenewal::Keep || !is_token_refused(&answer) {
             return Ok((answer, false));
         }
         let other = source.token(Some(&token)).await;
@@ -236,7 +236,7 @@ impl Client {
         match renewal {
             TokenRenewal::Resend if other != token => {
                 let answer = self.follow(target, request, Some(&other)).await?;
-                if is_token_refused(&answer) {
+                if is_refusal(answer.status()) {
                     source.note_refusal(&other);
                 }
                 Ok((answer, true))
