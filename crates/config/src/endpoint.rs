@@ -43,7 +43,7 @@ pub struct HttpEndpoint {
     /// file's folder.
     pub ca_file: Option<Template>,
     /// The certificate that the source presents.
-    pub client_certificate: Option<ClientCertificate>,
+    pub client_certificate: Option<Box<ClientCertificate>>,
     /// Whether a secret may be sent over `http` to another machine.
     pub allow_plain_http: bool,
 }

@@ -65,7 +65,7 @@ pub(super) fn read(
         // A refused value was reported.
         auth: auth.flatten(),
         ca_file: ca_file.and_then(|at| fields::template(findings, &at)),
-        client_certificate: client_certificate(findings, source),
+        client_certificate: client_certificate(findings, source).map(Box::new),
         allow_plain_http: allow_plain_http
             .and_then(|at| fields::boolean(findings, &at))
             .unwrap_or_default(),

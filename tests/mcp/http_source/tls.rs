@@ -175,9 +175,10 @@ fn identity(folder: &Path, name: &str, mode: u32) -> ClientCertificate {
     };
     for (from, to, mode) in [(name, &files.certificate, 0o644), ("key", &files.key, mode)] {
         let draft = folder.join("draft");
-        fs::copy(certificate(from), &draft).unwrap();
-        fs::set_permissions(&draft, fs::Permissions::from_mode(mode)).unwrap();
-        fs::rename(&draft, to).unwrap();
+        fs::copy(certificate(from), &draft).expect("the folder is writable");
+        let mode = fs::Permissions::from_mode(mode);
+        fs::set_permissions(&draft, mode).expect("the file is ours");
+        fs::rename(&draft, to).expect("a rename within one folder");
     }
     files
 }
