@@ -3,12 +3,12 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 use harness::mcp_http::McpSession;
-use harness::{Broker, Chaos, Output, contains, wait_until};
+use harness::{Broker, Chaos, Output, contains, request, wait_until, wait_within};
 use serde_json::{Value, json};
 
 const TOKEN: &str = "t0ken-of-the-file";
@@ -16,34 +16,35 @@ const TOKEN: &str = "t0ken-of-the-file";
 const REALM: &str = "c4nary-realm";
 const ISSUER: &str = "https://c4nary-issuer.example/\u{1b}[31m";
 
-/// An MCP server of an older revision with one tool. It accepts one token, until it is revoked.
+/// An MCP server of an older revision with one tool. It accepts one token.
 struct TokenServer {
     port: u16,
-    is_revoked: Arc<AtomicBool>,
+    accepted: Arc<Mutex<String>>,
 }
 
 impl TokenServer {
     fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = listener.local_addr().expect("it is bound").port();
-        let is_revoked = Arc::<AtomicBool>::default();
-        let revoked = is_revoked.clone();
+        let accepted = Arc::new(Mutex::new(TOKEN.to_owned()));
+        let of_server = accepted.clone();
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let revoked = revoked.clone();
-                thread::spawn(move || serve(stream, &revoked));
+                let accepted = of_server.clone();
+                thread::spawn(move || serve(stream, &accepted));
             }
         });
-        Self { port, is_revoked }
+        Self { port, accepted }
     }
 
-    fn revoke(&self) {
-        self.is_revoked.store(true, Ordering::SeqCst);
+    /// Accepts this token from now on, and no other.
+    fn accept(&self, token: &str) {
+        token.clone_into(&mut self.accepted.lock().expect("not poisoned"));
     }
 }
 
 /// Answers one request.
-fn serve(stream: TcpStream, is_revoked: &AtomicBool) {
+fn serve(stream: TcpStream, accepted: &Mutex<String>) {
     let mut stream = BufReader::new(stream);
     let (mut head, mut length) = (String::new(), 0);
     while stream.read_line(&mut head).is_ok_and(|read| read > 2) {
@@ -56,8 +57,8 @@ fn serve(stream: TcpStream, is_revoked: &AtomicBool) {
     if stream.read_exact(&mut body).is_err() {
         return;
     }
-    let has_token = head.contains(&format!("Bearer {TOKEN}\r\n"));
-    let is_accepted = has_token && !is_revoked.load(Ordering::SeqCst);
+    let accepted = accepted.lock().expect("not poisoned").clone();
+    let is_accepted = head.contains(&format!("Bearer {accepted}\r\n"));
     let challenge = format!("WWW-Authenticate: Bearer realm=\"{REALM}\"\r\n");
     let (status, header, body) = if head.starts_with("GET /.well-known/oauth-protected-resource ") {
         let document = json!({"authorization_servers": [ISSUER]});
@@ -126,7 +127,7 @@ fn source_whose_token_is_revoked_fails_and_callers_read_no_word_of_the_server() 
     let mut session = vec![McpSession::begin(broker.address(), "/mcp/direct")];
     assert_eq!(broker.call("/a/look", json!({})).status, 200);
 
-    server.revoke();
+    server.accept("another-token");
     let mut replies = vec![broker.call("/a/look", json!({})).text()];
     wait_until("the source has failed", || {
         broker.source("/a")["state"] == "failed"
@@ -193,4 +194,82 @@ fn lock_without_a_token_names_the_file_and_needs_auth() {
     let locked = verb(&chaos, "lock", &[]);
     assert_ne!(locked.code, Some(0));
     contains(&locked.stderr, &["needs_auth: `token_file` `", "/absent`"]);
+}
+
+/// The server replaces its token. The broker gets the new one only after a call has shown that the old one is refused.
+#[test]
+fn source_starts_again_as_soon_as_there_is_another_token() {
+    // At most one call in 60 s causes an attempt with the same token.
+    const SOONER: Duration = Duration::from_secs(30);
+    for auth in [
+        json!({"token_file": "token"}),
+        json!({"token_command": ["cat", "token"]}),
+    ] {
+        let (chaos, server) = (Chaos::new(), TokenServer::start());
+        chaos.file("token", TOKEN);
+        let url = format!("http://127.0.0.1:{}/mcp", server.port);
+        let source = json!({"url": url, "auth": auth});
+        let config = json!({"tree": [{"path": "/a", "type": "node", "source": source}]});
+        chaos.file("c.json", &config.to_string());
+        let locked = verb(&chaos, "lock", &[]);
+        assert_eq!(locked.code, Some(0), "{}", locked.stderr);
+        let config = chaos.path().join("c.json");
+        let args = ["serve", "--config", config.to_str().expect("a path"), "0"];
+        let broker = Broker::start_ready(chaos.run("broker-gen", &args));
+        for token in ["second-token", "third-token"] {
+            assert_eq!(broker.call("/a/look", json!({})).status, 200, "{auth}");
+            server.accept(token);
+            broker.call("/a/look", json!({}));
+            wait_until("the source has failed", || {
+                broker.source("/a")["state"] == "failed"
+            });
+            assert_eq!(broker.source("/a")["cause"], "needs_auth", "{auth}");
+            chaos.file("token", token);
+            wait_within(SOONER, "the source starts without a call", || {
+                broker.source("/a")["state"] == "ready"
+            });
+        }
+        broker.terminate();
+    }
+}
+
+/// A token of `https://idp.invalid` for the audience `a`, which does not expire soon; its signature is zeros.
+const CALLER_TOKEN: &str = "eyJhbGciOiAiRVMyNTYiLCAidHlwIjogImF0K2p3dCIsICJraWQiOiAiayJ9.eyJpc3MiOiAiaHR0cHM6Ly9pZHAuaW52YWxpZCIsICJhdWQiOiAiYSIsICJzdWIiOiAicyIsICJleHAiOiA0MDAwMDAwMDAwfQ.AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+
+#[test]
+fn key_set_whose_proxy_cannot_be_used_is_not_fetched_and_names_the_variable() {
+    let (chaos, server) = (Chaos::new(), TokenServer::start());
+    chaos.file("token", TOKEN);
+    let url = format!("http://127.0.0.1:{}/mcp", server.port);
+    let source = json!({"url": url, "auth": {"token_file": "token"}});
+    let issuer =
+        json!({"issuer": "https://idp.invalid", "audience": ["a"], "algorithms": ["ES256"]});
+    let config = json!({
+        "tree": [{"path": "/a", "type": "node", "source": source}],
+        "identities": {"issuers": [issuer]},
+    });
+    chaos.file("c.json", &config.to_string());
+    let locked = verb(&chaos, "lock", &[]);
+    assert_eq!(locked.code, Some(0), "{}", locked.stderr);
+    let config = chaos.path().join("c.json");
+    let args = ["serve", "--config", config.to_str().expect("a path"), "0"];
+    let run = chaos.run("broker-gen", &args);
+    let broker = Broker::start_ready(run.env("HTTPS_PROXY", "socks4://127.0.0.1:1"));
+    let bearer = format!("Bearer {CALLER_TOKEN}");
+    let headers = [
+        ("content-type", "application/json"),
+        ("authorization", &bearer),
+    ];
+    let reply = request(
+        broker.address(),
+        "POST",
+        "/meta_tree",
+        &headers,
+        br#"{"path":"/"}"#,
+    );
+    assert_eq!(reply.status, 503, "{}", reply.text());
+    contains(
+        &broker.stderr(),
+        &["`HTTPS_PROXY` does not name a proxy that can be used"],
+    );
 }

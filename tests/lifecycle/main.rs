@@ -11,6 +11,7 @@ mod doctor;
 mod filters;
 mod guard;
 mod instances;
+mod machine_faults;
 mod metrics;
 mod orphans;
 mod prometheus;

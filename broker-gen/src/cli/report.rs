@@ -10,6 +10,7 @@ use broker_model::exit::Exit;
 use broker_process::program;
 use broker_review::lint_report;
 use broker_review::report::{self, Problems, ReportView, Sides};
+use broker_review::whole_file::write_whole;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
@@ -201,7 +202,7 @@ impl ReportArgs {
         }
         for file in &self.outputs {
             for (path, text) in shown.files(file.format.report(), &file.path, fail_on) {
-                if let Err(error) = fs::write(&path, text.as_str()) {
+                if let Err(error) = write_whole(&path, text.as_str().as_bytes()) {
                     let message = format!("`{}` cannot be written: {error}", path.display());
                     // A finding has precedence over a report that could not be written.
                     exit = exit.or(output::failure(&message));

@@ -42,8 +42,19 @@ pub struct HttpEndpoint {
     /// A file with certificates that are trusted in addition to the certificates of the system, relative to the config
     /// file's folder.
     pub ca_file: Option<Template>,
+    /// The certificate that the source presents.
+    pub client_certificate: Option<Box<ClientCertificate>>,
     /// Whether a secret may be sent over `http` to another machine.
     pub allow_plain_http: bool,
+}
+
+/// Files in PEM form, relative to the config file's folder: a certificate with its chain, and its key.
+#[derive(Clone, Debug)]
+pub struct ClientCertificate {
+    /// `client_cert`
+    pub certificate: Template,
+    /// `client_key`
+    pub key: Template,
 }
 
 /// The origin of an access token. The token is sent as `Authorization: Bearer`.
@@ -153,9 +164,12 @@ impl HttpEndpoint {
                     .collect()
             }
         };
+        let certificate = self.client_certificate.as_ref();
+        let certificate = certificate.map(|files| [&files.certificate, &files.key]);
         std::iter::once(&self.url)
             .chain(self.headers.values())
             .chain(&self.ca_file)
+            .chain(certificate.into_iter().flatten())
             .chain(auth)
     }
 }

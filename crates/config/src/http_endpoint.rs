@@ -1,10 +1,11 @@
-//! The keys of a source with a URL: `url`, `headers`, `auth`, `ca_file` and `allow_plain_http`.
+//! The keys of a source with a URL: `url`, `headers`, `auth`, `ca_file`, `client_cert`, `client_key` and
+//! `allow_plain_http`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::command;
 use super::confidential::{is_secret_key, is_secret_value, secret_parameter};
-use super::endpoint::{Auth, ClientCredentials, HttpEndpoint, ProcessEndpoint};
+use super::endpoint::{Auth, ClientCertificate, ClientCredentials, HttpEndpoint, ProcessEndpoint};
 use super::fields;
 use super::findings::{Cursor, Findings};
 use super::keys::{self, Level};
@@ -34,7 +35,15 @@ const OWN_HEADERS: [&str; 14] = [
 /// Headers of the protocol begin with this, in lower case.
 const PROTOCOL_PREFIX: &str = "mcp-";
 /// The key of a URL, and keys that need one.
-pub(super) const KEYS: [&str; 5] = ["url", "headers", "auth", "ca_file", "allow_plain_http"];
+pub(super) const KEYS: [&str; 7] = [
+    "url",
+    "headers",
+    "auth",
+    "ca_file",
+    "client_cert",
+    "client_key",
+    "allow_plain_http",
+];
 
 /// Reads the endpoint of a source with a URL at `url`. `process` has the variables and the folder of the source; a
 /// command for the token gets them.
@@ -56,6 +65,7 @@ pub(super) fn read(
         // A refused value was reported.
         auth: auth.flatten(),
         ca_file: ca_file.and_then(|at| fields::template(findings, &at)),
+        client_certificate: client_certificate(findings, source).map(Box::new),
         allow_plain_http: allow_plain_http
             .and_then(|at| fields::boolean(findings, &at))
             .unwrap_or_default(),
@@ -84,6 +94,30 @@ pub(super) fn read(
         findings.add(&at, problem);
     }
     Some(endpoint)
+}
+
+/// Reads `client_cert` and `client_key`, which need each other.
+fn client_certificate(
+    findings: &mut Findings<'_>,
+    source: &Cursor<'_>,
+) -> Option<ClientCertificate> {
+    let (certificate, key) = (source.get("client_cert"), source.get("client_key"));
+    for (one, other, name, missing) in [
+        (&certificate, &key, "client_cert", "client_key"),
+        (&key, &certificate, "client_key", "client_cert"),
+    ] {
+        if let (Some(at), None) = (one, other) {
+            let message = format!("`{name}` needs `{missing}`");
+            let diagnostic = Diagnostic::error(Code::ConfigSourceKind, message);
+            findings.add_key(at, diagnostic.help("name both files, or none"));
+        }
+    }
+    let certificate = certificate.and_then(|at| fields::template(findings, &at));
+    let key = key.and_then(|at| fields::template(findings, &at));
+    Some(ClientCertificate {
+        certificate: certificate?,
+        key: key?,
+    })
 }
 
 /// Refuses keys of a process in a source without a process.

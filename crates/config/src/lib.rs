@@ -66,7 +66,8 @@ mod tests;
 
 pub use audit::{AuditConfig, AuditFormat, AuditIntent, AuditRotation, AuditSync, OcsfVersion};
 pub use broker_model::Backend;
-pub use endpoint::{Auth, ClientCredentials, Endpoint, HttpEndpoint, ProcessEndpoint};
+pub use endpoint::{Auth, ClientCertificate, ClientCredentials, Endpoint};
+pub use endpoint::{HttpEndpoint, ProcessEndpoint};
 pub use http_endpoint::{invalid_url, plain_http, plain_http_token};
 pub use identities::Identities;
 pub use mcp::{Mcp, McpMode, Routing};

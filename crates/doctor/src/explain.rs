@@ -62,7 +62,7 @@ pub fn explain(start: FailedStart<'_>, doctor: &str) -> Explanation {
         .is_some_and(|hint| hint.code == Code::VariableMissing);
     let (reason, mut remedy) = match hint {
         Some(hint) => (Some((hint.code.as_str(), hint.message)), hint.remedy),
-        None => (None, start.failure.cause.remedy().to_owned()),
+        None => (None, start.failure.remedy().to_owned()),
     };
     // The remedies of causes name the program that is installed with a broker.
     remedy = remedy.replace("`mcp-broker doctor`", &format!("`{doctor}`"));

@@ -9,12 +9,14 @@ use std::time::Duration;
 
 mod models;
 mod programs;
+mod replace;
 
 pub use models::{
     CACHE_VARIABLES, Lookup, MODEL_VARIABLES, ModelNotFound, find_model, model_of_variable,
 };
 
 pub use programs::{exists, is_same_file, program_name};
+pub use replace::{link_target, put_in_place, with_help};
 
 /// Time for a pipe to be written and closed.
 pub const PIPE_TIMEOUT: Duration = Duration::from_secs(5);

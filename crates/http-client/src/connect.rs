@@ -11,13 +11,16 @@ use http::{HeaderMap, HeaderValue, Uri};
 use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::proxy::Tunnel;
-use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use rustls::ClientConfig;
 use tokio::time::timeout;
 use tower_service::Service;
 use url::{Position, Url};
 
 use crate::connection::{Connection, Stream};
+use crate::error::ThroughProxy;
+use crate::identity::{ClientIdentity, NoIdentity};
+use crate::proxy::{Proxy, ProxyKind};
+use crate::socks::Socks;
 use crate::{AGENT, BoxError, CONNECT_TIMEOUT, TransportError};
 
 /// After this time without traffic the kernel asks whether the peer is still there, this often at most.
@@ -33,7 +36,9 @@ pub(crate) struct Connector {
     route: Route,
     /// The origin, or the proxy that reads the requests.
     destination: Uri,
-    proxy: Option<Intercept>,
+    proxy: Option<Proxy>,
+    /// The certificate of the client.
+    identity: Option<ClientIdentity>,
 }
 
 #[derive(Clone)]
@@ -42,6 +47,8 @@ enum Route {
     Direct(Direct),
     /// Through a proxy that sees only the connection.
     Tunnel(Box<HttpsConnector<Tunnel<Direct>>>),
+    /// Through a SOCKS5 proxy.
+    Socks(Box<HttpsConnector<Socks>>),
 }
 
 impl Connector {
@@ -49,21 +56,27 @@ impl Connector {
     pub(crate) fn new(
         url: &Url,
         tls: ClientConfig,
-        proxies: Option<&Matcher>,
+        proxy: Option<Proxy>,
+        identity: Option<ClientIdentity>,
     ) -> Result<Self, BoxError> {
         let origin = Uri::try_from(format!("{}/", &url[..Position::AfterPort]))?;
-        let proxy = proxies.and_then(|proxies| proxies.intercept(&origin));
         let (route, destination) = match &proxy {
+            Some(proxy) if proxy.kind != ProxyKind::Http => {
+                let socks = Socks::new(proxy.clone(), tcp());
+                let socks = HttpsConnector::from((socks, tls));
+                (Route::Socks(Box::new(socks)), origin)
+            }
             Some(proxy) if origin.scheme() == Some(&Scheme::HTTPS) => {
                 (Route::Tunnel(Box::new(tunnel(proxy, tls))), origin)
             }
-            Some(proxy) => (Route::Direct(direct(tls)), proxy.uri().clone()),
+            Some(proxy) => (Route::Direct(direct(tls)), proxy.uri.clone()),
             None => (Route::Direct(direct(tls)), origin),
         };
         Ok(Self {
             route,
             destination,
             proxy,
+            identity,
         })
     }
 
@@ -93,24 +106,57 @@ impl Connector {
     }
 
     async fn stream(&self) -> Result<Box<dyn Stream>, TransportError> {
-        let destination = self.destination.clone();
-        match self.route.clone() {
-            Route::Direct(mut direct) => {
-                let connected = direct.call(destination).await;
-                Ok(match connected.map_err(TransportError::connect)? {
+        match &self.route {
+            Route::Direct(direct) if self.identity.is_none() => {
+                let connected = direct.clone().call(self.destination.clone()).await;
+                Ok(match connected.map_err(|error| self.failed(error))? {
                     MaybeHttpsStream::Http(stream) => Box::new(stream),
                     stream @ MaybeHttpsStream::Https(_) => Box::new(stream),
                 })
             }
-            Route::Tunnel(mut tunnel) => {
-                let connected = tunnel.call(destination).await;
-                Ok(Box::new(connected.map_err(TransportError::connect)?))
+            Route::Direct(_) | Route::Tunnel(_) | Route::Socks(_) => {
+                Box::pin(self.rare_stream()).await
             }
+        }
+    }
+
+    /// Opens a stream by a rare way. Its future is not part of the future of each call.
+    async fn rare_stream(&self) -> Result<Box<dyn Stream>, TransportError> {
+        if let Some(identity) = &self.identity {
+            identity.refresh().await;
+        }
+        let destination = self.destination.clone();
+        let connected: Result<Box<dyn Stream>, BoxError> = match &self.route {
+            Route::Direct(direct) => match direct.clone().call(destination).await {
+                Ok(stream) => Ok(Box::new(stream)),
+                Err(error) => Err(error),
+            },
+            Route::Tunnel(tunnel) => match tunnel.clone().call(destination).await {
+                Ok(stream) => Ok(Box::new(stream)),
+                Err(error) => Err(error),
+            },
+            Route::Socks(socks) => match socks.clone().call(destination).await {
+                Ok(stream) => Ok(Box::new(stream)),
+                Err(error) => Err(error),
+            },
+        };
+        connected.map_err(|error| self.failed(error))
+    }
+
+    /// Returns the error of a connection that was not made.
+    fn failed(&self, error: BoxError) -> TransportError {
+        match &self.proxy {
+            Some(proxy) => TransportError::connect(ThroughProxy::new(proxy.variable, error)),
+            None => TransportError::connect(error),
         }
     }
 }
 
 fn direct(tls: impl Into<Arc<ClientConfig>>) -> Direct {
+    HttpsConnector::from((tcp(), tls))
+}
+
+fn tcp() -> HttpConnector {
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
@@ -119,13 +165,15 @@ fn direct(tls: impl Into<Arc<ClientConfig>>) -> Direct {
     tcp.set_keepalive_interval(Some(KEEPALIVE_TIME));
     tcp.set_keepalive_retries(Some(KEEPALIVE_PROBES));
     tcp.set_tcp_user_timeout(Some(UNACKNOWLEDGED_TIMEOUT));
-    HttpsConnector::from((tcp, tls))
+    tcp
 }
 
-fn tunnel(proxy: &Intercept, tls: ClientConfig) -> HttpsConnector<Tunnel<Direct>> {
+fn tunnel(proxy: &Proxy, tls: ClientConfig) -> HttpsConnector<Tunnel<Direct>> {
     let mut to_proxy = tls.clone();
     to_proxy.alpn_protocols.clear();
-    let mut tunnel = Tunnel::new(proxy.uri().clone(), direct(to_proxy));
+    // The certificate of the client is for the server.
+    to_proxy.client_auth_cert_resolver = Arc::new(NoIdentity);
+    let mut tunnel = Tunnel::new(proxy.uri.clone(), direct(to_proxy));
     if let Some(credentials) = proxy.basic_auth() {
         tunnel = tunnel.with_auth(credentials.clone());
     }

@@ -62,6 +62,33 @@ impl Error for TransportError {
     }
 }
 
+/// The error of a connection through a proxy.
+#[derive(Debug)]
+pub(crate) struct ThroughProxy {
+    /// The variable that names the proxy.
+    variable: &'static str,
+    source: BoxError,
+}
+
+impl ThroughProxy {
+    pub(crate) const fn new(variable: &'static str, source: BoxError) -> Self {
+        Self { variable, source }
+    }
+}
+
+impl fmt::Display for ThroughProxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let variable = self.variable;
+        write!(f, "the connection through the proxy of `{variable}` failed")
+    }
+}
+
+impl Error for ThroughProxy {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        Some(&*self.source)
+    }
+}
+
 /// Whether this is an error of TLS. An I/O error may have one inside that is not its source.
 fn is_of_tls(error: &(dyn Error + 'static)) -> bool {
     if error.is::<rustls::Error>() {
@@ -72,13 +99,18 @@ fn is_of_tls(error: &(dyn Error + 'static)) -> bool {
     inside.is_some_and(|inside| is_of_tls(inside))
 }
 
-/// Returns the message of the innermost error. It names the reason. It may contain a text of the peer.
+/// Returns the message of the innermost error. It names the reason, and the variable of the proxy if the connection goes
+/// through one. It may contain a text of the peer.
 pub fn root_message(error: &dyn Error) -> String {
     let mut innermost = error.to_string();
-    let mut source = error.source();
+    let (mut source, mut proxy) = (error.source(), None);
     while let Some(error) = source {
         innermost = error.to_string();
         source = error.source();
+        proxy = proxy.or_else(|| error.downcast_ref::<ThroughProxy>());
     }
-    innermost
+    match proxy {
+        Some(proxy) => format!("{proxy}: {innermost}"),
+        None => innermost,
+    }
 }

@@ -11,8 +11,10 @@
 //!   dropped before its answer.
 //! - **TLS**: the authorities of the system are trusted, and the authorities that the program adds; so is a certificate
 //!   that the server signed itself, if the program adds exactly it. The provider of cryptography is the process's
-//!   provider, or `ring`; the client does not install one.
-//! - **Proxies**: the proxies of the environment, if the program wants them ([`Proxies`]).
+//!   provider, or `ring`; the client does not install one. A server that asks for a certificate of the client gets the
+//!   one of the program's [`IdentityFiles`].
+//! - **Proxies**: the proxies of the environment, if the program wants them ([`Proxies`]): HTTP and SOCKS5. A variable that
+//!   names none that can be used is an error ([`ProxyError`]).
 //! - **Limits**: the time to connect, the number of headers, and what a server sends before the head of its answer is
 //!   complete: 256 KiB with at most 16 interim responses. The program limits the time of a request and the size of a
 //!   body: it stops reading.
@@ -29,8 +31,11 @@ mod connection;
 mod error;
 mod expiry;
 mod head_limit;
+mod identity;
 mod pool;
+mod proxy;
 mod response;
+mod socks;
 #[cfg(test)]
 mod tests;
 mod tls;
@@ -43,15 +48,18 @@ use http::header::{ACCEPT, ACCEPT_ENCODING, HOST, PROXY_AUTHORIZATION, USER_AGEN
 use http::uri::InvalidUri;
 use http::{HeaderMap, HeaderValue, Method, Request, Uri};
 use http_body_util::Full;
-use hyper_util::client::proxy::matcher::Matcher;
 use url::{Position, Url};
 
 use connect::Connector;
+use identity::ClientIdentity;
 use pool::Pool;
+use proxy::ProxyRules;
 
 pub use certificate::{Certificate, certificates};
 pub use error::{BoxError, TransportError, root_message};
 pub use expiry::CertificateExpiry;
+pub use identity::{IdentityFiles, IdentityPem};
+pub use proxy::ProxyError;
 pub use response::Response;
 
 /// Maximum time to connect, with the handshake of TLS.
@@ -104,22 +112,40 @@ impl HttpTransport {
         certificates: Vec<Certificate>,
         proxies: Proxies,
     ) -> Result<Self, BoxError> {
-        let proxies = match proxies {
-            Proxies::None => None,
-            Proxies::Environment => Some(Matcher::from_system()),
-        };
-        Self::with_proxies(url, certificates, proxies.as_ref())
+        Self::with_identity(url, certificates, proxies, None)
     }
 
-    /// Makes a client that uses the first of these proxies that is for its origin.
-    fn with_proxies(
+    /// Makes a client like [`Self::new`] that presents a certificate to a server that asks for one. Without TLS the
+    /// files are not read.
+    pub fn with_identity(
         url: &Url,
         certificates: Vec<Certificate>,
-        proxies: Option<&Matcher>,
+        proxies: Proxies,
+        identity: Option<Arc<dyn IdentityFiles>>,
     ) -> Result<Self, BoxError> {
+        let rules = match proxies {
+            Proxies::None => None,
+            Proxies::Environment => Some(ProxyRules::from_environment()),
+        };
+        Self::with_rules(url, certificates, rules.as_ref(), identity)
+    }
+
+    /// Makes a client that uses the proxy of these rules for its origin.
+    fn with_rules(
+        url: &Url,
+        certificates: Vec<Certificate>,
+        rules: Option<&ProxyRules>,
+        identity: Option<Arc<dyn IdentityFiles>>,
+    ) -> Result<Self, BoxError> {
+        let proxy = rules.map(|rules| rules.find(url)).transpose()?.flatten();
         let expiry = CertificateExpiry::new(&certificates);
-        let more = (url.scheme() == "https").then_some(certificates);
-        let connector = Connector::new(url, tls::config(more, &expiry)?, proxies)?;
+        let is_tls = url.scheme() == "https";
+        let more = is_tls.then_some(certificates);
+        let identity = identity.filter(|_| is_tls);
+        let identity = identity.map(|files| ClientIdentity::read(files, tls::provider()));
+        let identity = identity.transpose()?;
+        let tls = tls::config(more, &expiry, identity.as_ref())?;
+        let connector = Connector::new(url, tls, proxy, identity)?;
         let host = HeaderValue::from_str(&url[Position::BeforeHost..Position::AfterPort])?;
         Ok(Self {
             proxy_authorization: connector.proxy_authorization(),

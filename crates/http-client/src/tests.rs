@@ -45,8 +45,8 @@ impl Server {
     }
 }
 
-fn client(url: &Url, proxies: Option<&Matcher>) -> (HttpTransport, Target) {
-    let client = HttpTransport::with_proxies(url, Vec::new(), proxies).unwrap();
+fn client(url: &Url, rules: Option<&ProxyRules>) -> (HttpTransport, Target) {
+    let client = HttpTransport::with_rules(url, Vec::new(), rules, None).unwrap();
     let target = client.target(url.clone()).unwrap();
     (client, target)
 }
@@ -282,7 +282,11 @@ async fn compressed_body_is_decompressed_and_its_connection_used_again() {
 async fn proxy_gets_the_whole_url_and_its_credentials() {
     let server = Server::start().await;
     let proxy = server.url().to_string().replace("://", "://user:word@");
-    let proxies = Matcher::builder().all(proxy).no("direct.example").build();
+    let proxies = ProxyRules::read(|name| match name {
+        "ALL_PROXY" => Some(proxy.clone().into()),
+        "NO_PROXY" => Some("direct.example".into()),
+        _ => None,
+    });
     let credentials = format!("Basic {}", BASE64.encode(b"user:word"));
 
     let asked = client(

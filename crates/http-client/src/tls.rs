@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::verify_server_name;
 use rustls::crypto::{
@@ -16,18 +17,24 @@ use rustls_platform_verifier::Verifier;
 
 use crate::certificate::{Certificate, FileCertificates, ServerCertificate};
 use crate::expiry::CertificateExpiry;
+use crate::identity::ClientIdentity;
+
+/// Returns the provider of cryptography. A program that embeds the broker may have chosen it.
+pub(crate) fn provider() -> Arc<CryptoProvider> {
+    match CryptoProvider::get_default() {
+        Some(provider) => provider.clone(),
+        None => Arc::new(ring::default_provider()),
+    }
+}
 
 /// Configures TLS with the certificates of the system, and with the certificates of `more`. Without `more`, for an
 /// origin without TLS, no certificate is trusted, and the system's certificates are not read.
 pub(crate) fn config(
     more: Option<Vec<Certificate>>,
     expiry: &CertificateExpiry,
+    identity: Option<&ClientIdentity>,
 ) -> Result<ClientConfig, rustls::Error> {
-    // A program that embeds the broker may have chosen its provider.
-    let provider = match CryptoProvider::get_default() {
-        Some(provider) => provider.clone(),
-        None => Arc::new(ring::default_provider()),
-    };
+    let provider = provider();
     let builder = ClientConfig::builder_with_provider(provider.clone());
     let builder = builder.with_safe_default_protocol_versions()?;
     let builder = match more {
@@ -40,7 +47,14 @@ pub(crate) fn config(
             )?)),
         None => builder.with_root_certificates(RootCertStore::empty()),
     };
-    let mut config = builder.with_no_client_auth();
+    let mut config = match identity {
+        Some(identity) => builder.with_client_cert_resolver(Arc::new(identity.clone())),
+        None => builder.with_no_client_auth(),
+    };
+    if identity.is_some() {
+        // The server of a resumed session remembers the certificate that the client had at its start.
+        config.resumption = Resumption::disabled();
+    }
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(config)
 }

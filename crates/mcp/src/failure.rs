@@ -153,6 +153,15 @@ impl SourceFailure {
         }
     }
 
+    /// Returns the remedy for operators. A failure of TLS has the one that fits its reason.
+    pub fn remedy(&self) -> &'static str {
+        let of_tls = match self.cause == SourceCause::TlsFailed {
+            true => crate::http::tls_remedy(&self.message),
+            false => None,
+        };
+        of_tls.unwrap_or(self.cause.remedy())
+    }
+
     /// Returns the same failure, whose message callers may read.
     #[must_use]
     pub const fn public(mut self) -> Self {

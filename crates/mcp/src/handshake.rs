@@ -249,9 +249,10 @@ fn read_end(era: Era, known: Option<Era>, failure: SourceFailure, begun: bool) -
     match failure.cause {
         SourceCause::Unreachable if begun && known == Some(era) => ProbeOutcome::Transient(failure),
         SourceCause::Unreachable if begun && era == Era::Modern => ProbeOutcome::Other(failure),
-        SourceCause::Unreachable | SourceCause::TlsFailed | SourceCause::NeedsAuth => {
-            ProbeOutcome::Refused(failure)
-        }
+        SourceCause::Unreachable
+        | SourceCause::TlsFailed
+        | SourceCause::ProxyInvalid
+        | SourceCause::NeedsAuth => ProbeOutcome::Refused(failure),
         SourceCause::SpawnNotFound
         | SourceCause::SpawnDenied
         | SourceCause::SpawnFormat

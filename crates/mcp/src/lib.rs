@@ -53,7 +53,7 @@ pub use era_hint::EraHint;
 pub use events::{CallEvent, CallEvents, LogMessage, Progress, WantedEvents};
 pub use examine::ServerExam;
 pub use failure::{CallFailure, SourceFailure};
-pub use http::{AuthSpec, ClientCredentials, HttpShared, HttpSpec, MCP_PATH};
+pub use http::{AuthSpec, ClientCertificate, ClientCredentials, HttpShared, HttpSpec, MCP_PATH};
 pub use instance::{DriftCheck, Instance, SessionHandle, SourceSettings, Verdict};
 pub use link::Carrier;
 pub use link_factory::{LinkFactory, Pipes, ServerTask};

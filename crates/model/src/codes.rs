@@ -108,8 +108,9 @@ closed_list! {
         ListInvalid = "list_invalid", "The server's tool list breaks the protocol.", "Report it to the server's maintainers.", OPERATOR_HINT;
         Unreachable = "unreachable", "The server cannot be reached over HTTP, or it answers requests with an HTTP error.", "Read the reason in the log or with `mcp-broker doctor`; check the URL, the network and the server.", RESTART_HINT;
         TlsFailed = "tls_failed", "The TLS connection to the server failed, or its certificate is not trusted.", "Name the certificate of its authority in `ca_file`, or correct the URL.", OPERATOR_HINT;
+        ProxyInvalid = "proxy_invalid", "A variable of the environment names the proxy for the server, and its value cannot be used.", "Correct the variable that the log or `mcp-broker doctor` names, or add the host to `NO_PROXY`, and start the broker again. Forms that work: `http://HOST:PORT`, `https://HOST:PORT`, `socks5://HOST:PORT` and `socks5h://HOST:PORT`.", OPERATOR_HINT;
         SessionEnded = "session_ended", "The server ended the session.", "None: the broker opens a new one.", RESTART_HINT;
-        NeedsAuth = "needs_auth", "The server refused the credentials, or there is no token for it.", "Read the reason in the log or with `mcp-broker doctor`. Correct `headers` or `auth` and reload; after a correction of a file, a command or the server, a call causes another attempt, at most one in 60 seconds.", OPERATOR_HINT;
+        NeedsAuth = "needs_auth", "The server refused the credentials, or there is no token for it.", "Read the reason in the log or with `mcp-broker doctor`. Correct `headers` or `auth` and reload. Another token in the file or from the command is used as soon as it is there; after a correction of the server, a call causes another attempt, at most one in 60 seconds.", OPERATOR_HINT;
         EnvMissing = "env_missing", "A variable that the config names is not set.", "Set it, or give it a default: `${NAME:-default}`.", OPERATOR_HINT;
         Exited = "exited", "The process ended while it was in use.", "Read its exit status and the end of its stderr in the log or with `mcp-broker doctor`; the broker starts it again.", RESTART_HINT;
         Protocol = "protocol", "The server broke the protocol, and the connection was closed.", "Report it to the server's maintainers.", RESTART_HINT;
@@ -144,6 +145,7 @@ impl SourceCause {
             | Self::ListFailed
             | Self::ListInvalid
             | Self::TlsFailed
+            | Self::ProxyInvalid
             | Self::NeedsAuth
             | Self::EnvMissing
             | Self::LockStale
@@ -165,6 +167,7 @@ impl SourceCause {
             | Self::ListInvalid
             | Self::Unreachable
             | Self::TlsFailed
+            | Self::ProxyInvalid
             | Self::SessionEnded
             | Self::EnvMissing
             | Self::Exited

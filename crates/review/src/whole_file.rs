@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -12,6 +13,8 @@ use broker_process::program::folder_of;
 
 /// The minimum age of a draft that a killed program left behind. A running program renames its draft within seconds.
 const MIN_STALE_AGE: Duration = Duration::from_secs(3600);
+/// The mode of a new file. No other user may write it, whatever the umask is.
+const NEW_MODE: u32 = 0o644;
 /// Number of random letters and digits in the name of a draft.
 const RANDOM_CHARS: usize = 6;
 
@@ -48,15 +51,22 @@ pub fn turn_if_unchanged(
 }
 
 /// Writes `bytes` to a draft in the same folder and renames it to the file. Drafts of the same file that
-/// killed programs left behind are removed.
+/// killed programs left behind are removed. A symbolic link stays: the file behind it is replaced, and there must be one. A
+/// device or a pipe is written as it is.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    draft(path, bytes)?.persist(path)?;
-    Ok(())
+    let target = broker_files::link_target(path)?;
+    let kind = fs::metadata(&target).map(|metadata| metadata.file_type());
+    if kind.is_ok_and(|kind| !kind.is_file() && !kind.is_dir()) {
+        return fs::write(&target, bytes);
+    }
+    let draft = draft(&target, bytes).map_err(broker_files::with_help)?;
+    broker_files::put_in_place(draft.path(), &target)
 }
 
 /// [`write_whole`] for a file that must not exist. If there is one, the error is `AlreadyExists`.
 pub fn write_new(path: &Path, text: &str) -> io::Result<()> {
-    draft(path, text.as_bytes())?.persist_noclobber(path)?;
+    let draft = draft(path, text.as_bytes()).map_err(broker_files::with_help)?;
+    draft.persist_noclobber(path)?;
     Ok(())
 }
 
@@ -68,13 +78,13 @@ fn draft(path: &Path, bytes: &[u8]) -> io::Result<tempfile::NamedTempFile> {
     let mut file = tempfile::Builder::new()
         .prefix(&prefix)
         .rand_bytes(RANDOM_CHARS)
+        // A temporary file is private by default; a lock has the usual permissions of a file, less those that the
+        // umask takes away.
+        .permissions(fs::Permissions::from_mode(NEW_MODE))
         .tempfile_in(folder)?;
     file.write_all(bytes)?;
-    // A temporary file is private by default; a lock has the usual permissions of a file.
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        let mode = fs::metadata(path).map_or(0o644, |old| old.permissions().mode() & 0o777);
+    if let Ok(old) = fs::metadata(path) {
+        let mode = old.permissions().mode() & 0o777;
         file.as_file()
             .set_permissions(fs::Permissions::from_mode(mode))?;
     }
@@ -135,6 +145,44 @@ mod tests {
         fs::remove_file(&path).unwrap();
         let problems = turn_of(Some(b"one")).unwrap_err();
         assert!(problems[0].message.contains("c.json"), "{problems:?}");
+    }
+
+    #[test]
+    fn file_behind_a_link_is_replaced_and_the_link_stays() {
+        use std::os::unix::fs::symlink;
+
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(at("store")).unwrap();
+        fs::write(at("store/real.json"), "old").unwrap();
+        fs::set_permissions(at("store/real.json"), fs::Permissions::from_mode(0o640)).unwrap();
+        symlink("store/real.json", at("c.json")).unwrap();
+        write_whole(&at("c.json"), b"new").unwrap();
+        assert_eq!(
+            fs::read_link(at("c.json")).unwrap().to_str(),
+            Some("store/real.json")
+        );
+        assert_eq!(fs::read_to_string(at("store/real.json")).unwrap(), "new");
+        let mode = fs::metadata(at("store/real.json"))
+            .unwrap()
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o640);
+        for name in ["", "store"] {
+            let drafts = fs::read_dir(at(name)).unwrap().flatten();
+            assert!(
+                drafts
+                    .map(|entry| entry.file_name())
+                    .all(|name| !is_draft(&name, ".real.json-"))
+            );
+        }
+
+        symlink("store/missing.json", at("dangling.json")).unwrap();
+        let error = write_whole(&at("dangling.json"), b"new").unwrap_err();
+        assert!(error.to_string().contains("a symbolic link"), "{error}");
+        assert!(!at("store/missing.json").exists());
+        write_whole(Path::new("/dev/null"), b"new").unwrap();
+        assert!(!fs::metadata("/dev/null").unwrap().is_file());
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod config_names;
 mod control_characters;
 mod doctor;
 mod env_empty;
+mod links;
 mod lint;
 mod lock;
 mod lock_at_once;

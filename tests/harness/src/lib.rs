@@ -22,6 +22,7 @@ mod load;
 mod mcp;
 mod mcp_direct;
 pub mod mcp_http;
+mod namespace;
 mod official;
 pub mod otlp;
 mod program;
@@ -51,6 +52,7 @@ pub use listening::ListeningServer;
 pub use load::{WholeMachine, whole_machine};
 pub use mcp::{DirectServer, json_text, tree_paths};
 pub use mcp_direct::DirectHttpServer;
+pub use namespace::{has_mount_namespaces, in_mount_namespace};
 pub use official::{official_clients, official_python, private_node};
 pub use program::{
     Daemon, Output, Run, children_of, copy_program, guarded_by, is_alive, wait_until, wait_within,

@@ -2,13 +2,15 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
-use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::{RootCertStore, ServerConfig};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
@@ -27,6 +29,8 @@ pub struct TlsFront {
 struct Counts {
     connections: AtomicUsize,
     handshakes: AtomicUsize,
+    /// The certificates that clients presented, in DER form.
+    presented: Mutex<Vec<Vec<u8>>>,
 }
 
 /// A file of `certificates`: `authority` has issued `trusted`, `other-name` and `expired`. Those that begin with
@@ -39,17 +43,36 @@ pub fn certificate(name: &str) -> PathBuf {
 impl TlsFront {
     /// Forwards to the server at `backend` with this certificate.
     pub fn start(name: &str, backend: &str) -> Self {
+        Self::start_with(name, backend, None)
+    }
+
+    /// Forwards like [`Self::start`], for clients with a certificate that `authority` has issued.
+    pub fn start_requiring(name: &str, backend: &str) -> Self {
+        let mut roots = RootCertStore::empty();
+        let authority = CertificateDer::from_pem_file(certificate("authority"));
+        let added = roots.add(authority.expect("a certificate"));
+        added.expect("it is an authority");
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+        let verifier = verifier.build().expect("it has an authority");
+        Self::start_with(name, backend, Some(verifier))
+    }
+
+    fn start_with(name: &str, backend: &str, clients: Option<Arc<dyn ClientCertVerifier>>) -> Self {
         let chain = CertificateDer::from_pem_file(certificate(name));
         let key = PrivateKeyDer::from_pem_file(certificate("key"));
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
-            .expect("the versions are supported")
-            .with_no_client_auth()
-            .with_single_cert(
-                vec![chain.expect("a certificate")],
-                key.expect("a private key"),
-            );
+            .expect("the versions are supported");
+        let config = match clients {
+            Some(verifier) => config.with_client_cert_verifier(verifier),
+            None => config.with_no_client_auth(),
+        };
+        let config = config.with_single_cert(
+            vec![chain.expect("a certificate")],
+            key.expect("a private key"),
+        );
         let acceptor = TlsAcceptor::from(Arc::new(config.expect("they belong together")));
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
         listener
@@ -83,6 +106,13 @@ impl TlsFront {
         self.counts.connections.load(Ordering::SeqCst)
     }
 
+    /// Whether the last client that presented a certificate had this one.
+    pub fn was_presented(&self, name: &str) -> bool {
+        let der = CertificateDer::from_pem_file(certificate(name)).expect("a certificate");
+        let presented = self.counts.presented.lock().expect("not poisoned");
+        presented.last().is_some_and(|last| *last == *der)
+    }
+
     /// The number of connections whose TLS handshake succeeded, without which no request is read.
     pub fn handshakes(&self) -> usize {
         self.counts.handshakes.load(Ordering::SeqCst)
@@ -104,6 +134,10 @@ async fn forward(
                 return;
             };
             counts.handshakes.fetch_add(1, Ordering::SeqCst);
+            if let Some([certificate, ..]) = client.get_ref().1.peer_certificates() {
+                let mut presented = counts.presented.lock().expect("not poisoned");
+                presented.push(certificate.to_vec());
+            }
             if let Ok(mut server) = TcpStream::connect(backend).await {
                 // Either side may end the connection.
                 let _ = copy_bidirectional(&mut client, &mut server).await;

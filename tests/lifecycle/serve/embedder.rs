@@ -446,6 +446,15 @@ fn endpoint_that_may_not_be_used_gets_nothing() {
     );
     assert!(!open.stderr.contains(KEY), "{}", open.stderr);
     assert_eq!(endpoint.requests().len(), 0);
+    let proxied = bench
+        .chaos
+        .run("broker-gen", &args)
+        .env("OPENAI_BASE_URL", "https://api.invalid/v1")
+        .env("OPENAI_API_KEY", KEY)
+        .env("ALL_PROXY", "socks://127.0.0.1:1")
+        .output();
+    let named = "`ALL_PROXY` does not name a proxy that can be used";
+    contains(&proxied.stderr, &["embedder_unavailable", named]);
 
     // A refusal while the lock is made: the lock is written, the vectors are made by the next run.
     endpoint.behave(Behaviour::Status(401));

@@ -112,6 +112,7 @@ pub(crate) fn spec_of(url: &str) -> SourceSpec {
         auth: None,
         shared: HttpShared::default(),
         ca_file: None,
+        identity: None,
     };
     SourceSpec {
         source: NodePath::parse("/s").expect("it is a path"),

@@ -1,7 +1,15 @@
 //! Servers with TLS: which certificates are accepted, and that nothing is sent to the others.
 
-use broker_mcp::{Endpoint, HttpClient, Session, SourceSpec};
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use broker_mcp::{
+    AuthSpec, ClientCertificate, ClientCredentials, Endpoint, HttpClient, Session, SourceSpec,
+};
 use broker_model::SourceCause;
+use broker_model::redact::Secret;
+use broker_model::url::HttpUrl;
 use harness::{Chaos, ChaosServer, TlsFront, certificate};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -157,4 +165,131 @@ async fn tls_failure_of_the_public_client_has_a_kind() {
         "{error:?}"
     );
     assert_eq!(front.handshakes(), 0);
+}
+
+/// Writes the files of a client's certificate: one of the tests' certificates, and its key with this mode.
+fn identity(folder: &Path, name: &str, mode: u32) -> ClientCertificate {
+    let files = ClientCertificate {
+        certificate: folder.join("client.pem"),
+        key: folder.join("client.key"),
+    };
+    for (from, to, mode) in [(name, &files.certificate, 0o644), ("key", &files.key, mode)] {
+        let draft = folder.join("draft");
+        fs::copy(certificate(from), &draft).expect("the folder is writable");
+        let mode = fs::Permissions::from_mode(mode);
+        fs::set_permissions(&draft, mode).expect("the file is ours");
+        fs::rename(&draft, to).expect("a rename within one folder");
+    }
+    files
+}
+
+/// A source that presents a certificate to the server behind this TLS front.
+fn presenting(front: &TlsFront, identity: Option<ClientCertificate>) -> SourceSpec {
+    let mut spec = behind(front, "127.0.0.1", Some("authority"));
+    if let Endpoint::Http(http) = &mut spec.endpoint {
+        http.identity = identity;
+    }
+    spec
+}
+
+#[tokio::test]
+async fn client_certificate_is_presented_and_read_again_when_it_changes() {
+    let chaos = Chaos::new();
+    let fixture = HttpFixture::of_era("both", &json!({"reply": "json"}));
+    let front = TlsFront::start_requiring("trusted", &fixture.server.address);
+    let files = identity(chaos.path(), "trusted", 0o600);
+    let session = Session::open(&presenting(&front, Some(files)), None).await;
+    let session = session.unwrap();
+    assert!(front.was_presented("trusted"));
+    identity(chaos.path(), "other-name", 0o600);
+    // Connections of the earlier certificate are closed when they are not used.
+    let renewed = async {
+        while !front.was_presented("other-name") {
+            assert!(echo(&session, "x").await.unwrap().contains('x'));
+            tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+        }
+    };
+    let renewed = tokio::time::timeout(super::WAIT_TIMEOUT, renewed).await;
+    renewed.expect("the new certificate is presented");
+    session.stop().await;
+}
+
+#[tokio::test]
+async fn client_certificate_that_a_server_refuses_or_misses_has_the_help_that_fits() {
+    let chaos = Chaos::new();
+    let fixture = HttpFixture::of_era("both", &json!({}));
+    let front = TlsFront::start_requiring("trusted", &fixture.server.address);
+    for (name, mode, part, remedy) in [
+        (None, 0, "CertificateRequired", "name it in `client_cert`"),
+        (
+            Some("expired"),
+            0o600,
+            "CertificateExpired",
+            "renew the files",
+        ),
+        (
+            Some("self-signed"),
+            0o600,
+            "UnknownCA",
+            "authority that the server trusts",
+        ),
+        (Some("trusted"), 0o640, "has mode 0640", "with mode 0600"),
+        (
+            Some("authority"),
+            0o600,
+            "does not belong to the first certificate",
+            "with mode 0600",
+        ),
+        (
+            Some("key"),
+            0o600,
+            "`client_cert` has no certificate",
+            "with mode 0600",
+        ),
+    ] {
+        let files = name.map(|name| identity(chaos.path(), name, mode));
+        let opened = Session::open(&presenting(&front, files), None).await;
+        let failure = opened.expect_err("the server refuses it");
+        assert_eq!(failure.cause, SourceCause::TlsFailed, "{name:?}: {failure}");
+        assert!(failure.message.contains(part), "{name:?}: {failure}");
+        assert!(
+            failure.remedy().contains(remedy),
+            "{name:?}: {}",
+            failure.remedy()
+        );
+    }
+    assert_eq!(front.handshakes(), 0);
+    assert_eq!(fixture.requests(&json!({})), [] as [Value; 0]);
+}
+
+#[tokio::test]
+async fn client_certificate_is_presented_to_the_token_endpoint_too() {
+    let chaos = Chaos::new();
+    let fixture = HttpFixture::of_era("both", &json!({}));
+    let front = TlsFront::start_requiring("trusted", &fixture.server.address);
+    for (files, cause) in [
+        (None, SourceCause::TlsFailed),
+        // The server behind the front grants no tokens.
+        (
+            Some(identity(chaos.path(), "trusted", 0o600)),
+            SourceCause::NeedsAuth,
+        ),
+    ] {
+        let mut spec = fixture.spec();
+        let Endpoint::Http(http) = &mut spec.endpoint else {
+            panic!("it has a URL")
+        };
+        (http.ca_file, http.identity) = (Some(certificate("authority")), files);
+        let token_url = format!("https://{}/token", front.address);
+        http.auth = Some(AuthSpec::ClientCredentials(ClientCredentials {
+            token_url: HttpUrl::parse(&token_url).unwrap(),
+            client_id: "c".to_owned(),
+            client_secret: Secret::new("s3cret-of-the-client"),
+            scope: None,
+            resource: None,
+        }));
+        let failure = Session::open(&spec, None).await.unwrap_err();
+        assert_eq!(failure.cause, cause, "{failure}");
+    }
+    assert!(front.was_presented("trusted"));
 }

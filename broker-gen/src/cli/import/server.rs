@@ -171,9 +171,9 @@ impl<'a, 't> Reader<'a, 't> {
                 let auth = self.own_auth(value);
                 members.insert("auth", auth);
             }
-            (Some(&"ca_file"), _) => {
+            (Some(&own @ ("ca_file" | "client_cert" | "client_key")), _) => {
                 if let Some(text) = self.string(key, value) {
-                    members.insert("ca_file", Out::Template(text));
+                    members.insert(own, Out::Template(text));
                 }
             }
             // Other clients have a key of this name.

@@ -114,8 +114,14 @@ pub(in crate::cli) async fn pin(args: &LockArgs, input: &Input) -> Result<bool, 
     // A symbolic link is kept.
     let target = file.canonicalize().unwrap_or_else(|_| file.clone());
     let _turn = turn_if_unchanged(&target, Some(old.as_bytes()), broker_config::MAX_BYTES)?;
-    let backup = back_up(file, &old).map_err(|error| cannot_write(file, &error))?;
-    write_whole(&target, new.as_bytes()).map_err(|error| cannot_write(file, &error))?;
+    let (backup, is_new) = back_up(file, &old).map_err(|error| cannot_write(file, &error))?;
+    write_whole(&target, new.as_bytes()).map_err(|error| {
+        if is_new {
+            // The file is as it was.
+            drop(std::fs::remove_file(&backup));
+        }
+        cannot_write(file, &error)
+    })?;
     say(text!(
         "wrote {}; {} has the text before",
         shown,
@@ -298,8 +304,8 @@ fn is_pinned(file: &str, text: &str, path: &NodePath, version: &str) -> bool {
     })
 }
 
-/// Copies the text beside the file; a backup with this text is not repeated.
-fn back_up(file: &Path, text: &str) -> io::Result<PathBuf> {
+/// Copies the text beside the file; a backup with this text is not repeated. Returns also whether it was made now.
+fn back_up(file: &Path, text: &str) -> io::Result<(PathBuf, bool)> {
     for number in 0..MAX_BACKUPS {
         let mut name = file.as_os_str().to_owned();
         match number {
@@ -308,11 +314,11 @@ fn back_up(file: &Path, text: &str) -> io::Result<PathBuf> {
         }
         let backup = PathBuf::from(name);
         if broker_files::holds(&backup, text.as_bytes()) {
-            return Ok(backup);
+            return Ok((backup, false));
         }
         if std::fs::symlink_metadata(&backup).is_err() {
             write_whole(&backup, text.as_bytes())?;
-            return Ok(backup);
+            return Ok((backup, true));
         }
     }
     Err(io::Error::other(format!(

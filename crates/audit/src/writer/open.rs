@@ -89,7 +89,10 @@ impl Writer {
         }
         has_room &= self.add_start("opened") && self.fill_room();
         if !has_room {
-            return Err(AuditError::Full);
+            return Err(AuditError::Io {
+                file: self.settings.file.clone(),
+                error: std::io::ErrorKind::StorageFull.into(),
+            });
         }
         self.flush().map_err(|error| AuditError::Io {
             file: self.settings.file.clone(),

@@ -1,6 +1,6 @@
 //! `mcp-broker audit`: verifies, prints and prepares audit logs. Starts no server.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -74,20 +74,30 @@ fn make_key(args: &KeyArgs, output: &LogOutput) -> Result<Exit, Failure> {
     let mut public = args.file.clone().into_os_string();
     public.push(".pub");
     let public = PathBuf::from(public);
+    let mut made = Vec::new();
     for (file, text, mode) in [
         (&args.file, &pair.private_pem, 0o600),
         (&public, &pair.public_pem, 0o644),
     ] {
         let mut options = OpenOptions::new();
         let opened = options.write(true).create_new(true).mode(mode).open(file);
-        opened
-            .and_then(|mut file| file.write_all(text.as_bytes()))
-            .map_err(|error| {
-                Failure::Usage(format!(
-                    "cannot write the key `{}`: {error}",
-                    file.display()
-                ))
-            })?;
+        let written = opened.and_then(|mut opened| {
+            made.push(file);
+            opened.write_all(text.as_bytes())?;
+            opened.sync_all()
+        });
+        if let Err(error) = written {
+            // One key without the other has no use. The reported error is the first one.
+            made.iter().for_each(|file| drop(fs::remove_file(file)));
+            let reason = match error.kind() {
+                io::ErrorKind::AlreadyExists => "it already exists, as a file or a link".to_owned(),
+                _ => broker_files::with_help(error).to_string(),
+            };
+            return Err(Failure::Usage(format!(
+                "cannot write the key `{}`: {reason}",
+                file.display()
+            )));
+        }
     }
     output.note(&text!(
         "{}",

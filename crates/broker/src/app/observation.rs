@@ -1,11 +1,12 @@
 //! The observers of a start: the metrics, and the audit log of the config.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use broker_audit::{
-    AuditKey, AuditLog, AuditSettings, Format, LineCopy, OcsfVersion as AuditOcsf, Rotation,
-    SyncMode, Versions,
+    AuditError, AuditKey, AuditLog, AuditSettings, Format, LineCopy, OcsfVersion as AuditOcsf,
+    Rotation, SyncMode, Versions,
 };
 use broker_config::{
     AuditConfig, AuditFormat, AuditIntent, AuditRotation, AuditSync, Config, OcsfVersion, Template,
@@ -148,8 +149,17 @@ fn open_audit(
         settings.key = Some(key.map_err(|error| unusable("key_file", error.to_string()))?);
     }
     let versions = Arc::new(versions(catalog, config));
-    let log = AuditLog::open(settings, versions.clone())
-        .map_err(|error| unusable("file", error.to_string()))?;
+    let log = AuditLog::open(settings, versions.clone()).map_err(|error| {
+        let problems = unusable("file", error.to_string());
+        match &error {
+            AuditError::Io { error, .. } if error.kind() == ErrorKind::StorageFull => {
+                let help =
+                    "Free space on the file system of `audit.file`, then start the broker again.";
+                problems.into_iter().map(|one| one.help(help)).collect()
+            }
+            _ => problems,
+        }
+    })?;
     let intent = match audit.intent {
         AuditIntent::Writes => Intent::Writes,
         AuditIntent::All => Intent::All,

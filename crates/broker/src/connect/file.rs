@@ -104,19 +104,25 @@ impl ClientFile {
         let written = write_new(&draft, text, mode).and_then(|()| {
             // The client may have written its file meanwhile.
             if self.is_unchanged() {
-                fs::rename(&draft, &self.path)
+                broker_files::put_in_place(&draft, &self.path)
             } else {
                 Err(io::Error::other(
                     "another program changed it meanwhile; close the client and try again",
                 ))
             }
         });
+        // After a rename there is none. The reported error is the first one.
+        drop(fs::remove_file(&draft));
         if let Err(error) = written {
-            // The reported error is the first one.
-            drop(fs::remove_file(&draft));
+            // A file that another program changed has its old text only in the backup.
+            if let Some((backup, true)) = backup
+                && self.is_unchanged()
+            {
+                drop(fs::remove_file(backup));
+            }
             return Err(ConnectError::write("write", &self.path, &error));
         }
-        Ok(backup)
+        Ok(backup.map(|(backup, _)| backup))
     }
 
     /// Takes the file from other users, since it contains a secret; whether they could read it.
@@ -136,8 +142,9 @@ impl ClientFile {
         }
     }
 
-    /// Copies the old content beside the file; a backup with this content is not repeated.
-    fn back_up(&self, old: &str, mode: u32) -> Result<PathBuf, ConnectError> {
+    /// Copies the old content beside the file; a backup with this content is not repeated. Returns also whether it was
+    /// made now.
+    fn back_up(&self, old: &str, mode: u32) -> Result<(PathBuf, bool), ConnectError> {
         for number in 0..MAX_BACKUPS {
             let ending = match number {
                 0 => ".bak".to_owned(),
@@ -145,13 +152,13 @@ impl ClientFile {
             };
             let backup = beside(&self.path, &ending);
             match write_new(&backup, old, mode) {
-                Ok(()) => return Ok(backup),
+                Ok(()) => return Ok((backup, true)),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     if is_file(&backup) && broker_files::holds(&backup, old.as_bytes()) {
                         fs::set_permissions(&backup, Permissions::from_mode(mode)).map_err(
                             |error| ConnectError::write("change the mode of", &backup, &error),
                         )?;
-                        return Ok(backup);
+                        return Ok((backup, false));
                     }
                 }
                 Err(error) => {
@@ -194,7 +201,7 @@ fn write_new(path: &Path, text: &str, mode: u32) -> io::Result<()> {
         // The reported error is the first one.
         drop(fs::remove_file(path));
     }
-    written
+    written.map_err(broker_files::with_help)
 }
 
 #[cfg(test)]
@@ -266,6 +273,22 @@ mod tests {
         fs::write(folder.path().join("g"), "new").unwrap();
         assert!(missing.replace("two", false).is_err());
         assert_eq!(fs::read_to_string(folder.path().join("g")).unwrap(), "new");
+    }
+
+    #[test]
+    fn backup_of_a_write_that_failed_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("f");
+        fs::write(&path, "one").unwrap();
+        let file = ClientFile::open(&path).unwrap();
+        // A folder has the name of the draft, so that it cannot be written.
+        let draft = beside(&path, &format!(".connect-{}", std::process::id()));
+        fs::create_dir(&draft).unwrap();
+        let error = file.replace("two", false).unwrap_err().to_string();
+        assert!(error.contains("cannot write"), "{error}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "one");
+        fs::remove_dir(&draft).unwrap();
+        assert_eq!(names(folder.path()), ["f"]);
     }
 
     #[test]

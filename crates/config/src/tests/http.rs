@@ -40,6 +40,24 @@ fn http_source_has_url_headers_and_auth() {
 }
 
 #[test]
+fn client_certificate_is_not_in_the_digest() {
+    let plain = json!({"url": "https://h/"});
+    let with_files = json!({"url": "https://h/", "client_cert": "${CERT}", "client_key": "c.key"});
+    let configured = config(&with_files);
+    let http = configured.sources().next().unwrap().endpoint.http();
+    let files = http.unwrap().client_certificate.as_ref().unwrap();
+    assert_eq!(
+        [files.certificate.raw(), files.key.raw()],
+        ["${CERT}", "c.key"]
+    );
+    assert_eq!(
+        configured.variables().into_iter().collect::<Vec<_>>(),
+        ["CERT"]
+    );
+    assert_eq!(configured.digest(), config(&plain).digest());
+}
+
+#[test]
 fn http_source_with_a_wrong_key_is_refused_at_its_place() {
     for (members, code_, place) in [
         (json!({"url": "ftp://h/"}), Code::UrlInvalid, "/url"),
@@ -94,6 +112,16 @@ fn http_source_with_a_wrong_key_is_refused_at_its_place() {
             json!({"command": "x", "headers": {"A": "b"}}),
             Code::ConfigSourceKind,
             "/headers",
+        ),
+        (
+            json!({"url": "https://h/", "client_cert": "c.pem"}),
+            Code::ConfigSourceKind,
+            "/client_cert",
+        ),
+        (
+            json!({"url": "https://h/", "client_key": "c.key"}),
+            Code::ConfigSourceKind,
+            "/client_key",
         ),
         (
             json!({"command": "x", "allow_plain_http": true}),

@@ -124,7 +124,7 @@ fn sample(key: &Key) -> Option<Value> {
 }
 
 /// Keys whose values make another source or section, or that need another key; other tests have them.
-const OTHERS: [&str; 28] = [
+const OTHERS: [&str; 30] = [
     "$schema",
     "tree",
     "mcpServers",
@@ -143,6 +143,8 @@ const OTHERS: [&str; 28] = [
     "headers",
     "auth",
     "ca_file",
+    "client_cert",
+    "client_key",
     "allow_plain_http",
     "resources",
     "tool_overrides",

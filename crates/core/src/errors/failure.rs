@@ -135,6 +135,7 @@ const fn unavailable_code(cause: SourceCause) -> CallCode {
         | SourceCause::ListInvalid
         | SourceCause::Unreachable
         | SourceCause::TlsFailed
+        | SourceCause::ProxyInvalid
         | SourceCause::SessionEnded
         | SourceCause::NeedsAuth
         | SourceCause::EnvMissing

@@ -160,6 +160,7 @@ fn kind_of(cause: SourceCause, maybe_executed: bool, status: Option<u16>) -> Cli
         | SourceCause::ExitBeforeReady
         | SourceCause::Unreachable
         | SourceCause::TlsFailed
+        | SourceCause::ProxyInvalid
         | SourceCause::EnvMissing
         | SourceCause::Exited
         | SourceCause::StdinStalled

@@ -106,6 +106,7 @@ impl HttpClient {
             auth: None,
             shared: HttpShared::default(),
             ca_file: None,
+            identity: None,
         };
         Ok(Self {
             spec: spec_of(http, auth_token),

@@ -224,6 +224,10 @@ impl Client {
         };
         let token = source.token(None).await.map_err(SendError::unsent)?;
         let answer = self.follow(target, request, Some(&token)).await?;
+        if !is_refusal(answer.status()) {
+            return Ok((answer, false));
+        }
+        source.note_refusal(&token);
         if renewal == TokenRenewal::Keep || !is_token_refused(&answer) {
             return Ok((answer, false));
         }
@@ -232,6 +236,9 @@ impl Client {
         match renewal {
             TokenRenewal::Resend if other != token => {
                 let answer = self.follow(target, request, Some(&other)).await?;
+                if is_refusal(answer.status()) {
+                    source.note_refusal(&other);
+                }
                 Ok((answer, true))
             }
             TokenRenewal::Resend | TokenRenewal::Replace | TokenRenewal::Keep => {

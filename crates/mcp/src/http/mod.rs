@@ -8,6 +8,7 @@ mod auth;
 mod body;
 mod breaker;
 mod client;
+mod client_certificate;
 mod close;
 mod event_link;
 mod exchange;
@@ -18,6 +19,7 @@ mod pause;
 mod session_id;
 pub(crate) mod spec;
 mod stream;
+mod tls_remedy;
 mod token_cache;
 mod transport;
 mod turns;
@@ -55,11 +57,13 @@ use exchange::Exchange;
 use session_id::SessionId;
 use turns::{CallPermit, CallTurns};
 
+pub(crate) use auth::another_token;
 pub(crate) use event_link::EventLink;
 pub(crate) use headers::{ToolParams, visible_value};
 pub(crate) use pause::Pause;
 pub(crate) use session_id::ReopenPace;
-pub use spec::{AuthSpec, ClientCredentials, HttpShared, HttpSpec, MCP_PATH};
+pub use spec::{AuthSpec, ClientCertificate, ClientCredentials, HttpShared, HttpSpec, MCP_PATH};
+pub(crate) use tls_remedy::tls_remedy;
 pub(crate) use token_cache::TokenCache;
 
 /// The number of requests and notifications of the broker itself that may be under way at one time.

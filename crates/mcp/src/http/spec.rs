@@ -29,6 +29,17 @@ pub struct HttpSpec {
     pub shared: HttpShared,
     /// A file with certificates that are trusted besides the system's certificates.
     pub ca_file: Option<PathBuf>,
+    /// The certificate that the source presents to its server and to its token endpoint.
+    pub identity: Option<ClientCertificate>,
+}
+
+/// Files in PEM form: a certificate with its chain, and its key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientCertificate {
+    /// The file with the chain.
+    pub certificate: PathBuf,
+    /// The file with the key.
+    pub key: PathBuf,
 }
 
 /// The state that all links of a source share: its token, the pause that its server asked for, whether it was down, and the
@@ -87,6 +98,7 @@ impl HttpSpec {
             && self.url == other.url
             && self.headers == other.headers
             && self.ca_file == other.ca_file
+            && self.identity == other.identity
     }
 }
 

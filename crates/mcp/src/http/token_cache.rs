@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex as SyncMutex, PoisonError, RwLock};
 
 use broker_model::redact::{Redactor, Secret};
 use http::header::HeaderValue;
@@ -63,6 +63,8 @@ pub(super) struct Cached {
     pub(super) fetches: AtomicU64,
     /// Masks the secrets of the config, the current token and the one before it; absent before the first token.
     pub(super) redactor: RwLock<Option<Redactor>>,
+    /// The token that the server refused last.
+    refused: SyncMutex<Option<Token>>,
 }
 
 #[derive(Debug, Default)]
@@ -88,6 +90,24 @@ impl TokenCache {
     pub(crate) fn redactor(&self) -> Option<Redactor> {
         let redactor = self.0.redactor.read();
         redactor.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether the last fetch gave no token.
+    pub(super) async fn fetch_failed(&self) -> bool {
+        let state = self.0.state.lock().await;
+        matches!(state.outcome, Some(Err(_)))
+    }
+
+    /// Notes that the server refused a token.
+    pub(super) fn note_refusal(&self, token: &Token) {
+        let refused = self.0.refused.lock();
+        *refused.unwrap_or_else(PoisonError::into_inner) = Some(token.clone());
+    }
+
+    /// Returns the token that the server refused last.
+    pub(super) fn refused(&self) -> Option<Token> {
+        let refused = self.0.refused.lock();
+        refused.unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 

@@ -1,10 +1,11 @@
 //! The HTTP client for the URL of a source: certificates, proxies, and the failures of its connections.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use broker_http_client::{
-    CONNECT_TIMEOUT, Certificate, HttpTransport, Proxies, Target, TransportError, certificates,
-    root_message,
+    CONNECT_TIMEOUT, Certificate, HttpTransport, IdentityFiles, Proxies, ProxyError, Target,
+    TransportError, certificates, root_message,
 };
 use broker_model::SourceCause;
 use broker_model::redact::Redactor;
@@ -14,7 +15,8 @@ use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use url::Url;
 
-use super::spec::HttpSpec;
+use super::client_certificate::CertificateFiles;
+use super::spec::{ClientCertificate, HttpSpec};
 use crate::failure::SourceFailure;
 
 /// Maximum bytes of a file with certificates.
@@ -69,11 +71,14 @@ pub(super) async fn connections(
     redactor: &Redactor,
 ) -> Result<(HttpTransport, Target), SourceFailure> {
     let (ca_file, redactor) = (spec.ca_file.clone(), redactor.clone());
+    let identity = spec.identity.clone();
     let is_loopback = url.origin().is_loopback();
     let url = parse(url)?;
     let of_client = url.clone();
-    let build =
-        spawn_blocking(move || build(&of_client, is_loopback, ca_file.as_deref(), &redactor));
+    let build = spawn_blocking(move || {
+        let (ca_file, identity) = (ca_file.as_deref(), identity.as_ref());
+        build(&of_client, is_loopback, ca_file, identity, &redactor)
+    });
     match timeout(CONNECT_TIMEOUT, build).await {
         Ok(Ok(built)) => {
             let client = built?;
@@ -95,6 +100,7 @@ fn build(
     url: &Url,
     is_loopback: bool,
     ca_file: Option<&Path>,
+    identity: Option<&ClientCertificate>,
     redactor: &Redactor,
 ) -> Result<HttpTransport, SourceFailure> {
     let shown = |file: &Path| shown_line(&redactor.redact(&file.to_string_lossy()), 300);
@@ -107,7 +113,16 @@ fn build(
         true => Proxies::None,
         false => Proxies::Environment,
     };
-    HttpTransport::new(url, more, proxies).map_err(|error| {
+    let identity = identity.map(|identity| {
+        let files = CertificateFiles::new(identity, |file| shown(file));
+        Arc::new(files) as Arc<dyn IdentityFiles>
+    });
+    HttpTransport::with_identity(url, more, proxies, identity).map_err(|error| {
+        if let Some(error) = error.downcast_ref::<ProxyError>() {
+            // Only words of the broker and the name of a variable.
+            let failure = SourceFailure::new(SourceCause::ProxyInvalid, error.to_string());
+            return failure.public();
+        }
         let file = match ca_file {
             Some(file) => format!(" with the certificates of `ca_file` `{}`", shown(file)),
             None => String::new(),

@@ -46,6 +46,11 @@ impl Backoff {
         self.failures == 0
     }
 
+    /// Returns the number of its failures in a row.
+    pub(super) fn failures(&self) -> u32 {
+        self.failures
+    }
+
     /// Records that the source is up.
     pub(super) fn started(&mut self, now: Instant) {
         self.up_since = Some(now);
@@ -101,6 +106,7 @@ fn heals(cause: SourceCause) -> bool {
         | SourceCause::SpawnDenied
         | SourceCause::SpawnFormat
         | SourceCause::NeedsAuth
+        | SourceCause::ProxyInvalid
         | SourceCause::EnvMissing
         | SourceCause::LockStale => false,
         SourceCause::SpawnFailed

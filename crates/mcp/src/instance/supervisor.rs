@@ -17,7 +17,7 @@ use super::backoff::{Backoff, RetryPlan};
 use super::{DriftCheck, InstanceState, Verdict};
 use crate::era_hint::EraHint;
 use crate::failure::SourceFailure;
-use crate::http::{Pause, ReopenPace};
+use crate::http::{Pause, ReopenPace, another_token};
 use crate::opening::Opening;
 use crate::session::{Session, stopped};
 use crate::spec::{Endpoint, SourceSpec};
@@ -116,7 +116,7 @@ impl Supervisor {
             tracing::warn!(source = %self.shared.name, cause = failure.cause.as_str(), %failure, stderr, retry_in, "source is down");
             is_down = true;
             if stopping
-                .run_until_cancelled(self.wait_for_retry(next))
+                .run_until_cancelled(self.wait_for_retry(next, failure.cause))
                 .await
                 .is_none()
             {
@@ -140,13 +140,7 @@ impl Supervisor {
             status.restarts += u64::from(again);
         });
         self.spec.startup_timeout = self.shared.settings.borrow().startup_timeout;
-        let opening = Opening {
-            tail: &self.shared.tail,
-            counters: &self.shared.counters,
-            tasks: &self.tasks,
-            stop_deadline: &self.stop_deadline,
-            second_try: self.backoff.is_fresh(),
-        };
+        let opening = self.opening();
         let hint = match (self.known, self.locked) {
             (Some(known), Some(locked)) => EraHint::changed(locked, known),
             (Some(known), None) => EraHint::known(known),
@@ -181,6 +175,16 @@ impl Supervisor {
                     noise,
                 ))
             }
+        }
+    }
+
+    fn opening(&self) -> Opening<'_> {
+        Opening {
+            tail: &self.shared.tail,
+            counters: &self.shared.counters,
+            tasks: &self.tasks,
+            stop_deadline: &self.stop_deadline,
+            second_try: self.backoff.is_fresh(),
         }
     }
 
@@ -329,8 +333,9 @@ impl Supervisor {
         }
     }
 
-    /// Waits for the time of the next attempt, or for a call that may cause it.
-    async fn wait_for_retry(&self, next: RetryPlan) {
+    /// Waits for the time of the next attempt, for a call that may cause it, or for another token in place of a refused
+    /// one.
+    async fn wait_for_retry(&self, next: RetryPlan, cause: SourceCause) {
         let asked = async {
             loop {
                 self.shared.wake.notified().await;
@@ -346,7 +351,25 @@ impl Supervisor {
                     tracing::debug!(source = %self.shared.name, "woken by a call");
                 }
             }
-            None => asked.await,
+            None => tokio::select! {
+                () = asked => {}
+                () = self.another_token(cause) => {
+                    tracing::debug!(source = %self.shared.name, "woken by another token");
+                }
+            },
+        }
+    }
+
+    /// Waits for another token if the last one was refused, or was missing.
+    async fn another_token(&self, cause: SourceCause) {
+        match &self.spec.endpoint {
+            Endpoint::Http(http) if cause == SourceCause::NeedsAuth => {
+                let failures = self.backoff.failures();
+                another_token(http, &self.spec, &self.opening(), failures).await;
+            }
+            Endpoint::Http(_) | Endpoint::Process(_) | Endpoint::Unavailable(_) => {
+                std::future::pending().await
+            }
         }
     }
 

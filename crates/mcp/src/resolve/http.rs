@@ -10,7 +10,9 @@ use http::header::{HeaderMap, HeaderName};
 
 use super::expander::Expander;
 use super::process;
-use crate::http::{AuthSpec, ClientCredentials, HttpShared, HttpSpec, visible_value};
+use crate::http::{
+    AuthSpec, ClientCertificate, ClientCredentials, HttpShared, HttpSpec, visible_value,
+};
 
 /// Returns the server of the source. `None` after a problem; the expander records it.
 pub(super) fn resolve(
@@ -29,6 +31,17 @@ pub(super) fn resolve(
         let file = expander.expand(file, &at("/ca_file"), false);
         expander.base.join(file)
     });
+    let identity = http.client_certificate.as_ref().map(|files| {
+        let [certificate, key] = [
+            (&files.certificate, "/client_cert"),
+            (&files.key, "/client_key"),
+        ]
+        .map(|(file, key)| {
+            let file = expander.expand(file, &at(key), false);
+            expander.base.join(file)
+        });
+        ClientCertificate { certificate, key }
+    });
     let auth = http
         .auth
         .as_ref()
@@ -44,6 +57,7 @@ pub(super) fn resolve(
         auth: auth.map_or(Some(None), |auth| auth.map(Some))?,
         shared: HttpShared::default(),
         ca_file,
+        identity,
     })
 }
 

@@ -330,7 +330,10 @@ pub(crate) fn stopped() -> SourceFailure {
 /// Whether a call that was not sent for this cause found its server unreachable, rather than lost with its session.
 fn is_unsent_over_http(cause: SourceCause) -> bool {
     match cause {
-        SourceCause::Unreachable | SourceCause::TlsFailed | SourceCause::NeedsAuth => true,
+        SourceCause::Unreachable
+        | SourceCause::TlsFailed
+        | SourceCause::ProxyInvalid
+        | SourceCause::NeedsAuth => true,
         SourceCause::SpawnNotFound
         | SourceCause::SpawnDenied
         | SourceCause::SpawnFormat

@@ -6,6 +6,7 @@
 mod challenge;
 mod client_credentials;
 mod grant;
+mod replacement;
 mod token_command;
 mod token_file;
 
@@ -31,6 +32,7 @@ use crate::spec::SourceSpec;
 pub(super) use challenge::{Challenge, is_refusal};
 use client_credentials::TokenEndpoint;
 use grant::Grant;
+pub(crate) use replacement::another_token;
 use token_command::TokenCommand;
 use token_file::TokenFile;
 
@@ -95,6 +97,11 @@ impl TokenSource {
             _drop: dropped.clone().drop_guard(),
             dropped,
         })
+    }
+
+    /// Notes that the server refused a token.
+    pub(super) fn note_refusal(&self, token: &Token) {
+        self.fetcher.cache.note_refusal(token);
     }
 
     /// Returns the current token, or another one if that is the one that the server refused. Returns the refused one if

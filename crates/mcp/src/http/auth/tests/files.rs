@@ -6,6 +6,7 @@ use std::path::Path;
 use broker_model::SourceCause;
 use tempfile::TempDir;
 
+use super::super::another_token;
 use super::super::token_file::LOOK_INTERVAL;
 use super::*;
 
@@ -135,4 +136,36 @@ async fn token_of_the_longest_file_is_sent() {
     let linked = Linked::new(&source(&server, Some(AuthSpec::TokenFile(path)))).await;
     assert_eq!(linked.status().await, 200);
     assert_eq!(server.authorizations(), [format!("Bearer {token}")]);
+}
+
+#[tokio::test]
+async fn source_waits_until_its_file_has_another_token_than_the_refused_one() {
+    // Also after a refusal for a missing scope, which replaces no token.
+    for (status, challenge) in [(401, ""), (403, "Bearer error=\"insufficient_scope\"")] {
+        let folder = TempDir::new().unwrap();
+        let path = token_file(&folder);
+        fs::write(&path, "refused").unwrap();
+        let server = TestServer::answering(move |_| {
+            Answer::of(status, "").with("WWW-Authenticate", challenge)
+        })
+        .await;
+        let spec = source(&server, Some(AuthSpec::TokenFile(path.clone())));
+        let linked = Linked::new(&spec).await;
+        assert_ne!(linked.status().await, 200);
+        let opening = Opening {
+            tail: &linked.tail,
+            counters: &Arc::default(),
+            tasks: &linked.tasks,
+            stop_deadline: &StopDeadline::never(),
+            second_try: false,
+        };
+        let Endpoint::Http(http) = &spec.endpoint else {
+            panic!("a source with a URL")
+        };
+        let mut waiting = std::pin::pin!(another_token(http, &spec, &opening, 1));
+        let early = tokio::time::timeout(3 * LOOK_INTERVAL, &mut waiting).await;
+        assert!(early.is_err(), "the token is the refused one");
+        replace(&path, "another");
+        waiting.await;
+    }
 }

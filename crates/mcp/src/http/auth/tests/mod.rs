@@ -49,6 +49,7 @@ fn source(server: &TestServer, auth: Option<AuthSpec>) -> SourceSpec {
         auth,
         shared: HttpShared::default(),
         ca_file: None,
+        identity: None,
     }));
     spec.redactor = Redactor::new([Secret::new(KEY.1)]);
     spec.timing = Timing::for_http();
