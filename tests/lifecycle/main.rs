@@ -6,6 +6,7 @@ mod audit_kills;
 mod audit_replay;
 mod audit_shown;
 mod config;
+mod containers;
 mod credentials;
 mod doctor;
 mod filters;

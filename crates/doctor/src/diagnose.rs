@@ -10,6 +10,7 @@ use broker_model::text::{counted, shown_line};
 
 use super::explain::explain;
 use super::finding::{Code, Finding, Severity};
+use super::start_warnings;
 use super::stderr_hints::FailedStart;
 use super::{Diagnosis, Facts, ToolListing};
 use broker_core::{ExamResult, ListingNotes, StartedSource};
@@ -106,6 +107,7 @@ fn check_started(started: &StartedSource, config: &str, doctor: &str) -> Vec<Fin
             )
         });
     }
+    findings.extend(start_warnings::findings(&started.start_hints, exam.ending.as_ref()));
     if exam.carrier == Some(Carrier::HttpSse) {
         findings.push(Finding::new(
             Code::TransportDeprecated,
@@ -133,6 +135,7 @@ fn explain_failure(failure: &SourceFailure, started: &StartedSource, doctor: &st
         program: &started.program,
         withheld: &started.withheld,
         empty_variables: &started.empty_variables,
+        hints: &started.start_hints,
         stderr: &exam.stderr,
         stdout: &exam.noise,
     };

@@ -8,9 +8,11 @@ mod drift_report;
 mod explain;
 mod finding;
 mod human;
+mod installers;
 mod json;
 mod phrases;
 mod runtimes;
+mod start_warnings;
 mod stderr_hints;
 mod text_diff;
 
@@ -27,6 +29,7 @@ pub use drift_report::{change, report_text, text_between_locks};
 pub use explain::{Explanation, explain};
 pub use human::human;
 pub use json::json;
+pub use start_warnings::start_warnings;
 pub use stderr_hints::FailedStart;
 pub use text_diff::unified;
 

@@ -7,6 +7,7 @@ compile_error!("the broker runs on Linux and macOS only");
 #[cfg(target_os = "linux")]
 mod cgroup;
 mod child;
+mod containers;
 #[cfg(target_os = "linux")]
 mod children;
 mod cookie;
@@ -29,13 +30,13 @@ mod stderr;
 mod stop_deadline;
 mod unix;
 
-pub use child::{Process, ProcessHandle};
+pub use child::{Ending, Process, ProcessHandle, StopStage};
 pub use error::{ExitReport, SpawnError};
 pub use file_limit::raise_file_limit;
 pub use lookup::search_folders;
 pub use random::random_u64;
 pub use reaper::all_ended;
-pub use spec::{ProcessSpec, StopGrace};
+pub use spec::{ContainerSpec, ProcessSpec, StopGrace};
 pub use stderr::StderrTail;
 pub use stop_deadline::StopDeadline;
 pub use unix::trim_heap;

@@ -2,6 +2,7 @@
 
 use broker_build::left_out_audits::UNSTABLE_SOURCE;
 use broker_config::Source;
+use broker_doctor::start_warnings;
 use broker_drift::SeenPackage;
 use broker_mcp::EraHint;
 use broker_model::item::ItemKind;
@@ -73,6 +74,10 @@ pub(super) async fn take(
     let Some(source) = input.config.source(&path) else {
         return (None, check);
     };
+    if let Some(spec) = input.spec(&path) {
+        let ending = result.ending.as_ref();
+        check.warnings = start_warnings(path.as_str(), &spec.start_hints, ending);
+    }
     let (snapshot, pointers) = match result.outcome {
         Ok(snapshot) => (snapshot, Vec::new()),
         Err(Failure::Unstable(Unstable { snapshot, pointers })) => (*snapshot, pointers),
