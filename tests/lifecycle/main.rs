@@ -12,6 +12,7 @@ mod doctor;
 mod filters;
 mod guard;
 mod instances;
+mod logs;
 mod metrics;
 mod orphans;
 mod prometheus;

@@ -15,7 +15,7 @@ pub(crate) use audit::{AuditVerb, ExplainArgs, KeyArgs, ReplayArgs, TailArgs, Ve
 pub(crate) use format::Format;
 pub(crate) use options::{LogLevel, ModeOption, RunOptions, TreeForm};
 pub use serve::ServeOptions;
-pub(crate) use verbs::{DoctorArgs, KeyVerb, NewKeyArgs, StatusArgs, Verb};
+pub(crate) use verbs::{DoctorArgs, KeyVerb, LogsArgs, NewKeyArgs, StatusArgs, Verb};
 
 /// Serves reviewed, locked MCP tools through three stable meta-tools.
 #[derive(Debug, Parser)]
@@ -96,7 +96,7 @@ impl Cli {
 const DEFAULT_HOST: &str = "127.0.0.1";
 
 /// The subcommands and words for ADDR of a broker, for suggestions.
-pub(crate) const WORDS: &[&str] = &["connect", "doctor", "key", "status", "stdio", "help"];
+pub(crate) const WORDS: &[&str] = &["connect", "doctor", "key", "logs", "status", "stdio", "help"];
 /// The words for ADDR of `broker-gen serve`. It has no subcommands.
 pub(crate) const SERVE_WORDS: &[&str] = &["stdio"];
 

@@ -27,6 +27,7 @@ mod reaper;
 mod spawner;
 mod spec;
 mod stderr;
+mod stderr_log;
 mod stop_deadline;
 mod unix;
 

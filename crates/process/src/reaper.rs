@@ -18,6 +18,7 @@ use super::descendants::{Cookie, Descendants, ProcessList, descendants_of};
 use super::orphans::Claim;
 use super::pinned_process::PinnedProcess;
 use super::unix::Group;
+use crate::stderr_log::StderrLog;
 use crate::{
     Ending, ExitReport, Process, ProcessHandle, ProcessSpec, StderrTail, StopDeadline, StopGrace,
     StopStage,
@@ -75,7 +76,8 @@ pub(super) fn adopt(
     let descendants = Descendants::default();
     let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
     if let Some(stderr) = child.stderr.take() {
-        tasks.spawn_on(drain(stderr, tail.clone(), ended_sender), runtime);
+        let log = StderrLog::new(&started.spec.name);
+        tasks.spawn_on(drain(stderr, tail.clone(), ended_sender, log), runtime);
     }
     let has_container = started.container.is_some();
     let reaper = Reaper {
@@ -351,13 +353,22 @@ async fn emptied(group: Group) {
 }
 
 /// Always reads stderr to its end: a child would block on a full pipe.
-async fn drain(mut stderr: ChildStderr, tail: StderrTail, ended: watch::Sender<bool>) {
+async fn drain(
+    mut stderr: ChildStderr,
+    tail: StderrTail,
+    ended: watch::Sender<bool>,
+    mut log: StderrLog,
+) {
     let mut chunk = vec![0; 16 << 10];
     loop {
         match stderr.read(&mut chunk).await {
             Ok(0) | Err(_) => break,
-            Ok(read) => tail.push(&chunk[..read]),
+            Ok(read) => {
+                let lines = tail.push(&chunk[..read]);
+                log.log(&tail, lines);
+            }
         }
     }
+    log.finish(&tail);
     ended.send_replace(true);
 }

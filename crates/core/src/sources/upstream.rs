@@ -151,6 +151,15 @@ impl Upstream {
         }
     }
 
+    /// Returns the last stderr lines of each of its processes.
+    pub(crate) fn stderr(&self) -> Vec<Vec<String>> {
+        match self {
+            Self::Server(all) => all.iter().map(Instance::stderr).collect(),
+            #[cfg(test)]
+            Self::Fake(_) => Vec::new(),
+        }
+    }
+
     /// Returns the number of calls that wait for a place at its processes.
     pub(crate) fn waiting(&self) -> usize {
         match self {

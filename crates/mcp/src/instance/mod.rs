@@ -172,6 +172,11 @@ impl Instance {
         self.0.status.subscribe()
     }
 
+    /// Returns the last lines that its process wrote to stderr, redacted and printable.
+    pub fn stderr(&self) -> Vec<String> {
+        self.0.tail.kept()
+    }
+
     /// Records that its server answered a call at this time.
     pub fn note_answer(&self, at: Instant) {
         self.0.counters.note_answer(at);

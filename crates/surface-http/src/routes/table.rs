@@ -41,7 +41,12 @@ impl Row {
             (
                 ListenerRole::Metrics,
                 Handler::Mcp(_)
-                | Handler::Api(ApiRoute::Meta(_) | ApiRoute::Health(_) | ApiRoute::ResourceMetadata),
+                | Handler::Api(
+                    ApiRoute::Meta(_)
+                    | ApiRoute::Health(_)
+                    | ApiRoute::Logs
+                    | ApiRoute::ResourceMetadata,
+                ),
             ) => false,
         }
     }
@@ -73,6 +78,8 @@ pub(crate) enum ApiRoute {
     Health(HealthRoute),
     /// The metrics.
     Metrics,
+    /// The last stderr lines of a source.
+    Logs,
     /// The document for clients that need a token.
     ResourceMetadata,
 }
@@ -107,6 +114,10 @@ pub(crate) const TABLE: &[Row] = &[
         handler: Handler::Api(ApiRoute::Metrics),
         ..health("/metrics", HealthRoute::Sources, Credential::ValidIfGiven)
     }),
+    Row {
+        handler: Handler::Api(ApiRoute::Logs),
+        ..health("/logs", HealthRoute::Sources, Credential::ValidIfGiven)
+    },
     // For a resource at the root of its host, and for the resource `/mcp`.
     metadata("/.well-known/oauth-protected-resource"),
     metadata("/.well-known/oauth-protected-resource/mcp"),
