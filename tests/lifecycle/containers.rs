@@ -1,4 +1,4 @@
-//! Servers in containers: a container is no descendant of the broker, so it is removed by its name when its client was
+//! Servers in containers: a container is not a descendant of the broker, so it is removed by its name when its client was
 //! killed, in whatever way client and broker ended. The daemon is a stand-in (`tests/servers/docker`).
 #![cfg(target_os = "linux")]
 
@@ -50,7 +50,9 @@ impl Stage {
 fn kill(pids: &[u32]) {
     let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
     let command = format!("kill -KILL {}", pids.join(" "));
-    let killed = Run::new(Path::new("/bin/sh")).args(["-c", &command]).output();
+    let killed = Run::new(Path::new("/bin/sh"))
+        .args(["-c", &command])
+        .output();
     assert_eq!(killed.code, Some(0), "{}", killed.stderr);
 }
 

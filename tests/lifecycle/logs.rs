@@ -15,7 +15,10 @@ fn stage(script: &str) -> Bench {
         "a",
         json!({"command": ["/bin/sh", "-c", command], "env": {"A_TOKEN": "hunter2-of-a"}}),
     )]);
-    bench.script("a", &json!({"tools": [{"name": "x", "inputSchema": {"type": "object"}}]}));
+    bench.script(
+        "a",
+        &json!({"tools": [{"name": "x", "inputSchema": {"type": "object"}}]}),
+    );
     bench.lock();
     bench
 }
@@ -48,7 +51,9 @@ fn logs(broker: &Broker, args: &[&str], secret: Option<&str>) -> Output {
 
 /// Stderr lines that a log has.
 fn logged(log: &str) -> Vec<&str> {
-    log.lines().filter(|line| line.contains(" stderr ")).collect()
+    log.lines()
+        .filter(|line| line.contains(" stderr "))
+        .collect()
 }
 
 #[test]
@@ -74,7 +79,8 @@ fn stderr_of_a_running_server_is_printed_masked_and_escaped() {
 
 #[test]
 fn stderr_is_in_the_log_at_debug_and_a_flood_is_bounded() {
-    let bench = stage(r"printf 'token hunter2-of-a\n' >&2; seq 1 200000 >&2; printf '\033[31mred' >&2");
+    let bench =
+        stage(r"printf 'token hunter2-of-a\n' >&2; seq 1 200000 >&2; printf '\033[31mred' >&2");
     let broker = serve(&bench, &["--log-level", "debug"], None);
     wait_until("the flood is counted", || {
         broker.stderr().contains("stderr lines were not logged")
@@ -98,8 +104,15 @@ fn stderr_is_shown_to_operators_only() {
     contains(&refused.stderr, &["answered 401"]);
     assert_eq!(logs(&broker, &["/a"], Some("another-secret")).code, Some(1));
     let shown = logs(&broker, &["/a"], Some(SECRET));
-    assert_eq!((shown.code, shown.stdout.as_str()), (Some(0), "one\n"), "{}", shown.stderr);
+    assert_eq!(
+        (shown.code, shown.stdout.as_str()),
+        (Some(0), "one\n"),
+        "{}",
+        shown.stderr
+    );
     // A path is not needed to be refused.
-    let nothing = Run::new(Path::new(&binary("mcp-broker"))).args(["logs"]).output();
+    let nothing = Run::new(Path::new(&binary("mcp-broker")))
+        .args(["logs"])
+        .output();
     assert_eq!(nothing.code, Some(2), "{}", nothing.stderr);
 }

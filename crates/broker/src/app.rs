@@ -140,7 +140,9 @@ fn run(cli: &Cli, origin: CatalogOrigin, read: ReadCatalog<'_>) -> ExitCode {
     let level = match cli.verb {
         None => cli.options.log_level,
         Some(Verb::Doctor(_)) => LogLevel::Error,
-        Some(Verb::Status(_) | Verb::Logs(_) | Verb::Connect(_) | Verb::Key(_) | Verb::Audit(_)) => LogLevel::Warn,
+        Some(
+            Verb::Status(_) | Verb::Logs(_) | Verb::Connect(_) | Verb::Key(_) | Verb::Audit(_),
+        ) => LogLevel::Warn,
     };
     output.install(level.into());
     let allowed = match cli.is_stdio() {

@@ -96,7 +96,9 @@ impl Cli {
 const DEFAULT_HOST: &str = "127.0.0.1";
 
 /// The subcommands and words for ADDR of a broker, for suggestions.
-pub(crate) const WORDS: &[&str] = &["connect", "doctor", "key", "logs", "status", "stdio", "help"];
+pub(crate) const WORDS: &[&str] = &[
+    "connect", "doctor", "key", "logs", "status", "stdio", "help",
+];
 /// The words for ADDR of `broker-gen serve`. It has no subcommands.
 pub(crate) const SERVE_WORDS: &[&str] = &["stdio"];
 

@@ -142,7 +142,10 @@ fn read(words: &[&str]) -> Command {
         let next = match program {
             "env" => {
                 let is_program = |word: &&str| !word.starts_with('-') && !word.contains('=');
-                words[start + 1..].iter().position(is_program).map(|at| start + 1 + at)
+                words[start + 1..]
+                    .iter()
+                    .position(is_program)
+                    .map(|at| start + 1 + at)
             }
             "sudo" => sudo(words, start + 1, &mut command.asked),
             _ => {
@@ -207,7 +210,10 @@ fn start_elsewhere(program: &str, words: &[&str], start: usize, command: &mut Co
 /// Adds the variables of an option of `ssh`: `SendEnv=A B`.
 fn sent_variables(option: &str, asked: &mut AskedVariables) {
     let mut words = option.split(|c: char| c.is_whitespace() || c == '=');
-    if words.next().is_some_and(|key| key.eq_ignore_ascii_case("SendEnv")) {
+    if words
+        .next()
+        .is_some_and(|key| key.eq_ignore_ascii_case("SendEnv"))
+    {
         words.for_each(|name| asked.add(name.trim_matches('"')));
     }
 }
@@ -242,7 +248,11 @@ fn container(program: &str, words: &[&str], start: usize, command: &mut Command)
     command.asked.files.extend(files);
     let end = read.argument.unwrap_or(words.len());
     let mut options = words[verb + 1..end].iter();
-    let verb_shown = if is_compose { "compose run" } else { words[verb] };
+    let verb_shown = if is_compose {
+        "compose run"
+    } else {
+        words[verb]
+    };
     command.launcher = Some(Launcher {
         kind,
         shown: format!("{program} {verb_shown}"),
@@ -268,7 +278,9 @@ impl Options {
                 let name = format!("-{letter}");
                 (self.takes)(&name)
             });
-            let Some((position, letter)) = letter else { continue };
+            let Some((position, letter)) = letter else {
+                continue;
+            };
             let after = &word[position + letter.len_utf8()..];
             let name = match letter {
                 'e' => "-e",
@@ -311,13 +323,34 @@ mod tests {
         use LaunchKind::{Exec, Remote, Run};
         for (line, expected) in [
             ("docker run -i --rm a", Some((Run, "docker run", 1, false))),
-            ("/usr/bin/podman run --init -i a", Some((Run, "podman run", 1, true))),
-            ("docker run -i a --init", Some((Run, "docker run", 1, false))),
-            ("docker --context c container run -i --init=true a", Some((Run, "docker run", 4, true))),
-            ("env A=b sudo -n -u me nerdctl run -i a", Some((Run, "nerdctl run", 7, false))),
-            ("docker exec -i c server", Some((Exec, "docker exec", 1, false))),
-            ("docker compose -f x.yml run --rm -T s", Some((Exec, "docker compose run", 4, false))),
-            ("kubectl -n tools exec -i pod -- server", Some((Exec, "kubectl exec", 3, false))),
+            (
+                "/usr/bin/podman run --init -i a",
+                Some((Run, "podman run", 1, true)),
+            ),
+            (
+                "docker run -i a --init",
+                Some((Run, "docker run", 1, false)),
+            ),
+            (
+                "docker --context c container run -i --init=true a",
+                Some((Run, "docker run", 4, true)),
+            ),
+            (
+                "env A=b sudo -n -u me nerdctl run -i a",
+                Some((Run, "nerdctl run", 7, false)),
+            ),
+            (
+                "docker exec -i c server",
+                Some((Exec, "docker exec", 1, false)),
+            ),
+            (
+                "docker compose -f x.yml run --rm -T s",
+                Some((Exec, "docker compose run", 4, false)),
+            ),
+            (
+                "kubectl -n tools exec -i pod -- server",
+                Some((Exec, "kubectl exec", 3, false)),
+            ),
             ("lxc exec c -- server", Some((Exec, "lxc exec", 1, false))),
             ("ssh -p 22 host server", Some((Remote, "ssh", 3, false))),
             ("kubectl port-forward x", None),
@@ -327,7 +360,9 @@ mod tests {
             ("", None),
         ] {
             let found = read_line(line).launcher;
-            let found = found.as_ref().map(|one| (one.kind, one.shown.as_str(), one.verb, one.has_init));
+            let found = found
+                .as_ref()
+                .map(|one| (one.kind, one.shown.as_str(), one.verb, one.has_init));
             assert_eq!(found, expected, "{line}");
         }
     }
@@ -335,12 +370,28 @@ mod tests {
     #[test]
     fn asked_variables_are_those_without_a_value() {
         for (line, names, files) in [
-            ("docker run -i --rm -e TOKEN -e A=b --env OTHER --env=THIRD a", "TOKEN OTHER THIRD", ""),
-            ("docker run -ieONE -ie TWO -eX=1 -e THREE a -e NOT", "ONE TWO THREE", ""),
-            ("podman run --env-file v.env --env-file=w.env a", "", "v.env w.env"),
+            (
+                "docker run -i --rm -e TOKEN -e A=b --env OTHER --env=THIRD a",
+                "TOKEN OTHER THIRD",
+                "",
+            ),
+            (
+                "docker run -ieONE -ie TWO -eX=1 -e THREE a -e NOT",
+                "ONE TWO THREE",
+                "",
+            ),
+            (
+                "podman run --env-file v.env --env-file=w.env a",
+                "",
+                "v.env w.env",
+            ),
             ("docker exec -e T -i c server", "T", ""),
             ("docker run -e ${NAME} -e $X a", "", ""),
-            ("ssh -o SendEnv=ONE -oSendEnv=TWO -o LogLevel=x h s", "ONE TWO", ""),
+            (
+                "ssh -o SendEnv=ONE -oSendEnv=TWO -o LogLevel=x h s",
+                "ONE TWO",
+                "",
+            ),
             ("sudo --preserve-env=A,B -u me server", "A B", ""),
             ("sudo --preserve-env=A docker run -e B -e A i", "A B", ""),
             ("npx -y -e NAME server", "", ""),
@@ -354,7 +405,10 @@ mod tests {
     #[test]
     fn launcher_in_a_script_is_found() {
         let found = in_script("cd /x && exec docker run -i -e TOKEN \"a\" | tee log");
-        let launchers: Vec<_> = found.iter().filter_map(|one| one.launcher.as_ref()).collect();
+        let launchers: Vec<_> = found
+            .iter()
+            .filter_map(|one| one.launcher.as_ref())
+            .collect();
         assert_eq!(launchers.len(), 1);
         assert_eq!(launchers[0].shown, "docker run");
         assert_eq!(found[2].asked.names, ["TOKEN"]);

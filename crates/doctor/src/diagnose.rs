@@ -107,7 +107,10 @@ fn check_started(started: &StartedSource, config: &str, doctor: &str) -> Vec<Fin
             )
         });
     }
-    findings.extend(start_warnings::findings(&started.start_hints, exam.ending.as_ref()));
+    findings.extend(start_warnings::findings(
+        &started.start_hints,
+        exam.ending.as_ref(),
+    ));
     if exam.carrier == Some(Carrier::HttpSse) {
         findings.push(Finding::new(
             Code::TransportDeprecated,

@@ -8,7 +8,6 @@ mod drift_report;
 mod explain;
 mod finding;
 mod human;
-mod installers;
 mod json;
 mod phrases;
 mod runtimes;

@@ -69,7 +69,8 @@ fn did_not_end(launcher: Option<&Launcher>, ending: &Ending) -> Option<StartWarn
     let elsewhere = launcher.filter(|launcher| launcher.kind != LaunchKind::Run);
     let (what, mut remedy) = match (ending.stage, elsewhere) {
         (StopStage::Killed, _) => (
-            "its process did not end after its input was closed and after SIGTERM, and was killed".to_owned(),
+            "its process did not end after its input was closed and after SIGTERM, and was killed"
+                .to_owned(),
             "Make the server end when its standard input ends.".to_owned(),
         ),
         // The signal ended the client only.
@@ -90,7 +91,10 @@ fn did_not_end(launcher: Option<&Launcher>, ending: &Ending) -> Option<StartWarn
         }
         (None, Some(launcher)) => {
             remedy.push_str(" End the program where it runs.");
-            format!("the program that `{}` started may still run", launcher.shown)
+            format!(
+                "the program that `{}` started may still run",
+                launcher.shown
+            )
         }
         (None, None) => "if it is a container, it still runs".to_owned(),
     };
@@ -149,7 +153,9 @@ fn withheld(launcher: Option<&Launcher>, asked: &[String]) -> Option<StartWarnin
             "{command} asks for {}{more}; set here and not passed on, {pronoun} {verb} missing",
             names.join(", ")
         ),
-        remedy: format!("Name {pronoun} in `inherit_env` of the source, or with a value in its `env`."),
+        remedy: format!(
+            "Name {pronoun} in `inherit_env` of the source, or with a value in its `env`."
+        ),
     })
 }
 
@@ -173,15 +179,33 @@ mod tests {
         for (command, stage, removed, expected) in [
             ("server", Closed, None, vec![]),
             ("server", Terminated, None, vec![]),
-            ("server", Killed, None, vec![(Code::DidNotEnd, Warning, "if it is a container, it still runs")]),
-            ("docker run -i a", Closed, None, vec![(Code::ContainerInit, Note, "was seen to end")]),
+            (
+                "server",
+                Killed,
+                None,
+                vec![(
+                    Code::DidNotEnd,
+                    Warning,
+                    "if it is a container, it still runs",
+                )],
+            ),
+            (
+                "docker run -i a",
+                Closed,
+                None,
+                vec![(Code::ContainerInit, Note, "was seen to end")],
+            ),
             ("docker run --init -i a", Closed, None, vec![]),
             (
                 "docker run -i a",
                 Killed,
                 removed(),
                 vec![
-                    (Code::DidNotEnd, Warning, "its container `mcp-broker-1` was removed"),
+                    (
+                        Code::DidNotEnd,
+                        Warning,
+                        "its container `mcp-broker-1` was removed",
+                    ),
                     (Code::ContainerInit, Warning, "`docker run` has no `--init`"),
                 ],
             ),
@@ -192,14 +216,32 @@ mod tests {
                 vec![(Code::DidNotEnd, Warning, "`x` cannot be removed")],
             ),
             ("ssh host server", Closed, None, vec![]),
-            ("ssh host server", Terminated, None, vec![(Code::DidNotEnd, Warning, "`ssh` started may still run")]),
-            ("kubectl exec -i p -- s", Killed, None, vec![(Code::DidNotEnd, Warning, "`kubectl exec` started may still run")]),
+            (
+                "ssh host server",
+                Terminated,
+                None,
+                vec![(Code::DidNotEnd, Warning, "`ssh` started may still run")],
+            ),
+            (
+                "kubectl exec -i p -- s",
+                Killed,
+                None,
+                vec![(
+                    Code::DidNotEnd,
+                    Warning,
+                    "`kubectl exec` started may still run",
+                )],
+            ),
         ] {
             let ending = Ending { stage, removed };
             let found = collect(&hints(command, &[]), Some(&ending));
             assert_eq!(found.len(), expected.len(), "{command} {found:?}");
             for (warning, (code, severity, part)) in found.iter().zip(expected) {
-                assert_eq!((warning.code, warning.severity), (code, severity), "{command}");
+                assert_eq!(
+                    (warning.code, warning.severity),
+                    (code, severity),
+                    "{command}"
+                );
                 assert!(warning.message.contains(part), "{}", warning.message);
             }
         }
@@ -209,6 +251,11 @@ mod tests {
     fn withheld_variables_are_a_warning_without_an_end_too() {
         let found = start_warnings("/a", &hints("docker run -i a", &["ONE", "TWO"]), None);
         assert_eq!(found.len(), 1);
-        assert!(found[0].message.starts_with("`/a`: `docker run` asks for `ONE`, `TWO`;"), "{found:?}");
+        assert!(
+            found[0]
+                .message
+                .starts_with("`/a`: `docker run` asks for `ONE`, `TWO`;"),
+            "{found:?}"
+        );
     }
 }

@@ -1,11 +1,12 @@
 //! Hints in the last output of a server that failed to start: a missing runtime, package, variable or
 //! terminal. The text was redacted and made printable before.
 
+mod installers;
+
 use broker_mcp::{SourceFailure, StartHints};
 use broker_model::SourceCause;
 
 use super::finding::Code;
-use super::installers;
 use super::phrases::{PHRASES, WANTS_TERMINAL};
 use super::runtimes;
 

@@ -1,16 +1,13 @@
 //! The process environment, read once, and the part of it that a child inherits.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 
-use broker_config::{CommandLine, ProcessEndpoint};
 use broker_model::redact::is_secret_name;
 use broker_model::secret_text;
 use broker_process::guard::{ALLOCATOR, VARIABLE};
-
-use crate::start_hints::StartHints;
 
 /// The environment that variables are expanded from and children inherit from. `Debug` shows no value.
 #[derive(Clone)]
@@ -43,14 +40,6 @@ const INSTALLER: [&str; 2] = ["DENO_DIR", "BUN_INSTALL_CACHE_DIR"];
 const INSTALLER_PREFIXES: [&str; 4] = ["NPM_CONFIG_", "npm_config_", "UV_", "PIP_"];
 /// Ends of names of npm's secrets that other secrets do not have.
 const NPM_SECRETS: [&str; 2] = ["_otp", "_keyfile_password"];
-/// The maximum number of names that a failed start lists.
-const MAX_WITHHELD: usize = 8;
-/// Words of commands that do not indicate what a server needs.
-const COMMON_WORDS: [&str; 15] = [
-    "bin", "docker", "exec", "install", "latest", "mcp", "node", "npm", "npx", "python", "run",
-    "server", "stdio", "usr", "uvx",
-];
-
 impl Environment {
     /// Reads this process's environment and the folder of its executable. Variables that are not UTF-8 are left out,
     /// and so is the variable of the guard.
@@ -124,74 +113,11 @@ fn has_installer_secret(name: &str, value: &str) -> bool {
 /// Whether a text has a URL with a user: `https://user:password@host`.
 fn has_url_user(text: &str) -> bool {
     let is_end = |c: char| c.is_whitespace() || matches!(c, '/' | '?' | '#');
-    text.split("://")
-        .skip(1)
-        .any(|rest| rest.split(is_end).next().is_some_and(|host| host.contains('@')))
-}
-
-/// Returns the names of variables that the child does not inherit and that may explain a failed start: first those that
-/// its command asks for, then those of installers with a secret if it runs an installer, then those that share a word
-/// with the source or its command, then those that look like secrets.
-pub(crate) fn withheld(
-    source: &broker_config::Source,
-    process: &ProcessEndpoint,
-    environment: &Environment,
-    given: &BTreeMap<String, String>,
-    hints: &StartHints,
-) -> Vec<String> {
-    let mut text = source.path.as_str().to_owned();
-    match &process.command {
-        CommandLine::Direct { program, args, .. } => {
-            for part in std::iter::once(program).chain(args) {
-                text = text + " " + part.raw();
-            }
-        }
-        CommandLine::Shell { script, .. } => text = text + " " + script,
-    }
-    let text = text.to_ascii_lowercase();
-    let words: BTreeSet<&str> = text
-        .split(|c: char| !c.is_ascii_alphanumeric())
-        .filter(|word| word.len() >= 3 && !COMMON_WORDS.contains(word))
-        .collect();
-    let withheld = || {
-        environment
-            .iter()
-            .map(|(name, _)| name)
-            .filter(|name| !given.contains_key(*name) && !broker_config::is_own_variable(name))
-    };
-    let is_related = |name: &&str| {
-        let name = name.to_ascii_lowercase();
-        name.split('_').any(|word| words.contains(word))
-    };
-    let related = withheld().filter(is_related);
-    let secret = withheld().filter(|name| is_secret_name(name) && !is_related(name));
-    let installers = hints.installer_withheld.iter();
-    let installers = installers.filter(|name| reads_variable(name, &text));
-    let mut names: Vec<String> = Vec::new();
-    for name in (hints.asked.iter().chain(installers).map(String::as_str))
-        .chain(related)
-        .chain(secret)
-    {
-        if names.len() == MAX_WITHHELD {
-            break;
-        }
-        if !names.iter().any(|known| known == name) {
-            names.push(name.to_owned());
-        }
-    }
-    names
-}
-
-/// Whether a command runs the installer that reads a variable. `text` has its words in lower case.
-fn reads_variable(name: &str, text: &str) -> bool {
-    let programs: &[&str] = match name.to_ascii_lowercase().split_once('_') {
-        Some(("npm", _)) => &["npx", "npm", "pnpm", "pnpx", "yarn", "bunx", "bun"],
-        Some(("uv", _)) => &["uvx", "uv"],
-        Some(("pip", _)) => &["pip", "pip3", "pipx", "uvx", "uv"],
-        _ => &["deno", "bun", "bunx"],
-    };
-    let mut words = text.split(|c: char| !c.is_ascii_alphanumeric());
-    words.any(|word| programs.contains(&word))
+    text.split("://").skip(1).any(|rest| {
+        rest.split(is_end)
+            .next()
+            .is_some_and(|host| host.contains('@'))
+    })
 }
 
 impl fmt::Debug for Environment {
@@ -230,7 +156,10 @@ mod tests {
             ("NPM_CONFIG_OTP", "123456"),
             ("NPM_CONFIG_REGISTRY", "https://me:secret@registry.example/"),
             ("UV_INDEX_URL", "https://me@a.example/simple"),
-            ("UV_EXTRA_INDEX_URL", "https://a.example https://u:p@b.example"),
+            (
+                "UV_EXTRA_INDEX_URL",
+                "https://a.example https://u:p@b.example",
+            ),
             ("UV_INDEX", "one=https://u:p@b.example/simple"),
             ("UV_PUBLISH_TOKEN", "x"),
             ("UV_INDEX_ONE_PASSWORD", "x"),

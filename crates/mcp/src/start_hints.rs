@@ -1,11 +1,12 @@
 //! Facts about a source that explain how it starts and ends: whether its command starts the server elsewhere, and which
 //! variables are set here and do not reach the server.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use broker_config::ProcessEndpoint;
 use broker_config::launcher::{AskedVariables, Launcher};
+use broker_config::{CommandLine, ProcessEndpoint};
+use broker_model::redact::is_secret_name;
 use broker_process::{ContainerSpec, ProcessSpec};
 
 use crate::environment::{Environment, is_installer};
@@ -14,6 +15,14 @@ use crate::environment::{Environment, is_installer};
 const MAX_FILE_BYTES: usize = 64 << 10;
 /// The maximum number of files of variables that are read.
 const MAX_FILES: usize = 8;
+
+/// The maximum number of names that a failed start lists.
+const MAX_WITHHELD: usize = 8;
+/// Words of commands that do not indicate what a server needs.
+const COMMON_WORDS: [&str; 15] = [
+    "bin", "docker", "exec", "install", "latest", "mcp", "node", "npm", "npx", "python", "run",
+    "server", "stdio", "usr", "uvx",
+];
 
 /// Facts about the start of a source. They hold names of variables and no value.
 #[derive(Clone, Debug, Default)]
@@ -66,7 +75,75 @@ fn installer_variables(
     let names = given.keys().filter(|name| is_installer(name));
     let is_withheld = |name: &&str| is_installer(name) && !given.contains_key(*name);
     let withheld = environment.iter().map(|(name, _)| name).filter(is_withheld);
-    (names.cloned().collect(), withheld.map(str::to_owned).collect())
+    (
+        names.cloned().collect(),
+        withheld.map(str::to_owned).collect(),
+    )
+}
+
+/// Returns the names of variables that the child does not inherit and that may explain a failed start: first those that
+/// its command asks for, then those of installers with a secret if it runs an installer, then those that share a word
+/// with the source or its command, then those that look like secrets.
+pub(crate) fn withheld(
+    source: &broker_config::Source,
+    process: &ProcessEndpoint,
+    environment: &Environment,
+    given: &BTreeMap<String, String>,
+    hints: &StartHints,
+) -> Vec<String> {
+    let mut text = source.path.as_str().to_owned();
+    match &process.command {
+        CommandLine::Direct { program, args, .. } => {
+            for part in std::iter::once(program).chain(args) {
+                text = text + " " + part.raw();
+            }
+        }
+        CommandLine::Shell { script, .. } => text = text + " " + script,
+    }
+    let text = text.to_ascii_lowercase();
+    let words: BTreeSet<&str> = text
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|word| word.len() >= 3 && !COMMON_WORDS.contains(word))
+        .collect();
+    let withheld = || {
+        environment
+            .iter()
+            .map(|(name, _)| name)
+            .filter(|name| !given.contains_key(*name) && !broker_config::is_own_variable(name))
+    };
+    let is_related = |name: &&str| {
+        let name = name.to_ascii_lowercase();
+        name.split('_').any(|word| words.contains(word))
+    };
+    let related = withheld().filter(is_related);
+    let secret = withheld().filter(|name| is_secret_name(name) && !is_related(name));
+    let installers = hints.installer_withheld.iter();
+    let installers = installers.filter(|name| reads_variable(name, &text));
+    let mut names: Vec<String> = Vec::new();
+    for name in (hints.asked.iter().chain(installers).map(String::as_str))
+        .chain(related)
+        .chain(secret)
+    {
+        if names.len() == MAX_WITHHELD {
+            break;
+        }
+        if !names.iter().any(|known| known == name) {
+            names.push(name.to_owned());
+        }
+    }
+    names
+}
+
+/// Whether a command runs the installer that reads a variable. `text` has its words in lower case.
+fn reads_variable(name: &str, text: &str) -> bool {
+    let programs: &[&str] = match name.to_ascii_lowercase().split_once('_') {
+        Some(("npm", _)) => &["npx", "npm", "pnpm", "pnpx", "yarn", "bunx", "bun"],
+        Some(("uv", _)) => &["uvx", "uv"],
+        Some(("pip", _)) => &["pip", "pip3", "pipx", "uvx", "uv"],
+        _ => &["deno", "bun", "bunx"],
+    };
+    let mut words = text.split(|c: char| !c.is_ascii_alphanumeric());
+    words.any(|word| programs.contains(&word))
 }
 
 /// Returns the container that a process starts, by its expanded words.

@@ -1,4 +1,4 @@
-//! The containers that servers run in. A container is no descendant of the program that started it, so it is removed by
+//! The containers that servers run in. A container is not a descendant of the program that started it, so it is removed by
 //! its name, or by its id in a file, once that program was killed.
 //!
 //! The broker writes its list of containers into memory that it shares with its guard. If the broker is killed, the guard
@@ -58,7 +58,10 @@ pub(crate) struct Container {
 enum Target {
     Name(String),
     /// The program writes the id of the container into this file.
-    IdFile { file: PathBuf, is_ours: bool },
+    IdFile {
+        file: PathBuf,
+        is_ours: bool,
+    },
 }
 
 impl Container {
@@ -89,9 +92,10 @@ impl Container {
         };
         let option = match &target {
             Target::Name(name) => Some(["--name".to_owned(), name.clone()]),
-            Target::IdFile { file, is_ours: true } => {
-                Some(["--cidfile".to_owned(), file.to_str()?.to_owned()])
-            }
+            Target::IdFile {
+                file,
+                is_ours: true,
+            } => Some(["--cidfile".to_owned(), file.to_str()?.to_owned()]),
             Target::IdFile { is_ours: false, .. } => None,
         };
         // The word `run` itself is not an argument of the command that removes the container.
@@ -108,7 +112,9 @@ impl Container {
             program: program.to_owned(),
             args: words,
             folder,
-            env: env.map(|(name, value)| (name.into(), value.into())).collect(),
+            env: env
+                .map(|(name, value)| (name.into(), value.into()))
+                .collect(),
             target,
         })
     }
@@ -165,7 +171,11 @@ impl Container {
 
     /// Removes the file for its id, if the broker named it.
     fn remove_file(&self) {
-        if let Target::IdFile { file, is_ours: true } = &self.target {
+        if let Target::IdFile {
+            file,
+            is_ours: true,
+        } = &self.target
+        {
             // Without a container there is no file.
             let _: io::Result<()> = std::fs::remove_file(file);
         }
@@ -180,8 +190,14 @@ impl Container {
         text(self.folder.as_os_str());
         let (kind, target) = match &self.target {
             Target::Name(name) => ("name", OsStr::new(name)),
-            Target::IdFile { file, is_ours: false } => ("file", file.as_os_str()),
-            Target::IdFile { file, is_ours: true } => ("own file", file.as_os_str()),
+            Target::IdFile {
+                file,
+                is_ours: false,
+            } => ("file", file.as_os_str()),
+            Target::IdFile {
+                file,
+                is_ours: true,
+            } => ("own file", file.as_os_str()),
         };
         text(OsStr::new(kind));
         text(target);
@@ -193,7 +209,6 @@ impl Container {
             text(value);
         }
     }
-
 }
 
 impl List {
@@ -262,29 +277,53 @@ mod tests {
         let line = ["--context", "c", "run", "-i", "image"];
         let (args, made) = named(spec.clone(), &line);
         let name = args[4].clone();
-        assert!(name.starts_with("mcp-broker-") && name.ends_with("-7"), "{name}");
-        assert_eq!(args, ["--context", "c", "run", "--name", &name, "-i", "image"]);
+        assert!(
+            name.starts_with("mcp-broker-") && name.ends_with("-7"),
+            "{name}"
+        );
+        assert_eq!(
+            args,
+            ["--context", "c", "run", "--name", &name, "-i", "image"]
+        );
         let made = made.expect("named");
         assert_eq!(made.args, ["--context", "c", "rm", "-f"]);
         assert_eq!(made.id(), Some(name));
 
-        let own = ContainerSpec { is_named: true, ..spec.clone() };
+        let own = ContainerSpec {
+            is_named: true,
+            ..spec.clone()
+        };
         let (args, made) = named(own, &line);
         assert_eq!(args[3], "--cidfile");
-        assert_eq!(made.expect("with a file").id(), None, "no container was made");
+        assert_eq!(
+            made.expect("with a file").id(),
+            None,
+            "no container was made"
+        );
 
-        let theirs = ContainerSpec { id_file: Some("id".to_owned()), ..spec };
+        let theirs = ContainerSpec {
+            id_file: Some("id".to_owned()),
+            ..spec
+        };
         let (args, made) = named(theirs, &line);
         assert_eq!(args, line);
-        let file = Target::IdFile { file: "/x/id".into(), is_ours: false };
+        let file = Target::IdFile {
+            file: "/x/id".into(),
+            is_ours: false,
+        };
         assert_eq!(made.expect("with a file").target, file);
     }
 
     #[cfg(target_os = "linux")]
     #[test]
     fn list_of_containers_is_read_as_written_and_cut_anywhere() {
-        let spec = |is_named| ContainerSpec { verb: 0, is_named, id_file: None };
-        let both = [true, false].map(|is_named| named(spec(is_named), &["run", "a"]).1.expect("made"));
+        let spec = |is_named| ContainerSpec {
+            verb: 0,
+            is_named,
+            id_file: None,
+        };
+        let both =
+            [true, false].map(|is_named| named(spec(is_named), &["run", "a"]).1.expect("made"));
         let mut bytes = Vec::new();
         both.iter().for_each(|one| one.write(&mut bytes));
         assert_eq!(left::parse(&bytes), both);

@@ -7,9 +7,9 @@ compile_error!("the broker runs on Linux and macOS only");
 #[cfg(target_os = "linux")]
 mod cgroup;
 mod child;
-mod containers;
 #[cfg(target_os = "linux")]
 mod children;
+mod containers;
 mod cookie;
 mod descendants;
 mod error;

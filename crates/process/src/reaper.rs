@@ -224,7 +224,8 @@ impl Reaper {
             tracing::info!(source = %self.spec.name, container = %name, "the container was removed, since its client was killed");
         }
         // Without success it stays in the list, so that the guard tries again at the end.
-        let removed = removed.map_err(|why| format!("the container `{name}` cannot be removed: {why}"));
+        let removed =
+            removed.map_err(|why| format!("the container `{name}` cannot be removed: {why}"));
         Some(removed.map(|()| name))
     }
 
@@ -254,7 +255,9 @@ impl Reaper {
         let rest = match removed {
             Some(Ok(_)) => "its container was removed".to_owned(),
             Some(Err(why)) => why.clone(),
-            None => "if it started a container or a process on another host, that still runs".to_owned(),
+            None => {
+                "if it started a container or a process on another host, that still runs".to_owned()
+            }
         };
         tracing::warn!(source = %self.spec.name, rest, "the process did not end and was killed");
     }

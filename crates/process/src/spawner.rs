@@ -15,8 +15,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::cookie::VARIABLE;
 use super::containers::Container;
+use super::cookie::VARIABLE;
 use super::descendants::Cookie;
 use super::reaper::NewChild;
 use crate::child::spawn_failure;

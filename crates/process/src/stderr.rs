@@ -58,9 +58,7 @@ impl StderrTail {
             .cloned()
             .collect();
         drop(ring);
-        raw.iter()
-            .map(|line| self.shown(line))
-            .collect()
+        raw.iter().map(|line| self.shown(line)).collect()
     }
 
     /// Returns the last line.

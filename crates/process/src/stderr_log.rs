@@ -94,6 +94,9 @@ mod tests {
         assert_eq!(log.take(1_000_000, begin), MAX_BURST - 3);
         assert_eq!(log.take(5, begin), 0);
         assert_eq!(log.take(5, begin + 2 * LINE_INTERVAL), 2);
-        assert_eq!(log.take(1_000, begin + Duration::from_secs(3600)), MAX_BURST);
+        assert_eq!(
+            log.take(1_000, begin + Duration::from_secs(3600)),
+            MAX_BURST
+        );
     }
 }

@@ -16,7 +16,11 @@ fn stage(command: &str, members: Value) -> (Bench, StandInDocker) {
 }
 
 fn run(stage: &(Bench, StandInDocker), args: &[&str]) -> Output {
-    stage.1.broker_gen(&stage.0, args).env("ASKED_ONE", "1").output()
+    stage
+        .1
+        .broker_gen(&stage.0, args)
+        .env("ASKED_ONE", "1")
+        .output()
 }
 
 /// The codes and severities of the findings of `doctor`.
@@ -52,8 +56,14 @@ fn container_without_init_that_does_not_end_is_a_warning_and_is_removed() {
     assert_eq!(deaf.1.containers(), [""; 0], "of two launches none is left");
     let findings = found(&deaf);
     assert_eq!(deaf.1.containers(), [""; 0]);
-    let codes: Vec<_> = findings.iter().map(|one| (one.0.as_str(), one.1.as_str())).collect();
-    assert_eq!(codes, [("did_not_end", "warning"), ("container_init", "warning")]);
+    let codes: Vec<_> = findings
+        .iter()
+        .map(|one| (one.0.as_str(), one.1.as_str()))
+        .collect();
+    assert_eq!(
+        codes,
+        [("did_not_end", "warning"), ("container_init", "warning")]
+    );
 }
 
 #[test]
@@ -67,7 +77,11 @@ fn container_with_init_or_a_program_that_ends_is_no_warning() {
         let output = run(&stage, &["lock", "--once"]);
         assert_eq!(output.code, Some(0), "{}", output.stderr);
         for word in ["did_not_end", "container_init"] {
-            assert!(!output.stderr.contains(word), "{command}: {}", output.stderr);
+            assert!(
+                !output.stderr.contains(word),
+                "{command}: {}",
+                output.stderr
+            );
         }
         assert_eq!(stage.1.containers(), [""; 0], "{command}");
         let output = run(&stage, &["doctor"]);
@@ -85,7 +99,11 @@ fn program_elsewhere_that_does_not_end_with_its_input_is_a_warning() {
     let (code, _, message) = &findings[0];
     assert_eq!(code, "did_not_end");
     contains(message, &["`docker exec`", "may still run"]);
-    assert_eq!(stage.1.containers().len(), 1, "the stand-in passes no signal on");
+    assert_eq!(
+        stage.1.containers().len(),
+        1,
+        "the stand-in passes no signal on"
+    );
 }
 
 #[test]
@@ -96,11 +114,17 @@ fn variable_that_a_command_asks_for_is_named_where_it_is_withheld() {
     assert_eq!(output.code, Some(0), "{}", output.stderr);
     contains(
         &output.stderr,
-        &["warning[variable_withheld]: `/a`: `docker run` asks for `ASKED_ONE`; set here and not passed on, it is missing"],
+        &[
+            "warning[variable_withheld]: `/a`: `docker run` asks for `ASKED_ONE`; set here and not passed on, it is missing",
+        ],
     );
     let inherited = stage(command, json!({"inherit_env": ["ASKED_ONE"]}));
     let output = run(&inherited, &["lock", "--once"]);
-    assert!(!output.stderr.contains("variable_withheld"), "{}", output.stderr);
+    assert!(
+        !output.stderr.contains("variable_withheld"),
+        "{}",
+        output.stderr
+    );
 
     let from_file = stage("docker run -i --rm --init --env-file v.env good", json!({}));
     from_file.0.write("v.env", "# text\nASKED_ONE\nOTHER=1\n");

@@ -12,10 +12,7 @@ use crate::bench::Bench;
 use crate::binaries::binary;
 use crate::program::{Output, Run, wait_until};
 
-const PROGRAM: &str = concat!(
-    env!("CARGO_MANIFEST_DIR"),
-    "/../servers/docker/docker.py"
-);
+const PROGRAM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../servers/docker/docker.py");
 
 /// A running daemon. When it is dropped, it ends with all containers.
 #[derive(Debug)]
@@ -41,7 +38,12 @@ impl StandInDocker {
             fs::write(&file, &script).expect("writable");
             fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("ours");
         }
-        let args = [Path::new(PROGRAM), Path::new("daemon"), &socket, &path("images.json")];
+        let args = [
+            Path::new(PROGRAM),
+            Path::new("daemon"),
+            &socket,
+            &path("images.json"),
+        ];
         let daemon = Run::new(Path::new("python3")).args(args).spawn_with_input();
         wait_until("the daemon listens", || socket.exists());
         Self { folder, daemon }
@@ -95,7 +97,11 @@ impl StandInDocker {
     pub fn containers(&self) -> Vec<String> {
         let output = self.run(&["ps"]);
         assert_eq!(output.code, Some(0), "{}", output.stderr);
-        output.stdout.split_whitespace().map(str::to_owned).collect()
+        output
+            .stdout
+            .split_whitespace()
+            .map(str::to_owned)
+            .collect()
     }
 }
 

@@ -136,7 +136,11 @@ pub(in crate::cli) async fn snapshot_all(jobs: Vec<SnapshotJob>) -> Vec<Snapshot
     let lost = || {
         let failure = SourceFailure::new(SourceCause::ListFailed, "broker-gen failed meanwhile");
         let failed = FailedSource::new(failure, Vec::new(), Vec::new());
-        (Err(Failure::Source(failed)), Seen::default(), began.elapsed())
+        (
+            Err(Failure::Source(failed)),
+            Seen::default(),
+            began.elapsed(),
+        )
     };
     let results = results.map(|result| result.unwrap_or_else(lost));
     let results = sources.into_iter().zip(results);

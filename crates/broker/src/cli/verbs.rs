@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use super::audit::{AUDIT, AuditVerb};
 use super::DEFAULT_ADDRESS;
+use super::audit::{AUDIT, AuditVerb};
 use super::format::Format;
 use crate::connect::ConnectArgs;
 

@@ -253,7 +253,13 @@ pub const SUDO: Options = Options {
         ends_with_one_of(name, "ughpCrtTUDR")
             || matches!(
                 name,
-                "--user" | "--group" | "--host" | "--prompt" | "--close-from" | "--chdir" | "--chroot"
+                "--user"
+                    | "--group"
+                    | "--host"
+                    | "--prompt"
+                    | "--close-from"
+                    | "--chdir"
+                    | "--chroot"
             )
     },
 };

@@ -30,12 +30,15 @@ impl ServerOutput {
         let holding = sources.filter(|(_, source)| is_below(path, source.path));
         let (at, source) = holding.max_by_key(|(_, source)| source.path.len())?;
         let statuses = fleet.statuses(at);
-        let lines = fleet.stderr(at);
-        let processes = statuses.iter().zip(lines).map(|(status, lines)| ProcessOutput {
-            state: status.state.as_str(),
-            since: rfc3339(status.since),
-            lines,
-        });
+        let lines = fleet.last_lines(at);
+        let processes = statuses
+            .iter()
+            .zip(lines)
+            .map(|(status, lines)| ProcessOutput {
+                state: status.state.as_str(),
+                since: rfc3339(status.since),
+                lines,
+            });
         Some(Self {
             path: source.path,
             processes: processes.collect(),

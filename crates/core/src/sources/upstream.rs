@@ -152,9 +152,9 @@ impl Upstream {
     }
 
     /// Returns the last stderr lines of each of its processes.
-    pub(crate) fn stderr(&self) -> Vec<Vec<String>> {
+    pub(crate) fn last_lines(&self) -> Vec<Vec<String>> {
         match self {
-            Self::Server(all) => all.iter().map(Instance::stderr).collect(),
+            Self::Server(all) => all.iter().map(Instance::last_lines).collect(),
             #[cfg(test)]
             Self::Fake(_) => Vec::new(),
         }

@@ -173,7 +173,7 @@ impl Instance {
     }
 
     /// Returns the last lines that its process wrote to stderr, redacted and printable.
-    pub fn stderr(&self) -> Vec<String> {
+    pub fn last_lines(&self) -> Vec<String> {
         self.0.tail.kept()
     }
 

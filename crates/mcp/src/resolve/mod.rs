@@ -14,12 +14,12 @@ use broker_model::redact::Redactor;
 use broker_process::ProcessSpec;
 
 use crate::concurrency::ConcurrencyLimits;
-use crate::environment::{Environment, withheld};
+use crate::environment::Environment;
 use crate::failure::SourceFailure;
 use crate::link_factory::LinkFactory;
 use crate::log_level::AskedLogLevel;
 use crate::spec::{Endpoint, ItemLists, SourceSpec, Timing};
-use crate::start_hints::StartHints;
+use crate::start_hints::{StartHints, withheld};
 use expander::Expander;
 
 /// The maximum number of queued calls.

@@ -78,7 +78,7 @@ pub(super) fn run(input: Input) -> io::Result<u8> {
         reap(broker, &mut other_children);
         other_children.clone()
     });
-    // Containers are no descendants. The programs that remove them must not be ended by the lines above.
+    // Containers are not descendants. The programs that remove them must not be ended by the lines above.
     if let Some(memory) = &mut memory {
         containers::remove_left(memory);
     }

@@ -30,7 +30,8 @@ impl<B: Broker> HttpSurface<B> {
             return Err(Refusal::new(CallCode::FieldInvalid, message).for_caller(identity));
         };
         let Some(output) = self.broker.services().server_output(&path) else {
-            let message = "the path is neither a source nor below one; `/sources` lists the sources";
+            let message =
+                "the path is neither a source nor below one; `/sources` lists the sources";
             return Err(Refusal::new(CallCode::PathNotFound, message).for_caller(identity));
         };
         let processes = output.processes.iter().map(|process| {

@@ -253,12 +253,21 @@ fn variables_that_a_command_asks_for_are_inherited() {
         "d": {"command": "npx", "args": ["-e", "NAME", "server"]}}}"#;
     let imported = imported("mcp.json", text);
     let sources = sources(&imported);
-    assert_eq!(sources["/a"]["inherit_env"], json!(["OWN", "ASKED", "FROM_FILE"]));
+    assert_eq!(
+        sources["/a"]["inherit_env"],
+        json!(["OWN", "ASKED", "FROM_FILE"])
+    );
     assert_eq!(sources["/b"]["inherit_env"], json!(["ONE", "TWO"]));
-    assert_eq!(sources["/c"]["env"], json!({"OPENAI_API_KEY": "${OPENAI_API_KEY}"}));
+    assert_eq!(
+        sources["/c"]["env"],
+        json!({"OPENAI_API_KEY": "${OPENAI_API_KEY}"})
+    );
     assert_eq!(sources["/d"].get("inherit_env"), None);
     let named = texts(&imported);
     for name in ["ASKED", "FROM_FILE", "ONE", "OPENAI_API_KEY"] {
-        assert!(named.contains(&format!("{name}  the file names it: ")), "{named}");
+        assert!(
+            named.contains(&format!("{name}  the file names it: ")),
+            "{named}"
+        );
     }
 }

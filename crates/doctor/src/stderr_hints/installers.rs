@@ -3,8 +3,8 @@
 
 use broker_mcp::StartHints;
 
-use super::finding::Code;
-use super::stderr_hints::{FailedStart, StderrHint};
+use super::{FailedStart, StderrHint};
+use crate::finding::Code;
 
 /// An installer, and its variables.
 struct Installer {
@@ -31,7 +31,12 @@ const INSTALLERS: [Installer; 3] = [
             ("", "NPM_CONFIG_CACHE"),
         ],
         registry: "NPM_CONFIG_REGISTRY",
-        missing: &["e404", "404 not found", "etarget", "no matching version found"],
+        missing: &[
+            "e404",
+            "404 not found",
+            "etarget",
+            "no matching version found",
+        ],
     },
     Installer {
         name: "uv",
