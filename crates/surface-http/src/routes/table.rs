@@ -116,7 +116,7 @@ pub(crate) const TABLE: &[Row] = &[
     }),
     Row {
         handler: Handler::Api(ApiRoute::Logs),
-        ..health("/logs", HealthRoute::Sources, Credential::ValidIfGiven)
+        ..health("/logs", HealthRoute::Sources, Credential::Needed)
     },
     // For a resource at the root of its host, and for the resource `/mcp`.
     metadata("/.well-known/oauth-protected-resource"),
