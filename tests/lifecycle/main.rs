@@ -14,6 +14,7 @@ mod guard;
 mod instances;
 mod logs;
 mod metrics;
+mod operators;
 mod orphans;
 mod prometheus;
 mod readiness;

@@ -65,7 +65,8 @@ Examples:
   mcp-broker stdio                             serves the client that starts it
   mcp-broker connect cursor --write            adds the broker to the file of Cursor
   mcp-broker key new ci                        makes an API key for a caller
-  mcp-broker status 127.0.0.1:8100             shows how a running broker is doing";
+  mcp-broker status 127.0.0.1:8100             shows how a running broker is doing
+  mcp-broker logs /repo                        prints what a server of it wrote to stderr";
 
 /// The definition of the command line, for completions and man pages.
 pub fn command() -> clap::Command {

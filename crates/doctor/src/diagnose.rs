@@ -107,10 +107,13 @@ fn check_started(started: &StartedSource, config: &str, doctor: &str) -> Vec<Fin
             )
         });
     }
-    findings.extend(start_warnings::findings(
-        &started.start_hints,
-        exam.ending.as_ref(),
-    ));
+    // A process that is stopped gets no signal: the failure says why.
+    let is_stopped = exam
+        .outcome
+        .as_ref()
+        .is_err_and(|failure| failure.process_stopped);
+    let ending = exam.ending.as_ref().filter(|_| !is_stopped);
+    findings.extend(start_warnings::findings(&started.start_hints, ending));
     if exam.carrier == Some(Carrier::HttpSse) {
         findings.push(Finding::new(
             Code::TransportDeprecated,

@@ -147,14 +147,15 @@ fn reads_variable(name: &str, text: &str) -> bool {
 }
 
 /// Returns the container that a process starts, by its expanded words.
-pub(crate) fn container(program: &str, args: &[String]) -> Option<ContainerSpec> {
+pub(crate) fn container(program: &str, args: &[String]) -> Option<Box<ContainerSpec>> {
     let words = std::iter::once(program).chain(args.iter().map(String::as_str));
     let launcher = Launcher::parse(&words.collect::<Vec<_>>())?;
     let is_run = launcher.kind == broker_config::launcher::LaunchKind::Run;
-    is_run.then(|| ContainerSpec {
+    let container = || ContainerSpec {
         // The program is word 0.
         verb: launcher.verb - 1,
         is_named: launcher.is_named,
         id_file: launcher.id_file,
-    })
+    };
+    is_run.then(|| Box::new(container()))
 }

@@ -76,7 +76,7 @@ pub(super) fn adopt(
     let descendants = Descendants::default();
     let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
     if let Some(stderr) = child.stderr.take() {
-        let log = StderrLog::new(&started.spec.name);
+        let log = tail.logged_as().map(StderrLog::new);
         tasks.spawn_on(drain(stderr, tail.clone(), ended_sender, log), runtime);
     }
     let has_container = started.container.is_some();
@@ -360,7 +360,7 @@ async fn drain(
     mut stderr: ChildStderr,
     tail: StderrTail,
     ended: watch::Sender<bool>,
-    mut log: StderrLog,
+    mut log: Option<StderrLog>,
 ) {
     let mut chunk = vec![0; 16 << 10];
     loop {
@@ -368,10 +368,14 @@ async fn drain(
             Ok(0) | Err(_) => break,
             Ok(read) => {
                 let lines = tail.push(&chunk[..read]);
-                log.log(&tail, lines);
+                if let Some(log) = &mut log {
+                    log.log(&tail, lines);
+                }
             }
         }
     }
-    log.finish(&tail);
+    if let Some(log) = &mut log {
+        log.finish(&tail);
+    }
     ended.send_replace(true);
 }

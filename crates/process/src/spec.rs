@@ -27,7 +27,7 @@ pub struct ProcessSpec {
     /// A redactor that knows the secrets that the child gets.
     pub redactor: Redactor,
     /// The container that the program starts, if it starts one.
-    pub container: Option<ContainerSpec>,
+    pub container: Option<Box<ContainerSpec>>,
 }
 
 /// The container that a program such as `docker run` starts.

@@ -23,6 +23,8 @@ pub struct StderrTail(Arc<TailState>);
 
 struct TailState {
     redactor: Redactor,
+    /// The name of the server in the log, if its lines are logged.
+    logged_as: Option<String>,
     bytes: AtomicU64,
     ring: Mutex<Ring>,
 }
@@ -38,8 +40,19 @@ struct Ring {
 impl StderrTail {
     /// Makes an empty tail that masks the secrets of `redactor`.
     pub fn new(redactor: Redactor) -> Self {
+        Self::make(redactor, None)
+    }
+
+    /// Makes an empty tail whose lines are also logged, at the level `debug`. The redactor must know all secrets of the
+    /// process: a command that prints a token writes one that no redactor knows yet.
+    pub fn logged(redactor: Redactor, source: &str) -> Self {
+        Self::make(redactor, Some(source.to_owned()))
+    }
+
+    fn make(redactor: Redactor, logged_as: Option<String>) -> Self {
         Self(Arc::new(TailState {
             redactor,
+            logged_as,
             bytes: AtomicU64::new(0),
             ring: Mutex::default(),
         }))
@@ -84,6 +97,11 @@ impl StderrTail {
     /// Forgets the lines of an earlier process.
     pub fn clear(&self) {
         *self.ring() = Ring::default();
+    }
+
+    /// Returns the name of the server in the log, if its lines are logged.
+    pub(crate) fn logged_as(&self) -> Option<&str> {
+        self.0.logged_as.as_deref()
     }
 
     /// Returns all lines that are kept, oldest first, redacted and printable.

@@ -41,6 +41,16 @@ pub(in crate::cli) struct SnapshotResult {
     pub(in crate::cli) ending: Option<Ending>,
 }
 
+impl SnapshotResult {
+    /// Whether a signal stopped the process, so that it could not end by itself. The failure says why.
+    pub(in crate::cli) fn is_stopped(&self) -> bool {
+        match &self.outcome {
+            Err(Failure::Source(failed)) => failed.failure.process_stopped,
+            Err(Failure::Unstable(_)) | Ok(_) => false,
+        }
+    }
+}
+
 /// The reason why there is no snapshot.
 #[derive(Debug)]
 pub(in crate::cli) enum Failure {

@@ -68,6 +68,7 @@ pub(super) async fn take(
     result: SnapshotResult,
     old: Option<&LockedSource>,
 ) -> (Option<(LockedSource, Listed)>, CheckResult) {
+    let is_stopped = result.is_stopped();
     let path = result.source;
     let took = result.took.as_secs_f64();
     let mut check = CheckResult::default();
@@ -75,7 +76,7 @@ pub(super) async fn take(
         return (None, check);
     };
     if let Some(spec) = input.spec(&path) {
-        let ending = result.ending.as_ref();
+        let ending = result.ending.as_ref().filter(|_| !is_stopped);
         check.warnings = start_warnings(path.as_str(), &spec.start_hints, ending);
     }
     let (snapshot, pointers) = match result.outcome {

@@ -158,7 +158,7 @@ impl Instance {
             stopping: CancellationToken::new(),
             stop_deadline: watch::Sender::new(None),
             stopped: CancellationToken::new(),
-            tail: StderrTail::new(spec.redactor.clone()),
+            tail: StderrTail::logged(spec.redactor.clone(), spec.source.as_str()),
             counters,
             settings: watch::Sender::new(SourceSettings::from(&spec)),
         });
