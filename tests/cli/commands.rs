@@ -8,23 +8,25 @@ use std::path::{Path, PathBuf};
 use harness::{Run, binary};
 
 /// Options of other programs that pages and messages name.
-const FOREIGN: [&str; 26] = [
+const FOREIGN: [&str; 28] = [
     "--all-targets",
     "--cached",
     "--calls",
     "--cap-drop",
     "--check",
+    "--cidfile",
     "--env-file",
+    "--features",
     "--format",
     "--from",
     "--init",
-    "--features",
     "--locked",
     "--no-default-features",
     "--offline",
     "--package",
     "--path",
     "--plain",
+    "--preserve-env",
     "--privileged",
     "--quiet",
     "--read-only",

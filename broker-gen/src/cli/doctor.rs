@@ -218,5 +218,6 @@ fn lost() -> ServerExam {
         noise: Vec::new(),
         invalid_utf8_lines: 0,
         stderr: Vec::new(),
+        ending: None,
     }
 }

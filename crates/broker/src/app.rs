@@ -29,6 +29,7 @@ mod key;
 mod lifecycle;
 mod list_changed_exec;
 mod listen;
+mod logs;
 mod mcp;
 mod mcp_view;
 mod metrics_listener;
@@ -139,7 +140,9 @@ fn run(cli: &Cli, origin: CatalogOrigin, read: ReadCatalog<'_>) -> ExitCode {
     let level = match cli.verb {
         None => cli.options.log_level,
         Some(Verb::Doctor(_)) => LogLevel::Error,
-        Some(Verb::Status(_) | Verb::Connect(_) | Verb::Key(_) | Verb::Audit(_)) => LogLevel::Warn,
+        Some(
+            Verb::Status(_) | Verb::Logs(_) | Verb::Connect(_) | Verb::Key(_) | Verb::Audit(_),
+        ) => LogLevel::Warn,
     };
     output.install(level.into());
     let allowed = match cli.is_stdio() {
@@ -150,6 +153,8 @@ fn run(cli: &Cli, origin: CatalogOrigin, read: ReadCatalog<'_>) -> ExitCode {
     let read = || usable(read(allowed).map_err(Failure::Diagnostics)?);
     let outcome = if let Some(Verb::Status(args)) = &cli.verb {
         in_runtime(&output, status::run(args, &output))
+    } else if let Some(Verb::Logs(args)) = &cli.verb {
+        in_runtime(&output, logs::run(args, &output))
     } else if let Some(Verb::Connect(args)) = &cli.verb {
         connect::run(args, &output)
     } else if let Some(Verb::Audit(verb)) = &cli.verb {

@@ -15,7 +15,7 @@ pub(crate) use audit::{AuditVerb, ExplainArgs, KeyArgs, ReplayArgs, TailArgs, Ve
 pub(crate) use format::Format;
 pub(crate) use options::{LogLevel, ModeOption, RunOptions, TreeForm};
 pub use serve::ServeOptions;
-pub(crate) use verbs::{DoctorArgs, KeyVerb, NewKeyArgs, StatusArgs, Verb};
+pub(crate) use verbs::{DoctorArgs, KeyVerb, LogsArgs, NewKeyArgs, StatusArgs, Verb};
 
 /// Serves reviewed, locked MCP tools through three stable meta-tools.
 #[derive(Debug, Parser)]
@@ -65,7 +65,8 @@ Examples:
   mcp-broker stdio                             serves the client that starts it
   mcp-broker connect cursor --write            adds the broker to the file of Cursor
   mcp-broker key new ci                        makes an API key for a caller
-  mcp-broker status 127.0.0.1:8100             shows how a running broker is doing";
+  mcp-broker status 127.0.0.1:8100             shows how a running broker is doing
+  mcp-broker logs /repo                        prints what a server of it wrote to stderr";
 
 /// The definition of the command line, for completions and man pages.
 pub fn command() -> clap::Command {
@@ -96,7 +97,9 @@ impl Cli {
 const DEFAULT_HOST: &str = "127.0.0.1";
 
 /// The subcommands and words for ADDR of a broker, for suggestions.
-pub(crate) const WORDS: &[&str] = &["connect", "doctor", "key", "status", "stdio", "help"];
+pub(crate) const WORDS: &[&str] = &[
+    "connect", "doctor", "key", "logs", "status", "stdio", "help",
+];
 /// The words for ADDR of `broker-gen serve`. It has no subcommands.
 pub(crate) const SERVE_WORDS: &[&str] = &["stdio"];
 

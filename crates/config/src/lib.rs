@@ -2,7 +2,6 @@
 //!
 //! [`Config::parse`] reports every problem of a file in one run. Variables stay unexpanded here
 //! ([`Template`]); they are expanded when a process is started.
-//!
 //! Everything here is pure: no file, process, socket, clock or async.
 
 #![forbid(unsafe_code)]
@@ -38,6 +37,7 @@ mod items;
 pub mod json_schema;
 mod keys;
 mod kind;
+pub mod launcher;
 mod lists;
 mod mcp;
 pub mod narrow;

@@ -21,7 +21,7 @@ const CONFIG_VARIABLE: &str = "MCP_BROKER_CONFIG";
 /// The names of a config in a folder, the preferred one first.
 const CONFIG_NAMES: [&str; 2] = ["config.json", "smoke_config.json"];
 /// The subcommands of `mcp-broker` that do not run a server.
-const VERBS: [&str; 5] = ["connect", "doctor", "help", "key", "status"];
+const VERBS: [&str; 6] = ["connect", "doctor", "help", "key", "logs", "status"];
 /// The options of both programs that take no value as the next word. Tests of both command lines compare them.
 pub const FLAGS: [&str; 9] = [
     "--allow-unauthenticated",

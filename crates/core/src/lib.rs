@@ -120,6 +120,7 @@ pub use sources::health::{
 pub use sources::listing_notes::{ListingNotes, ShownLeftOut};
 pub use sources::reload::{RefusedSource, ReloadError, ReloadSummary};
 pub use sources::served::ServedCounts;
+pub use sources::server_output::{ProcessOutput, ServerOutput};
 pub use sources::setup::PreparedConfig;
 pub use types::{
     Detail, PartialStart, RefusalCause, Reply, SearchQuery, StaleSource, StartMode, StartOutcome,

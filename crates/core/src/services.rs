@@ -24,6 +24,7 @@ use crate::listing::query_vector::QueryVectors;
 use crate::listing::search::{self, FoundTools};
 use crate::snapshot::Snapshot;
 use crate::sources::health::Health;
+use crate::sources::server_output::ServerOutput;
 use crate::types::{SearchQuery, StartOutcome};
 
 /// The services of a core for the layers and surfaces above it. Cheap to clone.
@@ -226,6 +227,11 @@ impl Services {
     /// Returns whether the broker is ready, and the state of every source.
     pub fn health(&self) -> Health {
         Health::new(&self.call_path().fleet)
+    }
+
+    /// Returns the last stderr lines of a source, by its path or one below it; `None` if no source has the path.
+    pub fn server_output(&self, path: &str) -> Option<ServerOutput> {
+        ServerOutput::find(&self.call_path().fleet, path)
     }
 
     /// Whether words answer searches because the embedder gave no vector for the last query; `None` without an embedder.

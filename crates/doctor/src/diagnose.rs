@@ -10,6 +10,7 @@ use broker_model::text::{counted, shown_line};
 
 use super::explain::explain;
 use super::finding::{Code, Finding, Severity};
+use super::start_warnings;
 use super::stderr_hints::FailedStart;
 use super::{Diagnosis, Facts, ToolListing};
 use broker_core::{ExamResult, ListingNotes, StartedSource};
@@ -106,6 +107,13 @@ fn check_started(started: &StartedSource, config: &str, doctor: &str) -> Vec<Fin
             )
         });
     }
+    // A process that is stopped gets no signal: the failure says why.
+    let is_stopped = exam
+        .outcome
+        .as_ref()
+        .is_err_and(|failure| failure.process_stopped);
+    let ending = exam.ending.as_ref().filter(|_| !is_stopped);
+    findings.extend(start_warnings::findings(&started.start_hints, ending));
     if exam.carrier == Some(Carrier::HttpSse) {
         findings.push(Finding::new(
             Code::TransportDeprecated,
@@ -133,6 +141,7 @@ fn explain_failure(failure: &SourceFailure, started: &StartedSource, doctor: &st
         program: &started.program,
         withheld: &started.withheld,
         empty_variables: &started.empty_variables,
+        hints: &started.start_hints,
         stderr: &exam.stderr,
         stdout: &exam.noise,
     };

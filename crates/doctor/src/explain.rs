@@ -119,7 +119,7 @@ fn names_error(line: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use broker_mcp::SourceFailure;
+    use broker_mcp::{SourceFailure, StartHints};
     use broker_model::SourceCause;
 
     fn lines(said: &[&str], failure: &SourceFailure) -> Vec<String> {
@@ -129,6 +129,7 @@ mod tests {
             program: "server",
             withheld: &[],
             empty_variables: &[],
+            hints: &StartHints::default(),
             stderr: &stderr,
             stdout: &[],
         };
@@ -143,6 +144,7 @@ mod tests {
             program: "server",
             withheld: &[],
             empty_variables: &[],
+            hints: &StartHints::default(),
             stderr: &[],
             stdout: &[],
         };

@@ -38,6 +38,10 @@ pub(crate) enum Code {
     TextRepaired,
     TransportDeprecated,
     SlowStart,
+    DidNotEnd,
+    ContainerInit,
+    VariableWithheld,
+    CacheUnwritable,
     LeftOut,
     OddListing,
     Drift,
@@ -46,7 +50,7 @@ pub(crate) enum Code {
 impl Code {
     /// All of them, in the order of the documentation.
     #[cfg(test)]
-    const ALL: [Self; 15] = [
+    const ALL: [Self; 19] = [
         Self::RuntimeMissing,
         Self::PackageMissing,
         Self::VariableMissing,
@@ -59,6 +63,10 @@ impl Code {
         Self::TextRepaired,
         Self::TransportDeprecated,
         Self::SlowStart,
+        Self::DidNotEnd,
+        Self::ContainerInit,
+        Self::VariableWithheld,
+        Self::CacheUnwritable,
         Self::LeftOut,
         Self::OddListing,
         Self::Drift,
@@ -78,6 +86,10 @@ impl Code {
             Self::TextRepaired => "text_repaired",
             Self::TransportDeprecated => "transport_deprecated",
             Self::SlowStart => "slow_start",
+            Self::DidNotEnd => "did_not_end",
+            Self::ContainerInit => "container_init",
+            Self::VariableWithheld => "variable_withheld",
+            Self::CacheUnwritable => "cache_unwritable",
             Self::LeftOut => "left_out",
             Self::OddListing => "odd_listing",
             Self::Drift => "drift",

@@ -11,6 +11,7 @@ mod human;
 mod json;
 mod phrases;
 mod runtimes;
+mod start_warnings;
 mod stderr_hints;
 mod text_diff;
 
@@ -27,6 +28,7 @@ pub use drift_report::{change, report_text, text_between_locks};
 pub use explain::{Explanation, explain};
 pub use human::human;
 pub use json::json;
+pub use start_warnings::start_warnings;
 pub use stderr_hints::FailedStart;
 pub use text_diff::unified;
 

@@ -1,7 +1,9 @@
 //! Hints in the last output of a server that failed to start: a missing runtime, package, variable or
 //! terminal. The text was redacted and made printable before.
 
-use broker_mcp::SourceFailure;
+mod installers;
+
+use broker_mcp::{SourceFailure, StartHints};
 use broker_model::SourceCause;
 
 use super::finding::Code;
@@ -27,6 +29,8 @@ pub struct FailedStart<'a> {
     pub withheld: &'a [String],
     /// Variables of its config that are set and empty.
     pub empty_variables: &'a [String],
+    /// Facts about its command and the variables of installers.
+    pub hints: &'a StartHints,
     /// The last lines on stderr, redacted and printable.
     pub stderr: &'a [String],
     /// The first lines on stdout that are not messages, redacted and printable.
@@ -38,6 +42,7 @@ pub(crate) fn find(start: FailedStart<'_>) -> Option<StderrHint> {
     missing_program(start)
         .or_else(|| missing_runtime(start))
         .or_else(|| missing_variable(start))
+        .or_else(|| installers::find(start))
         .or_else(|| phrase(start))
         .or_else(|| stopped(start))
         .or_else(|| usage(start))
@@ -241,6 +246,7 @@ mod tests {
             program,
             withheld: &["API_TOKEN".to_owned()],
             empty_variables: &[],
+            hints: &StartHints::default(),
             stderr: &stderr,
             stdout: &[],
         })

@@ -1,12 +1,12 @@
 //! The process environment, read once, and the part of it that a child inherits.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 
-use broker_config::{CommandLine, ProcessEndpoint};
 use broker_model::redact::is_secret_name;
+use broker_model::secret_text;
 use broker_process::guard::{ALLOCATOR, VARIABLE};
 
 /// The environment that variables are expanded from and children inherit from. `Debug` shows no value.
@@ -34,14 +34,12 @@ const BASE: [&str; 14] = [
     "REQUESTS_CA_BUNDLE",
 ];
 const BASE_PREFIXES: [&str; 2] = ["LC_", "XDG_"];
-/// The maximum number of names that a failed start lists.
-const MAX_WITHHELD: usize = 8;
-/// Words of commands that do not indicate what a server needs.
-const COMMON_WORDS: [&str; 15] = [
-    "bin", "docker", "exec", "install", "latest", "mcp", "node", "npm", "npx", "python", "run",
-    "server", "stdio", "usr", "uvx",
-];
-
+/// Variables that say where installers keep files and find packages, in addition to those with one of
+/// [`INSTALLER_PREFIXES`]. npm reads its variables in upper and lower case.
+const INSTALLER: [&str; 2] = ["DENO_DIR", "BUN_INSTALL_CACHE_DIR"];
+const INSTALLER_PREFIXES: [&str; 4] = ["NPM_CONFIG_", "npm_config_", "UV_", "PIP_"];
+/// Ends of names of npm's secrets that other secrets do not have.
+const NPM_SECRETS: [&str; 2] = ["_otp", "_keyfile_password"];
 impl Environment {
     /// Reads this process's environment and the folder of its executable. Variables that are not UTF-8 are left out,
     /// and so is the variable of the guard.
@@ -87,50 +85,39 @@ impl Environment {
     }
 }
 
-/// Whether every child inherits this variable.
-pub(crate) fn is_base(name: &str) -> bool {
-    BASE.contains(&name) || BASE_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+/// Whether every child inherits this variable with this value.
+pub(crate) fn is_base(name: &str, value: &str) -> bool {
+    BASE.contains(&name)
+        || BASE_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+        || (is_installer(name) && !has_installer_secret(name, value))
 }
 
-/// Returns the names of variables that the child does not inherit and that may explain a failed start: first those that
-/// share a word with the source or its command, then those that look like secrets.
-pub(crate) fn withheld(
-    source: &broker_config::Source,
-    process: &ProcessEndpoint,
-    environment: &Environment,
-    given: &BTreeMap<String, String>,
-) -> Vec<String> {
-    let mut text = source.path.as_str().to_owned();
-    match &process.command {
-        CommandLine::Direct { program, args, .. } => {
-            for part in std::iter::once(program).chain(args) {
-                text = text + " " + part.raw();
-            }
-        }
-        CommandLine::Shell { script, .. } => text = text + " " + script,
-    }
-    let text = text.to_ascii_lowercase();
-    let words: BTreeSet<&str> = text
-        .split(|c: char| !c.is_ascii_alphanumeric())
-        .filter(|word| word.len() >= 3 && !COMMON_WORDS.contains(word))
-        .collect();
-    let withheld = || {
-        environment
-            .iter()
-            .map(|(name, _)| name)
-            .filter(|name| !given.contains_key(*name) && !broker_config::is_own_variable(name))
+/// Whether a variable says where an installer keeps files and finds packages.
+pub(crate) fn is_installer(name: &str) -> bool {
+    let has_prefix = || {
+        let mut prefixes = INSTALLER_PREFIXES.iter();
+        prefixes.any(|prefix| name.starts_with(prefix))
     };
-    let is_related = |name: &&str| {
-        let name = name.to_ascii_lowercase();
-        name.split('_').any(|word| words.contains(word))
-    };
-    let related = withheld().filter(is_related);
-    let secret = withheld().filter(|name| is_secret_name(name) && !is_related(name));
-    related
-        .chain(secret)
-        .take(MAX_WITHHELD)
-        .map(str::to_owned)
-        .collect()
+    !BASE.contains(&name) && (INSTALLER.contains(&name) || has_prefix())
+}
+
+/// Whether a variable of an installer has a secret: a token, or a URL with a user.
+fn has_installer_secret(name: &str, value: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    is_secret_name(name)
+        || NPM_SECRETS.iter().any(|end| lower.ends_with(end))
+        || has_url_user(value)
+        || !secret_text::find(value).is_empty()
+}
+
+/// Whether a text has a URL with a user: `https://user:password@host`.
+fn has_url_user(text: &str) -> bool {
+    let is_end = |c: char| c.is_whitespace() || matches!(c, '/' | '?' | '#');
+    text.split("://").skip(1).any(|rest| {
+        rest.split(is_end)
+            .next()
+            .is_some_and(|host| host.contains('@'))
+    })
 }
 
 impl fmt::Debug for Environment {
@@ -139,5 +126,49 @@ impl fmt::Debug for Environment {
             .field("names", &self.vars.keys().collect::<Vec<_>>())
             .field("exe_dir", &self.exe_dir)
             .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn installer_variables_are_inherited_unless_they_have_a_secret() {
+        for (name, value) in [
+            ("NPM_CONFIG_CACHE", "/var/cache/npm"),
+            ("npm_config_registry", "https://registry.example/npm/"),
+            ("NPM_CONFIG_USERCONFIG", "/etc/npmrc"),
+            ("UV_CACHE_DIR", "/var/cache/uv"),
+            ("UV_INDEX_URL", "https://a.example/simple"),
+            ("UV_KEYRING_PROVIDER", "subprocess"),
+            ("PIP_INDEX_URL", "https://a.example/simple"),
+            ("DENO_DIR", "/d"),
+            ("BUN_INSTALL_CACHE_DIR", "/b"),
+            ("XDG_CACHE_HOME", "/c"),
+        ] {
+            assert!(is_base(name, value), "{name}");
+        }
+        for (name, value) in [
+            ("NPM_CONFIG_//registry.example/:_authToken", "x"),
+            ("npm_config__auth", "x"),
+            ("NPM_CONFIG__PASSWORD", "x"),
+            ("NPM_CONFIG_OTP", "123456"),
+            ("NPM_CONFIG_REGISTRY", "https://me:secret@registry.example/"),
+            ("UV_INDEX_URL", "https://me@a.example/simple"),
+            (
+                "UV_EXTRA_INDEX_URL",
+                "https://a.example https://u:p@b.example",
+            ),
+            ("UV_INDEX", "one=https://u:p@b.example/simple"),
+            ("UV_PUBLISH_TOKEN", "x"),
+            ("UV_INDEX_ONE_PASSWORD", "x"),
+            ("PIP_INDEX_URL", "https://u:p@b.example/simple"),
+            ("PIPX_HOME", "/p"),
+            ("GITHUB_TOKEN", "x"),
+            ("CANARY", "x"),
+        ] {
+            assert!(!is_base(name, value), "{name}");
+        }
     }
 }

@@ -17,7 +17,7 @@ use crate::session::Session;
 use crate::spec::SourceSpec;
 use crate::startup;
 use crate::status::Counters;
-use broker_process::{StderrTail, StopDeadline};
+use broker_process::{Ending, StderrTail, StopDeadline};
 
 /// The maximum number of stderr lines in an exam: above the length of usual stack traces. They come after the line that
 /// names the error.
@@ -42,6 +42,8 @@ pub struct ServerExam {
     pub invalid_utf8_lines: u64,
     /// The last lines on stderr, redacted and printable.
     pub stderr: Vec<String>,
+    /// How its process ended; the worst end of several processes.
+    pub ending: Option<Ending>,
 }
 
 impl ServerExam {
@@ -84,6 +86,7 @@ impl ServerExam {
             noise: counters.first_noise(),
             invalid_utf8_lines: counters.invalid_utf8_lines(),
             stderr: tail.lines(MAX_STDERR_LINES),
+            ending: counters.worst_ending(),
         }
     }
 }

@@ -18,6 +18,7 @@ use crate::link_factory::TaskHandle;
 use crate::opening::{Negotiated, Opening};
 use crate::server_call::{CallTime, ServerCall};
 use crate::spec::{Endpoint, SourceSpec};
+use crate::status::Counters;
 
 /// A connection to one server, with the handle that ends the server.
 #[derive(Debug)]
@@ -26,6 +27,7 @@ pub(crate) enum Link {
     Process {
         connection: Connection,
         process: ProcessHandle,
+        counters: Arc<Counters>,
     },
     /// A server over streamable HTTP.
     Http(HttpLink),
@@ -78,6 +80,7 @@ impl Link {
         Ok(Self::Process {
             connection: Connection::open(stdin, stdout, exit, stderr_ended, spec, opening),
             process,
+            counters: opening.counters.clone(),
         })
     }
 
@@ -269,10 +272,11 @@ impl Link {
             Self::Process {
                 connection,
                 process,
+                counters,
             } => {
                 process.note_descendants().await;
                 connection.close(reason).await;
-                process.stop().await;
+                counters.note_ending(process.stop().await);
             }
             Self::Http(http) => http.close(reason).await,
             Self::Events(link) => link.close(reason).await,

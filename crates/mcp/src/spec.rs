@@ -1,6 +1,7 @@
 //! The specification of one source, with all variables expanded.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use broker_memory::MemoryBudget;
@@ -15,6 +16,7 @@ use crate::failure::SourceFailure;
 use crate::http::spec::{AuthSpec, HttpSpec};
 use crate::link_factory::LinkFactory;
 use crate::log_level::AskedLogLevel;
+use crate::start_hints::StartHints;
 
 /// The specification of one source. `Debug` shows no value.
 #[derive(Clone)]
@@ -45,6 +47,8 @@ pub struct SourceSpec {
     pub redactor: Redactor,
     /// Names of variables that the child does not inherit and that may explain a failed start.
     pub withheld: Vec<String>,
+    /// Facts that explain how it starts and ends.
+    pub start_hints: Arc<StartHints>,
     /// Names of variables of its config that are set and empty. They may explain a failed start.
     pub empty_variables: Vec<String>,
     /// The memory budget for the lines of its process.

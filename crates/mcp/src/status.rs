@@ -1,11 +1,12 @@
 //! The status of a supervised source: its state, the reason, and counters that only grow.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use broker_http_client::CertificateExpiry;
 use broker_model::SourceCause;
+use broker_process::Ending;
 use tokio::time::Instant;
 
 use crate::failure::{CallFailure, SourceFailure};
@@ -71,6 +72,7 @@ pub struct Counters {
     waited_calls: AtomicU64,
     waited_micros: AtomicU64,
     certificate: Mutex<Option<CertificateExpiry>>,
+    worst_ending: Mutex<Option<Ending>>,
 }
 
 impl Counters {
@@ -86,6 +88,25 @@ impl Counters {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let time = Duration::from_micros(load(&self.waited_micros));
         (load(&self.waited_calls), time)
+    }
+
+    /// Keeps the end of a process if it is worse than those before.
+    pub(crate) fn note_ending(&self, ending: Option<Ending>) {
+        let mut worst = self.endings();
+        if ending.as_ref().map(|one| one.stage) > worst.as_ref().map(|one| one.stage) {
+            *worst = ending;
+        }
+    }
+
+    /// Returns how the processes of the source ended when they were stopped: the worst end.
+    pub fn worst_ending(&self) -> Option<Ending> {
+        self.endings().clone()
+    }
+
+    fn endings(&self) -> MutexGuard<'_, Option<Ending>> {
+        self.worst_ending
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes the times at which the certificates of the server expire.

@@ -291,6 +291,9 @@ closed_list! {
         PackageUnpinned = "package_unpinned", "A command names a package without an exact version, so a later run may use another one.", "Name the version, or the digest of an image; `docs/provenance.md` has the forms.";
         PackageChanged = "package_changed", "A source runs another package than the lock names, or another content of the same version.", "Find out why before you commit the lock; restore the old lock if the change was not intended.";
         PackageUnseen = "package_unseen", "The package that a source ran was not found on this machine, so the lock has no integrity for it.", "Run `lock` where the package manager's cache is; `docs/provenance.md` lists the folders that are searched.";
+        DidNotEnd = "did_not_end", "The process of a source had to be killed when it was stopped, or a program that it started elsewhere did not end.", "Make the server end when its standard input ends; `docs/doctor.md` says what may still run.";
+        ContainerInit = "container_init", "A container without `--init` did not end when its source was stopped.", "Write `--init` after `docker run`.";
+        VariableWithheld = "variable_withheld", "A command asks for a variable that is set here and not passed on.", "Name the variable in `inherit_env`, or with a value in `env`.";
         MachineText = "machine_text", "A text of a tool contains a value of this machine; a lock that is made elsewhere would differ.", "Set the value with an argument of the server, or name the member in `volatile`.";
         LintRefused = "lint_refused", "Texts for the lock contain something that a reviewer cannot see, or, with `--strict`, something that needs a review.", "Hide the tools with `tool_filter`, or suppress the findings in the audits file; docs/lint.md lists every rule.";
         AuditsUnreadable = "audits_unreadable", "The audits file cannot be read, or is too large.", "See the message; the file is optional.";

@@ -211,6 +211,9 @@ impl Exit {
             | Code::PackageUnpinned
             | Code::PackageChanged
             | Code::PackageUnseen
+            | Code::DidNotEnd
+            | Code::ContainerInit
+            | Code::VariableWithheld
             | Code::MachineText
             | Code::AuditsUnreadable
             | Code::AuditsSyntax

@@ -21,12 +21,33 @@ pub struct Process {
     pub handle: ProcessHandle,
 }
 
+/// The step of a stop at which a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum StopStage {
+    /// It ended by itself, or after its input was closed.
+    Closed,
+    /// It ended after SIGTERM.
+    Terminated,
+    /// It was killed.
+    Killed,
+}
+
+/// The end of a process and of its descendants.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ending {
+    /// The step at which the process ended.
+    pub stage: StopStage,
+    /// The removal of the container that it started, if the container had to be removed: its name, or why it may still
+    /// run.
+    pub removed: Option<Result<String, String>>,
+}
+
 /// The handle of a child: its exit, and the way to end it.
 #[derive(Debug)]
 pub struct ProcessHandle {
     pub(crate) pid: u32,
     pub(crate) exit: watch::Receiver<Option<ExitReport>>,
-    pub(crate) swept: watch::Receiver<bool>,
+    pub(crate) swept: watch::Receiver<Option<Ending>>,
     pub(crate) stderr_ended: watch::Receiver<bool>,
     pub(crate) stop: mpsc::Sender<()>,
     pub(crate) descendants: Descendants,
@@ -61,19 +82,23 @@ impl ProcessHandle {
     }
 
     /// Ends the process and its group. The grace to end by itself begins now, so the caller closes
-    /// stdin first. Returns when the group is gone, or when every timeout has passed.
-    pub async fn stop(&self) {
+    /// stdin first. Returns how it ended when the group is gone, or `None` when every timeout has passed.
+    pub async fn stop(&self) -> Option<Ending> {
         // A full or closed channel means that the stop is in progress or done.
         if self.stop.try_send(()).is_err() {
             tracing::trace!(pid = self.pid, "the stop was already requested");
         }
         let mut swept = self.swept.clone();
-        let gone = swept.wait_for(|swept| *swept);
-        if tokio::time::timeout(self.longest_stop, gone).await.is_err() {
-            tracing::warn!(
-                pid = self.pid,
-                "the process group still exists after SIGKILL"
-            );
+        let gone = swept.wait_for(Option::is_some);
+        match tokio::time::timeout(self.longest_stop, gone).await {
+            Ok(ending) => ending.ok().and_then(|ending| ending.clone()),
+            Err(_) => {
+                tracing::warn!(
+                    pid = self.pid,
+                    "the process group still exists after SIGKILL"
+                );
+                None
+            }
         }
     }
 }

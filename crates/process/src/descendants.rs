@@ -11,29 +11,37 @@ use crate::pinned_process::PinnedProcess;
 
 /// The value that marks the descendants of one child.
 #[derive(Clone, Debug)]
-pub(super) struct Cookie(String);
+pub(super) struct Cookie {
+    value: String,
+    number: u64,
+}
 
 impl Cookie {
     /// Makes a cookie for one child. It begins with the random cookie of this process: with only the number, the end of
     /// a child would also end children of other processes that have the same number.
     pub(super) fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        Self(format!(
-            "{}-{}",
-            broker_cookie(),
-            NEXT.fetch_add(1, Ordering::Relaxed)
-        ))
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        Self {
+            value: format!("{}-{number}", broker_cookie()),
+            number,
+        }
     }
 
     /// Returns the variable's value.
     pub(super) fn value(&self) -> &str {
-        &self.0
+        &self.value
+    }
+
+    /// Returns the number of the child among the children of this process.
+    pub(super) const fn number(&self) -> u64 {
+        self.number
     }
 
     /// Returns every living process that has the cookie, and every process of `descendants` that still lives.
     #[cfg(target_os = "linux")]
     pub(super) fn holders(&self, descendants: &ProcessList) -> Vec<PinnedProcess> {
-        let entry = format!("{VARIABLE}={}", self.0);
+        let entry = format!("{VARIABLE}={}", self.value);
         let has_entry = |pid| has_variable(pid, |variable| variable == entry.as_bytes());
         super::proc_table::numbers()
             .filter(|pid| has_entry(*pid))
@@ -112,7 +120,10 @@ mod tests {
             .env(VARIABLE, cookies[0].value())
             .spawn()
             .unwrap();
-        let longer = Cookie(format!("{}0", cookies[0].value()));
+        let longer = Cookie {
+            value: format!("{}0", cookies[0].value()),
+            number: 0,
+        };
         let deadline = std::time::Duration::from_secs(60);
         let started = tokio::time::Instant::now();
         // Between fork and exec it still has the environment of this process.

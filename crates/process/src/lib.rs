@@ -9,6 +9,7 @@ mod cgroup;
 mod child;
 #[cfg(target_os = "linux")]
 mod children;
+mod containers;
 mod cookie;
 mod descendants;
 mod error;
@@ -26,16 +27,17 @@ mod reaper;
 mod spawner;
 mod spec;
 mod stderr;
+mod stderr_log;
 mod stop_deadline;
 mod unix;
 
-pub use child::{Process, ProcessHandle};
+pub use child::{Ending, Process, ProcessHandle, StopStage};
 pub use error::{ExitReport, SpawnError};
 pub use file_limit::raise_file_limit;
 pub use lookup::search_folders;
 pub use random::random_u64;
 pub use reaper::all_ended;
-pub use spec::{ProcessSpec, StopGrace};
+pub use spec::{ContainerSpec, ProcessSpec, StopGrace};
 pub use stderr::StderrTail;
 pub use stop_deadline::StopDeadline;
 pub use unix::trim_heap;

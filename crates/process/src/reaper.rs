@@ -13,11 +13,16 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
 use tokio_util::task::TaskTracker;
 
+use super::containers::{Container, REMOVE_TIMEOUT};
 use super::descendants::{Cookie, Descendants, ProcessList, descendants_of};
 use super::orphans::Claim;
 use super::pinned_process::PinnedProcess;
 use super::unix::Group;
-use crate::{ExitReport, Process, ProcessHandle, StderrTail, StopDeadline, StopGrace};
+use crate::stderr_log::StderrLog;
+use crate::{
+    Ending, ExitReport, Process, ProcessHandle, ProcessSpec, StderrTail, StopDeadline, StopGrace,
+    StopStage,
+};
 
 /// The interval of checks while a group ends.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -25,6 +30,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 /// The time of a member of the group between SIGTERM and SIGKILL once the leader has ended.
 const GROUP_END_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// The command that removes a container, for messages.
+const REMOVAL: &str = "rm -f";
 
 /// The number of running reapers in this process.
 static RUNNING_REAPERS: LazyLock<watch::Sender<usize>> = LazyLock::new(|| watch::Sender::new(0));
@@ -44,6 +52,8 @@ pub(super) struct NewChild {
     /// Held until the child was reaped.
     pub(super) claim: Claim,
     pub(super) cookie: Cookie,
+    pub(super) spec: ProcessSpec,
+    pub(super) container: Option<Container>,
     #[cfg(target_os = "linux")]
     pub(super) control_group: Option<super::cgroup::ControlGroup>,
 }
@@ -60,20 +70,25 @@ pub(super) fn adopt(
     let mut child = started.child;
     let pid = child.id().unwrap_or_default();
     let (exit_sender, exit) = watch::channel(None);
-    let (swept_sender, swept) = watch::channel(false);
+    let (swept_sender, swept) = watch::channel(None);
     let (ended_sender, stderr_ended) = watch::channel(false);
     let (stop, stop_receiver) = mpsc::channel(1);
     let descendants = Descendants::default();
     let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
     if let Some(stderr) = child.stderr.take() {
-        tasks.spawn_on(drain(stderr, tail.clone(), ended_sender), runtime);
+        let log = tail.logged_as().map(StderrLog::new);
+        tasks.spawn_on(drain(stderr, tail.clone(), ended_sender, log), runtime);
     }
+    let has_container = started.container.is_some();
     let reaper = Reaper {
         child,
         descendants: descendants.clone(),
         _claim: started.claim,
         group: Group::from_leader(pid),
         cookie: started.cookie,
+        spec: started.spec,
+        container: started.container,
+        tasks: tasks.clone(),
         #[cfg(target_os = "linux")]
         control_group: started.control_group,
         grace,
@@ -83,8 +98,17 @@ pub(super) fn adopt(
     };
     RUNNING_REAPERS.send_modify(|count| *count += 1);
     tasks.spawn_on(reaper.run(stop_receiver), runtime);
-    let longest_stop =
-        grace.close + grace.term + 2 * GROUP_END_TIMEOUT + 4 * KILL_TIMEOUT + KILL_TIMEOUT;
+    let longest_removal = if has_container {
+        REMOVE_TIMEOUT
+    } else {
+        Duration::ZERO
+    };
+    let longest_stop = grace.close
+        + grace.term
+        + 2 * GROUP_END_TIMEOUT
+        + 4 * KILL_TIMEOUT
+        + KILL_TIMEOUT
+        + longest_removal;
     Process {
         stdin,
         stdout,
@@ -106,12 +130,15 @@ struct Reaper {
     _claim: Claim,
     group: Option<Group>,
     cookie: Cookie,
+    spec: ProcessSpec,
+    container: Option<Container>,
+    tasks: TaskTracker,
     #[cfg(target_os = "linux")]
     control_group: Option<super::cgroup::ControlGroup>,
     grace: StopGrace,
     stop_deadline: StopDeadline,
     exit: watch::Sender<Option<ExitReport>>,
-    swept: watch::Sender<bool>,
+    swept: watch::Sender<Option<Ending>>,
 }
 
 impl Reaper {
@@ -123,6 +150,7 @@ impl Reaper {
             }
             asked = stop.recv() => Some(asked.is_some()),
         };
+        let mut stage = StopStage::Closed;
         if let Some(asked) = asked {
             // If the handle was dropped, a wait has no purpose.
             let grace = if asked {
@@ -130,31 +158,37 @@ impl Reaper {
             } else {
                 Duration::ZERO
             };
-            self.end(grace).await;
+            stage = self.end(grace).await;
         }
         self.sweep().await;
         self.end_descendants().await;
         #[cfg(target_os = "linux")]
         self.end_control_group().await;
-        self.swept.send_replace(true);
+        let removed = self.remove_container(stage).await;
+        if stage == StopStage::Killed {
+            self.report_kill(removed.as_ref());
+        }
+        self.swept.send_replace(Some(Ending { stage, removed }));
         RUNNING_REAPERS.send_modify(|count| *count -= 1);
     }
 
     /// Waits for the leader to end by itself, then sends SIGTERM, then SIGKILL.
-    async fn end(&mut self, grace: Duration) {
+    async fn end(&mut self, grace: Duration) -> StopStage {
         if let Some(pid) = self.child.id() {
             let found = tokio::task::spawn_blocking(move || descendants_of(pid)).await;
             self.descendants.add(found.unwrap_or_default());
         }
         if let Some(ended) = self.stop_deadline.bound(grace, 3, self.child.wait()).await {
-            return self.publish(ended.ok());
+            self.publish(ended.ok());
+            return StopStage::Closed;
         }
         if let Some(group) = self.group {
             group.terminate();
         }
         let grace = self.grace.term;
         if let Some(ended) = self.stop_deadline.bound(grace, 2, self.child.wait()).await {
-            return self.publish(ended.ok());
+            self.publish(ended.ok());
+            return StopStage::Terminated;
         }
         if let Some(group) = self.group {
             group.kill();
@@ -166,6 +200,66 @@ impl Reaper {
                 self.publish(None);
             }
         }
+        StopStage::Killed
+    }
+
+    /// Removes the container if its client was killed, by the broker or by another process: then the container runs on.
+    /// Returns its name, or why it may still run; `None` if nothing had to be removed.
+    async fn remove_container(&mut self, stage: StopStage) -> Option<Result<String, String>> {
+        let container = self.container.take()?;
+        let exit = *self.exit.borrow();
+        let is_signalled = exit.is_none_or(|exit| exit.code.is_none());
+        if stage < StopStage::Killed && !is_signalled {
+            container.leave();
+            return None;
+        }
+        let name = container.shown();
+        let Some(removal) = container.removal(&self.spec) else {
+            container.leave();
+            return None;
+        };
+        let removed = self.run_removal(&removal).await;
+        if removed.is_ok() {
+            container.leave();
+            tracing::info!(source = %self.spec.name, container = %name, "the container was removed, since its client was killed");
+        }
+        // Without success it stays in the list, so that the guard tries again at the end.
+        let removed =
+            removed.map_err(|why| format!("the container `{name}` cannot be removed: {why}"));
+        Some(removed.map(|()| name))
+    }
+
+    /// Runs the program that removes the container.
+    async fn run_removal(&mut self, removal: &ProcessSpec) -> Result<(), String> {
+        let grace = StopGrace {
+            close: Duration::ZERO,
+            term: Duration::ZERO,
+        };
+        let tail = StderrTail::new(removal.redactor.clone());
+        let never = StopDeadline::never();
+        let started = Process::spawn(removal, grace, &tail, &self.tasks, &never).await;
+        let process = started.map_err(|error| error.message)?;
+        let mut exit = process.handle.exit();
+        let ended = exit.wait_for(Option::is_some);
+        let ended = self.stop_deadline.bound(REMOVE_TIMEOUT, 1, ended).await;
+        let exit = ended.and_then(Result::ok).and_then(|exit| *exit);
+        match (exit, tail.last_line()) {
+            (Some(ExitReport { code: Some(0), .. }), _) => Ok(()),
+            (Some(exit), Some(line)) => Err(format!("`{REMOVAL}` {exit}: {line}")),
+            (Some(exit), None) => Err(format!("`{REMOVAL}` {exit}")),
+            (None, _) => Err(format!("`{REMOVAL}` did not end in time")),
+        }
+    }
+
+    fn report_kill(&self, removed: Option<&Result<String, String>>) {
+        let rest = match removed {
+            Some(Ok(_)) => "its container was removed".to_owned(),
+            Some(Err(why)) => why.clone(),
+            None => {
+                "if it started a container or a process on another host, that still runs".to_owned()
+            }
+        };
+        tracing::warn!(source = %self.spec.name, rest, "the process did not end and was killed");
     }
 
     fn publish(&self, status: Option<ExitStatus>) {
@@ -262,13 +356,26 @@ async fn emptied(group: Group) {
 }
 
 /// Always reads stderr to its end: a child would block on a full pipe.
-async fn drain(mut stderr: ChildStderr, tail: StderrTail, ended: watch::Sender<bool>) {
+async fn drain(
+    mut stderr: ChildStderr,
+    tail: StderrTail,
+    ended: watch::Sender<bool>,
+    mut log: Option<StderrLog>,
+) {
     let mut chunk = vec![0; 16 << 10];
     loop {
         match stderr.read(&mut chunk).await {
             Ok(0) | Err(_) => break,
-            Ok(read) => tail.push(&chunk[..read]),
+            Ok(read) => {
+                let lines = tail.push(&chunk[..read]);
+                if let Some(log) = &mut log {
+                    log.log(&tail, lines);
+                }
+            }
         }
+    }
+    if let Some(log) = &mut log {
+        log.finish(&tail);
     }
     ended.send_replace(true);
 }

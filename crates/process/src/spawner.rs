@@ -15,6 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
+use super::containers::Container;
 use super::cookie::VARIABLE;
 use super::descendants::Cookie;
 use super::reaper::NewChild;
@@ -118,7 +119,11 @@ fn start(request: &Request) -> Result<Process, SpawnError> {
     let program = lookup::find(spec)?;
     let _runtime = request.runtime.enter();
     let cookie = Cookie::new();
-    let mut command = command(spec, &program);
+    let mut args = spec.args.clone();
+    let container = spec.container.as_ref().and_then(|container| {
+        Container::name(container, spec, &program, cookie.number(), &mut args)
+    });
+    let mut command = command(spec, &program, &args);
     // Replaces a value that the config gives.
     command.env(VARIABLE, cookie.value());
     #[cfg(target_os = "linux")]
@@ -126,18 +131,26 @@ fn start(request: &Request) -> Result<Process, SpawnError> {
         super::unix::join(&mut command, procs);
         group
     });
-    let (child, claim) = orphans::claim(|| {
+    // Before the start: the guard removes the container also if this process is killed right after it.
+    container.iter().for_each(Container::enter);
+    let claimed = orphans::claim(|| {
         if STARTS_FORBIDDEN.load(Ordering::SeqCst) {
             let message = "the broker is ending";
             return Err(SpawnError::new(SourceCause::SpawnFailed, message));
         }
         let started = command.spawn();
         started.map_err(|error| spawn_failure(&shown(spec, &program), &error))
-    })?;
+    });
+    if claimed.is_err() {
+        container.iter().for_each(Container::leave);
+    }
+    let (child, claim) = claimed?;
     let started = NewChild {
         child,
         claim,
         cookie,
+        spec: spec.clone(),
+        container,
         #[cfg(target_os = "linux")]
         control_group,
     };
@@ -155,10 +168,10 @@ fn start(request: &Request) -> Result<Process, SpawnError> {
     clippy::disallowed_methods,
     reason = "this is the spawner: its thread outlives every child"
 )]
-fn command(spec: &ProcessSpec, program: &PathBuf) -> Command {
+fn command(spec: &ProcessSpec, program: &PathBuf, args: &[String]) -> Command {
     let mut command = Command::new(program);
     command
-        .args(&spec.args)
+        .args(args)
         .env_clear()
         .envs(&spec.env)
         .stdin(Stdio::piped())

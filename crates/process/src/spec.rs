@@ -26,6 +26,19 @@ pub struct ProcessSpec {
     pub shell: bool,
     /// A redactor that knows the secrets that the child gets.
     pub redactor: Redactor,
+    /// The container that the program starts, if it starts one.
+    pub container: Option<Box<ContainerSpec>>,
+}
+
+/// The container that a program such as `docker run` starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContainerSpec {
+    /// The index of the word `run` among the arguments.
+    pub verb: usize,
+    /// Whether the arguments name the container.
+    pub is_named: bool,
+    /// The file for its id, by the arguments.
+    pub id_file: Option<String>,
 }
 
 /// Maximum time for a process to end by itself when it is stopped.

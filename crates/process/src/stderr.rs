@@ -23,6 +23,8 @@ pub struct StderrTail(Arc<TailState>);
 
 struct TailState {
     redactor: Redactor,
+    /// The name of the server in the log, if its lines are logged.
+    logged_as: Option<String>,
     bytes: AtomicU64,
     ring: Mutex<Ring>,
 }
@@ -38,8 +40,19 @@ struct Ring {
 impl StderrTail {
     /// Makes an empty tail that masks the secrets of `redactor`.
     pub fn new(redactor: Redactor) -> Self {
+        Self::make(redactor, None)
+    }
+
+    /// Makes an empty tail whose lines are also logged, at the level `debug`. The redactor must know all secrets of the
+    /// process: a command that prints a token writes one that no redactor knows yet.
+    pub fn logged(redactor: Redactor, source: &str) -> Self {
+        Self::make(redactor, Some(source.to_owned()))
+    }
+
+    fn make(redactor: Redactor, logged_as: Option<String>) -> Self {
         Self(Arc::new(TailState {
             redactor,
+            logged_as,
             bytes: AtomicU64::new(0),
             ring: Mutex::default(),
         }))
@@ -58,12 +71,7 @@ impl StderrTail {
             .cloned()
             .collect();
         drop(ring);
-        raw.iter()
-            .map(|line| {
-                let text = String::from_utf8_lossy(line);
-                shown_line(&self.0.redactor.redact(&text), MAX_LINE_BYTES)
-            })
-            .collect()
+        raw.iter().map(|line| self.shown(line)).collect()
     }
 
     /// Returns the last line.
@@ -91,19 +99,54 @@ impl StderrTail {
         *self.ring() = Ring::default();
     }
 
-    /// Adds bytes that were read. A carriage return also ends a line: progress bars use it.
-    pub fn push(&self, mut chunk: &[u8]) {
+    /// Returns the name of the server in the log, if its lines are logged.
+    pub(crate) fn logged_as(&self) -> Option<&str> {
+        self.0.logged_as.as_deref()
+    }
+
+    /// Returns all lines that are kept, oldest first, redacted and printable.
+    pub fn kept(&self) -> Vec<String> {
+        self.lines(usize::MAX)
+    }
+
+    /// Returns the first `max` of the newest `count` complete lines, redacted and printable.
+    pub(crate) fn newest(&self, count: u64, max: u64) -> Vec<String> {
+        let size = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+        let ring = self.ring();
+        let before = ring.lines.len().saturating_sub(size(count));
+        let lines = ring.lines.iter().skip(before).take(size(max));
+        let lines: Vec<Vec<u8>> = lines.cloned().collect();
+        drop(ring);
+        lines.iter().map(|line| self.shown(line)).collect()
+    }
+
+    /// Returns the line without an end, if there is one.
+    pub(crate) fn partial_line(&self) -> Option<String> {
+        let partial = self.ring().partial.clone();
+        (!partial.is_empty()).then(|| self.shown(&partial))
+    }
+
+    fn shown(&self, line: &[u8]) -> String {
+        let text = String::from_utf8_lossy(line);
+        shown_line(&self.0.redactor.redact(&text), MAX_LINE_BYTES)
+    }
+
+    /// Adds bytes that were read, and returns the number of lines that they end. A carriage return also ends a line:
+    /// progress bars use it.
+    pub fn push(&self, mut chunk: &[u8]) -> u64 {
         self.0
             .bytes
             .fetch_add(chunk.len() as u64, Ordering::Relaxed);
         let mut ring = self.ring();
         ring.last_activity = Some(Instant::now());
+        let mut ended = 0;
         while let Some(at) = memchr2(b'\n', b'\r', chunk) {
             ring.extend(&chunk[..at]);
-            ring.end_line();
+            ended += u64::from(ring.end_line());
             chunk = &chunk[at + 1..];
         }
         ring.extend(chunk);
+        ended
     }
 
     fn ring(&self) -> MutexGuard<'_, Ring> {
@@ -119,9 +162,10 @@ impl Ring {
             .extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
 
-    fn end_line(&mut self) {
+    /// Ends the line, and returns whether it was one.
+    fn end_line(&mut self) -> bool {
         if self.partial.is_empty() {
-            return;
+            return false;
         }
         let line = std::mem::take(&mut self.partial);
         self.kept += line.len();
@@ -132,6 +176,7 @@ impl Ring {
             };
             self.kept -= oldest.len();
         }
+        true
     }
 }
 

@@ -92,6 +92,21 @@ pub(crate) fn die_with_parent(command: &mut std::process::Command) {
     }
 }
 
+/// Takes over a file that the guard opened for this process, so that no server inherits it.
+#[cfg(target_os = "linux")]
+#[expect(
+    unsafe_code,
+    reason = "only the number of an inherited file is known, from the environment"
+)]
+pub(crate) fn inherited_file(number: std::os::fd::RawFd) -> io::Result<std::fs::File> {
+    use std::os::fd::FromRawFd as _;
+    // SAFETY: the caller checked that the guard wrote the number, and calls this once, before other files are opened;
+    // so the number is an open file that no other code owns.
+    let file = unsafe { std::fs::File::from_raw_fd(number) };
+    rustix::io::fcntl_setfd(&file, rustix::io::FdFlags::CLOEXEC)?;
+    Ok(file)
+}
+
 /// A process group, named by its leader.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Group(Pid);

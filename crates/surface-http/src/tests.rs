@@ -1,6 +1,7 @@
 //! Complete requests through the handler, over a core without sources: the order of the checks, and the
 //! headers of every reply.
 
+mod long_call;
 mod mcp;
 mod metrics;
 mod routes;
@@ -74,6 +75,11 @@ fn surface_with(summary: &str, secret: Option<&str>, address: &str) -> Arc<HttpS
         .mode(StartMode::Tolerant)
         .build()
         .unwrap();
+    surface_over(core, secret, address)
+}
+
+/// A surface over a broker.
+fn surface_over<B: Broker>(core: B, secret: Option<&str>, address: &str) -> Arc<HttpSurface<B>> {
     let settings = HttpSettings {
         hosts: HostPolicy::default(),
         body_bytes: 100,

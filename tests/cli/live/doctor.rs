@@ -78,3 +78,48 @@ fn doctor_reports_a_missing_variable_and_examines_other_sources() {
         ],
     );
 }
+
+#[test]
+fn doctor_names_the_variable_of_an_installer_that_fails() {
+    let bench = Bench::with_sources(&["cache", "registry"]);
+    bench.configure([
+        ("cache", json!({"inherit_env": ["CANARY_*"]})),
+        ("registry", json!({})),
+    ]);
+    bench.script(
+        "cache",
+        &json!({"start_exit": 1, "stderr_lines": [
+            "npm error code EACCES", "npm error syscall mkdir", "npm error path /nonexistent/.npm"]}),
+    );
+    bench.script(
+        "registry",
+        &json!({"start_exit": 1, "stderr_lines": [
+            "ERROR: Could not find a version that satisfies the requirement x (from versions: none)",
+            "ERROR: No matching distribution found for x"]}),
+    );
+    let secret = "https://me:canary-of-pip@host.example/simple";
+    let variables = [("npm_config_cache", "/kept"), ("PIP_INDEX_URL", secret)];
+    let output = bench.verb_with(&["doctor"], &variables);
+    assert_eq!(output.code, Some(1), "{}", output.stderr);
+    let text = output
+        .stdout
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
+    contains(
+        &text,
+        &[
+            "error[cache_unwritable] npm may not write into its folder: `NPM_CONFIG_CACHE` is set, and passed on",
+            "error[package_missing] the package registry does not have the package",
+            "`PIP_INDEX_URL` is set here and withheld, since it has a secret",
+        ],
+    );
+    assert!(!text.contains("canary-of-pip"), "{text}");
+    let output = bench.verb(&["doctor", "--source", "/cache"]);
+    let text = output
+        .stdout
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
+    contains(&text, &["`NPM_CONFIG_CACHE` is not set here"]);
+}

@@ -8,6 +8,7 @@ mod ci;
 mod client_files;
 mod config;
 mod config_names;
+mod containers;
 mod control_characters;
 mod doctor;
 mod env_empty;

@@ -324,6 +324,13 @@ fn environment_of_servers_has_only_allowed_variables() {
     let broker = Broker::start_ready(
         run.env("LC_CANARY", "kept")
             .env("XDG_CANARY", "kept")
+            .env("NPM_CONFIG_CACHE", "/kept")
+            .env("UV_INDEX_URL", "https://kept.example/simple")
+            .env(
+                "PIP_INDEX_URL",
+                format!("https://user:{LITERAL}@host.example/simple"),
+            )
+            .env("npm_config__authToken", LITERAL)
             .env("TZ", "UTC"),
     );
     let headers = [
@@ -368,7 +375,8 @@ fn environment_of_servers_has_only_allowed_variables() {
         "A_TOKEN",
     ];
     for name in environment.as_object().expect("an object").keys() {
-        let prefixed = name.starts_with("LC_") || name.starts_with("XDG_");
+        let prefixes = ["LC_", "XDG_", "NPM_CONFIG_", "npm_config_", "UV_", "PIP_"];
+        let prefixed = prefixes.iter().any(|prefix| name.starts_with(prefix));
         assert!(
             prefixed || allowed.contains(&name.as_str()),
             "{name} reached the child"
@@ -386,6 +394,16 @@ fn environment_of_servers_has_only_allowed_variables() {
         ),
         (&json!("kept"), &json!("kept"), &json!("UTC"))
     );
+    assert_eq!(
+        (
+            &environment["NPM_CONFIG_CACHE"],
+            &environment["UV_INDEX_URL"]
+        ),
+        (&json!("/kept"), &json!("https://kept.example/simple"))
+    );
+    for name in ["PIP_INDEX_URL", "npm_config__authToken"] {
+        assert_eq!(environment.get(name), None, "it has a secret");
+    }
     // The secret of the caller is not passed on.
     let mut seen = environment.clone();
     seen["A_TOKEN"] = Value::Null;

@@ -128,6 +128,7 @@ pub(crate) fn spec_of(url: &str) -> SourceSpec {
         queue: 256,
         redactor: Redactor::default(),
         withheld: Vec::new(),
+        start_hints: Default::default(),
         empty_variables: Vec::new(),
         memory: MemoryBudget::new(512 << 20),
         concurrency: ConcurrencyLimits::new(),

@@ -105,7 +105,13 @@ fn import(args: &ImportArgs) -> Result<(), Vec<Diagnostic>> {
         vec![Diagnostic::error(code, message).help("Name the file of a client, of at most 4 MiB.")]
     })?;
     let exists = |name: &str| broker_files::exists(name, &args.file);
-    let imported = convert(&shown, &bytes, args.from, &exists)?;
+    let folder = args.file.parent().unwrap_or(Path::new(""));
+    let read_file = |name: &str| broker_files::read_text(&folder.join(name), MAX_BYTES).ok();
+    let files = Files {
+        exists: &exists,
+        read: &read_file,
+    };
+    let imported = convert(&shown, &bytes, args.from, files)?;
     match &args.output {
         Some(config) => write(config, &imported.config)?,
         None => output::document(&Text::json_text(&imported.config)),
@@ -167,18 +173,26 @@ fn report(imported: &Imported, file: &str, config: Option<&Path>) {
     });
 }
 
-/// Converts the file `file` with this content. `from` is the client that a person named; `exists` says whether a file
-/// or a program of a name exists.
+/// The files of this machine.
+#[derive(Clone, Copy)]
+struct Files<'f> {
+    /// Whether a file or a program of a name exists.
+    exists: &'f dyn Fn(&str) -> bool,
+    /// Returns the text of a file that a command names, if it can be read.
+    read: &'f dyn Fn(&str) -> Option<String>,
+}
+
+/// Converts the file `file` with this content. `from` is the client that a person named.
 fn convert(
     file: &str,
     bytes: &[u8],
     from: Option<Client>,
-    exists: &dyn Fn(&str) -> bool,
+    files: Files<'_>,
 ) -> Result<Imported, Vec<Diagnostic>> {
-    let document = Document::read(file, bytes, from, exists)?;
+    let document = Document::read(file, bytes, from, files.exists)?;
     let mut findings = Findings::new(&document);
     let mut variables = Variables::default();
-    let (mut drafts, settings) = read(&document, &mut findings, &mut variables);
+    let (mut drafts, settings) = read(&document, &mut findings, &mut variables, files.read);
     if variables.len() > MAX_VARIABLES {
         return Err(vec![too_many(file, variables.len())]);
     }
@@ -226,6 +240,7 @@ fn read(
     document: &Document<'_>,
     findings: &mut Findings<'_>,
     variables: &mut Variables,
+    read_file: &dyn Fn(&str) -> Option<String>,
 ) -> (Vec<Draft>, Vec<(String, Out)>) {
     let Some(client) = ClientServers::find(document, findings) else {
         return (Vec::new(), Vec::new());
@@ -265,7 +280,8 @@ fn read(
     }
     let mut drafts: Vec<Draft> = Vec::new();
     for member in client.servers {
-        drafts.extend(Reader::new(findings, variables, &client, &member.key).read(member));
+        let reader = Reader::new(findings, variables, &client, &member.key, read_file);
+        drafts.extend(reader.read(member));
     }
     if drafts.is_empty() && !findings.is_refused() {
         findings.problem(document.content.root.at, client::no_servers());

@@ -18,6 +18,7 @@ use super::hide::Hider;
 use super::out::Out;
 use super::variables::{Reason, Variables, Wanted};
 
+mod asked;
 mod transport;
 
 use transport::is_of_transport;
@@ -58,6 +59,8 @@ pub(super) struct Reader<'a, 't> {
     client: &'a ClientServers<'a>,
     /// The name of the server.
     pub(super) name: &'a str,
+    /// Returns the text of a file that a command names, if it can be read.
+    read_file: &'a dyn Fn(&str) -> Option<String>,
     /// Variables of the process whose values are replaced, with what replaces them.
     secret_env: BTreeMap<&'a str, String>,
     /// Keys that are not taken.
@@ -73,12 +76,14 @@ impl<'a, 't> Reader<'a, 't> {
         variables: &'a mut Variables,
         client: &'a ClientServers<'a>,
         name: &'a str,
+        read_file: &'a dyn Fn(&str) -> Option<String>,
     ) -> Self {
         let mut reader = Self {
             findings,
             variables,
             client,
             name,
+            read_file,
             secret_env: BTreeMap::new(),
             not_taken: Vec::new(),
         };

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use broker_doctor::FailedStart;
-use broker_mcp::{EraHint, ServerExam, SourceFailure, SourceSpec};
+use broker_mcp::{EraHint, ServerExam, SourceFailure, SourceSpec, StartHints};
 use broker_model::json::child_pointer;
 use broker_model::lock::{VOLATILE_INSTRUCTIONS, strip_volatile};
 use broker_model::snapshot::{ListedTool, Snapshot};
 use broker_model::{NodePath, SourceCause};
-use broker_process::StderrTail;
+use broker_process::{Ending, StderrTail};
 use broker_wire::Era;
 use serde_json::Value;
 use tokio::time::Instant;
@@ -37,6 +37,18 @@ pub(in crate::cli) struct SnapshotResult {
     /// The path where the server answered, if that is not the one of its URL as written.
     pub(in crate::cli) url_path: Option<&'static str>,
     pub(in crate::cli) took: Duration,
+    /// How its processes ended; the worst end.
+    pub(in crate::cli) ending: Option<Ending>,
+}
+
+impl SnapshotResult {
+    /// Whether a signal stopped the process, so that it could not end by itself. The failure says why.
+    pub(in crate::cli) fn is_stopped(&self) -> bool {
+        match &self.outcome {
+            Err(Failure::Source(failed)) => failed.failure.process_stopped,
+            Err(Failure::Unstable(_)) | Ok(_) => false,
+        }
+    }
 }
 
 /// The reason why there is no snapshot.
@@ -93,11 +105,13 @@ impl FailedSource {
     pub(in crate::cli) fn explained(&self, spec: Option<&SourceSpec>) -> (Vec<String>, String) {
         let process = spec.and_then(|spec| spec.endpoint.process());
         let program = process.map_or("", |process| process.program.as_str());
+        let no_hints = StartHints::default();
         let start = FailedStart {
             failure: &self.failure,
             program,
             withheld: spec.map_or(&[], |spec| spec.withheld.as_slice()),
             empty_variables: spec.map_or(&[], |spec| spec.empty_variables.as_slice()),
+            hints: spec.map_or(&no_hints, |spec| &spec.start_hints),
             stderr: &self.stderr,
             stdout: &self.noise,
         };
@@ -122,9 +136,9 @@ pub(in crate::cli) async fn snapshot_all(jobs: Vec<SnapshotJob>) -> Vec<Snapshot
         |job| &job.spec,
         |job, tail| async move {
             let started = Instant::now();
-            let mut url_path = None;
-            let outcome = take_snapshot(&job, &tail, &mut url_path).await;
-            (outcome, url_path, started.elapsed())
+            let mut seen = Seen::default();
+            let outcome = take_snapshot(&job, &tail, &mut seen).await;
+            (outcome, seen, started.elapsed())
         },
     );
     let results = results.await.into_iter();
@@ -132,32 +146,46 @@ pub(in crate::cli) async fn snapshot_all(jobs: Vec<SnapshotJob>) -> Vec<Snapshot
     let lost = || {
         let failure = SourceFailure::new(SourceCause::ListFailed, "broker-gen failed meanwhile");
         let failed = FailedSource::new(failure, Vec::new(), Vec::new());
-        (Err(Failure::Source(failed)), None, began.elapsed())
+        (
+            Err(Failure::Source(failed)),
+            Seen::default(),
+            began.elapsed(),
+        )
     };
     let results = results.map(|result| result.unwrap_or_else(lost));
     let results = sources.into_iter().zip(results);
     results
-        .map(|(source, (outcome, url_path, took))| SnapshotResult {
+        .map(|(source, (outcome, seen, took))| SnapshotResult {
             source,
             outcome,
-            url_path,
+            url_path: seen.url_path,
             took,
+            ending: seen.ending,
         })
         .collect()
 }
 
-/// The snapshot of a job; `url_path` gets the path of the last answer.
+/// Observations during the launches of a source.
+#[derive(Debug, Default)]
+struct Seen {
+    /// The path of the last answer.
+    url_path: Option<&'static str>,
+    /// The worst end of a process.
+    ending: Option<Ending>,
+}
+
+/// The snapshot of a job.
 async fn take_snapshot(
     job: &SnapshotJob,
     tail: &StderrTail,
-    url_path: &mut Option<&'static str>,
+    seen: &mut Seen,
 ) -> Result<Snapshot, Failure> {
-    let first = snapshot(job, job.era, tail, url_path).await?;
+    let first = snapshot(job, job.era, tail, seen).await?;
     if !job.twice {
         return Ok(first);
     }
     let era = Era::from_revision(&first.protocol_version).into();
-    let second = snapshot(job, era, tail, url_path).await?;
+    let second = snapshot(job, era, tail, seen).await?;
     let volatile = job.volatile.clone();
     let concurrency = &job.spec.concurrency;
     let compared = concurrency.parse_aside(move || {
@@ -178,10 +206,14 @@ async fn snapshot(
     job: &SnapshotJob,
     era: EraHint,
     tail: &StderrTail,
-    url_path: &mut Option<&'static str>,
+    seen: &mut Seen,
 ) -> Result<Snapshot, Failure> {
     let exam = ServerExam::run(&job.spec, era, tail).await;
-    *url_path = exam.url_path;
+    seen.url_path = exam.url_path;
+    let stage = |ending: &Option<Ending>| ending.as_ref().map(|one| one.stage);
+    if stage(&exam.ending) > stage(&seen.ending) {
+        seen.ending = exam.ending;
+    }
     let (stderr, noise) = (exam.stderr, exam.noise);
     match exam.outcome {
         Ok((_, snapshot)) => Ok(snapshot),

@@ -2,6 +2,7 @@
 
 use broker_build::left_out_audits::UNSTABLE_SOURCE;
 use broker_config::Source;
+use broker_doctor::start_warnings;
 use broker_drift::SeenPackage;
 use broker_mcp::EraHint;
 use broker_model::item::ItemKind;
@@ -67,12 +68,17 @@ pub(super) async fn take(
     result: SnapshotResult,
     old: Option<&LockedSource>,
 ) -> (Option<(LockedSource, Listed)>, CheckResult) {
+    let is_stopped = result.is_stopped();
     let path = result.source;
     let took = result.took.as_secs_f64();
     let mut check = CheckResult::default();
     let Some(source) = input.config.source(&path) else {
         return (None, check);
     };
+    if let Some(spec) = input.spec(&path) {
+        let ending = result.ending.as_ref().filter(|_| !is_stopped);
+        check.warnings = start_warnings(path.as_str(), &spec.start_hints, ending);
+    }
     let (snapshot, pointers) = match result.outcome {
         Ok(snapshot) => (snapshot, Vec::new()),
         Err(Failure::Unstable(Unstable { snapshot, pointers })) => (*snapshot, pointers),

@@ -173,6 +173,7 @@ async fn add_launched(
             }
             (None, None) => {}
         }
+        output::diagnostics(&check.warnings);
         draft.apply("start", check, &input.config);
     }
     Ok(listed)

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::DEFAULT_ADDRESS;
 use super::audit::{AUDIT, AuditVerb};
 use super::format::Format;
 use crate::connect::ConnectArgs;
@@ -23,6 +24,13 @@ pub(crate) enum Verb {
     /// broker answers at ADDR.
     #[command(after_help = STATUS)]
     Status(StatusArgs),
+
+    /// Print the last lines that a server of a running broker wrote to standard error
+    ///
+    /// The broker keeps the last lines of each process, and shows them to operators. Exits with 0 if it
+    /// answers, with 1 if not, or if the path is not in it.
+    #[command(after_help = LOGS)]
+    Logs(LogsArgs),
 
     /// Print the entry of this broker for an MCP client, or add it to the client's file
     ///
@@ -66,6 +74,12 @@ Examples:
   mcp-broker status http://tools.example.org:8100 --secret-file secret.txt
   mcp-broker status 127.0.0.1:8100 --format json";
 
+const LOGS: &str = "\
+Examples:
+  mcp-broker logs /repo
+  mcp-broker logs /repo --url 127.0.0.1:8200 --secret-file secret.txt
+  mcp-broker logs /repo --format json | jq -r '.processes[].lines[]'";
+
 const CONNECT: &str = "\
 Examples:
   mcp-broker connect claude-code
@@ -100,6 +114,26 @@ pub(crate) struct StatusArgs {
 
     /// A file that holds the secret; or set MCP_BROKER_SECRET. Needed only where other machines can
     /// reach the broker.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) secret_file: Option<PathBuf>,
+
+    /// The output format.
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    pub(crate) format: Format,
+}
+
+/// The arguments of `logs`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct LogsArgs {
+    /// The path of a source, or of a tool of it.
+    #[arg(value_name = "PATH")]
+    pub(crate) path: String,
+
+    /// Where the broker listens: `host:port`, a port of 127.0.0.1, or `http://host:port`.
+    #[arg(long, value_name = "ADDR", default_value = DEFAULT_ADDRESS)]
+    pub(crate) url: String,
+
+    /// A file that holds the secret; or set MCP_BROKER_SECRET.
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use broker_drift::Report;
-use broker_mcp::{ServerExam, SourceSpec};
+use broker_mcp::{ServerExam, SourceSpec, StartHints};
 use broker_model::redact::Redactor;
 use broker_model::trust::Exposure;
 use broker_model::{Diagnostic, DiagnosticCode, Snapshot};
@@ -60,6 +60,8 @@ pub struct StartedSource {
     pub withheld: Vec<String>,
     /// Variables of its config that are set and empty.
     pub empty_variables: Vec<String>,
+    /// Facts that explain how it starts and ends.
+    pub start_hints: Arc<StartHints>,
     /// The start itself.
     pub exam: ServerExam,
     /// Its tools, compared with the lock if there is one; `None` if it did not list them.
@@ -74,6 +76,7 @@ impl StartedSource {
             program: process.map_or_else(String::new, |process| process.program.clone()),
             startup_timeout: spec.startup_timeout,
             withheld: spec.withheld,
+            start_hints: spec.start_hints,
             empty_variables: spec.empty_variables,
             exam,
             tools,

@@ -66,6 +66,17 @@ impl Fleet {
         running.map_or(0, |running| running.upstream.waiting())
     }
 
+    /// Returns the last stderr lines of each process of a source; none for a source that is reached by a URL.
+    pub(super) fn last_lines(&self, at: usize) -> Vec<Vec<String>> {
+        let running = self.slots.get().map(|all| all[at].load_full());
+        let is_process = |running: &Arc<RunningSource>| {
+            let spec = running.spec.as_ref();
+            spec.is_some_and(|spec| spec.endpoint.process().is_some())
+        };
+        let running = running.filter(is_process);
+        running.map_or_else(Vec::new, |running| running.upstream.last_lines())
+    }
+
     /// Returns the state of a source: the state of its best process.
     pub(crate) fn source_state(&self, at: usize) -> State {
         let states = self.statuses(at).into_iter().map(|status| status.state);

@@ -14,6 +14,7 @@ mod live_resources;
 pub(crate) mod reason;
 pub(crate) mod reload;
 pub(crate) mod served;
+pub(crate) mod server_output;
 pub(crate) mod setup;
 pub(crate) mod slot;
 pub(crate) mod start_refusal;

@@ -153,6 +153,15 @@ impl Upstream {
         }
     }
 
+    /// Returns the last stderr lines of each of its processes.
+    pub(crate) fn last_lines(&self) -> Vec<Vec<String>> {
+        match self {
+            Self::Server(all) => all.iter().map(Instance::last_lines).collect(),
+            #[cfg(test)]
+            Self::Fake(_) => Vec::new(),
+        }
+    }
+
     /// Returns the number of calls that wait for a place at its processes.
     pub(crate) fn waiting(&self) -> usize {
         match self {

@@ -1,8 +1,8 @@
 //! Parses a command into the package or file that it requests. Of a shell script only packages count.
 
-use super::options::{CONTAINER, NODE, NPX, PIPX, PYTHON, Read, SHELL, UVX};
 use super::{PythonRunner, Request, Requested, is_commit, npm, python};
 use broker_config::CommandLine;
+use broker_config::launcher::options::{CONTAINER, NODE, NPX, PIPX, PYTHON, Read, SHELL, UVX};
 
 /// The request of a command; `None` if it is unknown. A shell script is only searched for the first package
 /// that it names.

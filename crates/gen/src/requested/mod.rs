@@ -2,7 +2,6 @@
 
 mod command;
 mod npm;
-mod options;
 pub mod python;
 
 #[cfg(test)]

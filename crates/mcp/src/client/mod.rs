@@ -332,6 +332,7 @@ fn spec_of(http: HttpSpec, token: Option<&str>) -> SourceSpec {
         queue: MAX_QUEUED_CALLS,
         redactor: Redactor::new(token.map(Secret::new)),
         withheld: Vec::new(),
+        start_hints: Arc::default(),
         empty_variables: Vec::new(),
         memory: MemoryBudget::new(limits.memory_bytes),
         concurrency: ConcurrencyLimits::new(),

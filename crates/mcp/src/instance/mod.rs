@@ -158,7 +158,7 @@ impl Instance {
             stopping: CancellationToken::new(),
             stop_deadline: watch::Sender::new(None),
             stopped: CancellationToken::new(),
-            tail: StderrTail::new(spec.redactor.clone()),
+            tail: StderrTail::logged(spec.redactor.clone(), spec.source.as_str()),
             counters,
             settings: watch::Sender::new(SourceSettings::from(&spec)),
         });
@@ -170,6 +170,11 @@ impl Instance {
     /// Returns its status, now and whenever it changes.
     pub fn status(&self) -> watch::Receiver<Status> {
         self.0.status.subscribe()
+    }
+
+    /// Returns the last lines that its process wrote to stderr, redacted and printable.
+    pub fn last_lines(&self) -> Vec<String> {
+        self.0.tail.kept()
     }
 
     /// Records that its server answered a call at this time.

@@ -98,7 +98,7 @@ impl<'a> Expander<'a> {
                 let message = format!("the value of `{name}` holds a newline or a NUL");
                 self.problem(DiagnosticCode::EnvValue, &message, place);
             }
-            if !is_base(name) && name != broker_config::WORKSPACE_FOLDER {
+            if !is_base(name, value) && name != broker_config::WORKSPACE_FOLDER {
                 self.secrets.push(Secret::new(value));
             }
         }

@@ -5,6 +5,7 @@ mod http;
 mod process;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use broker_config::Limits;
 use broker_memory::MemoryBudget;
@@ -13,11 +14,12 @@ use broker_model::redact::Redactor;
 use broker_process::ProcessSpec;
 
 use crate::concurrency::ConcurrencyLimits;
-use crate::environment::{Environment, withheld};
+use crate::environment::Environment;
 use crate::failure::SourceFailure;
 use crate::link_factory::LinkFactory;
 use crate::log_level::AskedLogLevel;
 use crate::spec::{Endpoint, ItemLists, SourceSpec, Timing};
+use crate::start_hints::{StartHints, withheld};
 use expander::Expander;
 
 /// The maximum number of queued calls.
@@ -59,16 +61,20 @@ pub fn resolve(
     let redactor = Redactor::new(expander.secrets);
     let empty_variables = expander.empty;
     let mut hidden_variables = Vec::new();
+    let mut start_hints = StartHints::default();
     if let Some(process) = endpoint.any_process_mut() {
         process.redactor = redactor.clone();
         if let Some(written) = source.endpoint.any_process() {
-            hidden_variables = withheld(source, written, environment, &process.env);
+            start_hints = StartHints::collect(written, process, environment);
+            let given = &process.env;
+            hidden_variables = withheld(source, written, environment, given, &start_hints);
         }
     }
     let spec = spec_of(source, limits, endpoint, timing, concurrency);
     Ok(SourceSpec {
         redactor,
         withheld: hidden_variables,
+        start_hints: Arc::new(start_hints),
         empty_variables,
         ..spec
     })
@@ -111,6 +117,7 @@ fn spec_of(
         queue: MAX_QUEUED_CALLS,
         redactor: Redactor::default(),
         withheld: Vec::new(),
+        start_hints: Arc::default(),
         empty_variables: Vec::new(),
         memory: MemoryBudget::new(limits.memory_bytes),
         concurrency: concurrency.clone(),

@@ -11,6 +11,7 @@ use broker_process::{ProcessSpec, search_folders};
 
 use super::expander::Expander;
 use crate::environment::is_base;
+use crate::start_hints;
 
 /// The shell for commands with shell syntax.
 const SHELL: &str = "/bin/sh";
@@ -99,6 +100,10 @@ pub(super) fn resolve(
         .secrets
         .extend(literals.into_iter().map(Secret::new));
 
+    let container = match shell {
+        true => None,
+        false => start_hints::container(&program, &args),
+    };
     let base = expander.base;
     if !shell && program.contains('/') {
         program = base.join(program).to_string_lossy().into_owned();
@@ -114,6 +119,7 @@ pub(super) fn resolve(
         env,
         shell,
         redactor: Redactor::default(),
+        container,
     })
 }
 
@@ -141,7 +147,7 @@ fn inherited(
         |name: &str| !process.inherit_env.is_empty() && !is_reserved(name) && globs.admits(name);
     let mut env = BTreeMap::new();
     for (name, value) in expander.environment.iter() {
-        if is_base(name) || named(name) {
+        if is_base(name, value) || named(name) {
             if is_secret_name(name) {
                 expander.secrets.push(Secret::new(value));
             }

@@ -3,13 +3,16 @@
 
 use std::ffi::{CStr, CString};
 use std::io;
+use std::os::fd::RawFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use rustix::process::{Pid, getppid};
 
 use super::VARIABLE;
+use crate::containers;
 use crate::cookie::COOKIE;
+use crate::unix::inherited_file;
 
 /// The name of a guard in the process table. No broker has this name.
 const NAME: &CStr = c"mcp-guard";
@@ -17,30 +20,41 @@ const NAME: &CStr = c"mcp-guard";
 /// Digits of a cookie.
 const COOKIE_DIGITS: usize = 32;
 
-/// Finds the guard of this process, if it has one. Its cookie becomes the cookie of this process.
+/// Finds the guard of this process, if it has one. Its cookie becomes the cookie of this process, and its memory gets
+/// the list of containers.
 pub(super) fn find_guard() -> Option<Pid> {
     let value = std::env::var(VARIABLE).ok()?;
-    let (guard, cookie) = parse(&value)?;
+    let (guard, cookie, memory) = parse(&value)?;
     if getppid() != Some(guard) || is_another_program(guard) || COOKIE.set(cookie).is_err() {
         return None;
     }
     take_name();
+    if let Some(memory) = memory.and_then(|number| inherited_file(number).ok()) {
+        containers::share_with_guard(memory);
+    }
     Some(guard)
 }
 
 /// Returns the value that the guard writes for [`find_guard`].
-pub(super) fn value(guard: Pid, cookie: &str) -> String {
-    format!("{}:{cookie}", guard.as_raw_nonzero())
+/// `memory` is the number of a file that the broker inherits.
+pub(super) fn value(guard: Pid, cookie: &str, memory: Option<RawFd>) -> String {
+    let memory = memory.map_or_else(String::new, |number| format!(":{number}"));
+    format!("{}:{cookie}{memory}", guard.as_raw_nonzero())
 }
 
-fn parse(value: &str) -> Option<(Pid, String)> {
-    let (pid, cookie) = value.split_once(':')?;
+fn parse(value: &str) -> Option<(Pid, String, Option<RawFd>)> {
+    let (pid, rest) = value.split_once(':')?;
+    let (cookie, memory) = match rest.split_once(':') {
+        // Standard streams are not meant.
+        Some((cookie, number)) => (cookie, Some(number.parse().ok().filter(|fd| *fd > 2)?)),
+        None => (rest, None),
+    };
     let digits = cookie.bytes().all(|byte| byte.is_ascii_hexdigit());
     if !digits || cookie.len() != COOKIE_DIGITS {
         return None;
     }
     let pid = Pid::from_raw(pid.parse().ok().filter(|pid| *pid > 0)?)?;
-    Some((pid, cookie.to_owned()))
+    Some((pid, cookie.to_owned(), memory))
 }
 
 /// Whether the process is certainly not a guard. A guard does not let other processes read its program, so its name in
@@ -83,10 +97,12 @@ mod tests {
     fn guard_variable_is_read_only_as_a_guard_writes_it() {
         let guard = Pid::from_raw(17).expect("a number");
         let cookie = "0123456789abcdef0123456789abcdef";
-        assert_eq!(
-            parse(&value(guard, cookie)),
-            Some((guard, cookie.to_owned()))
-        );
+        for memory in [None, Some(3)] {
+            assert_eq!(
+                parse(&value(guard, cookie, memory)),
+                Some((guard, cookie.to_owned(), memory))
+            );
+        }
         for wrong in [
             "",
             "1",
@@ -99,6 +115,9 @@ mod tests {
             "x:0123456789abcdef0123456789abcdef",
             "17:0123456789abcdef0123456789abcdeg",
             "17:0123456789abcdef0123456789abcdef0",
+            "17:0123456789abcdef0123456789abcdef:",
+            "17:0123456789abcdef0123456789abcdef:2",
+            "17:0123456789abcdef0123456789abcdef:x",
         ] {
             assert_eq!(parse(wrong), None, "{wrong}");
         }

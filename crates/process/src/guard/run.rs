@@ -3,10 +3,13 @@
 
 use std::fs::File;
 use std::io::{self, IsTerminal as _};
+use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 use std::time::Duration;
 
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus, getpid, kill_process,
     set_child_subreaper, wait, waitid,
@@ -15,6 +18,7 @@ use rustix::process::{
 use tokio::time::Instant;
 
 use super::{ALLOCATOR, Input, VARIABLE, guarded, kill_all};
+use crate::containers;
 use crate::cookie::broker_cookie;
 use crate::proc_table;
 use crate::unix::{BlockedSignals, die_with_parent, enable_sigchld};
@@ -58,8 +62,8 @@ pub(super) fn run(input: Input) -> io::Result<u8> {
         .map_err(io::Error::from)
         .and_then(|()| guarded::take_guard_name())
         .and_then(|()| start(us, input));
-    let broker = match started {
-        Ok(broker) => broker,
+    let (broker, mut memory) = match started {
+        Ok(started) => started,
         Err(error) => {
             signals.unblock()?;
             // Later orphans do no harm to this process.
@@ -74,6 +78,10 @@ pub(super) fn run(input: Input) -> io::Result<u8> {
         reap(broker, &mut other_children);
         other_children.clone()
     });
+    // Containers are not descendants. The programs that remove them must not be ended by the lines above.
+    if let Some(memory) = &mut memory {
+        containers::remove_left(memory);
+    }
     Ok(exit_code(status))
 }
 
@@ -95,12 +103,13 @@ fn has_children() -> bool {
     !matches!(waitid(WaitId::All, any), Err(rustix::io::Errno::CHILD))
 }
 
-/// Starts this program again, with the id of this process in its environment.
+/// Starts this program again, with the id of this process in its environment. Returns its id, and the memory that it
+/// shares with this process.
 #[expect(
     clippy::disallowed_methods,
     reason = "the guard has no runtime and one thread: its only child is the broker"
 )]
-fn start(us: Pid, input: Input) -> io::Result<Pid> {
+fn start(us: Pid, input: Input) -> io::Result<(Pid, Option<File>)> {
     let mut arguments = std::env::args_os();
     // Not by its path: the file may have been replaced.
     let mut command = Command::new("/proc/self/exe");
@@ -108,7 +117,10 @@ fn start(us: Pid, input: Input) -> io::Result<Pid> {
         command.arg0(name);
     }
     command.args(arguments);
-    command.env(VARIABLE, guarded::value(us, broker_cookie()));
+    // Without this memory, containers are left if the broker is killed.
+    let memory = memfd_create("mcp-broker", MemfdFlags::empty()).ok();
+    let number = memory.as_ref().map(AsRawFd::as_raw_fd);
+    command.env(VARIABLE, guarded::value(us, broker_cookie(), number));
     for (name, value) in ALLOCATOR {
         if std::env::var_os(name).is_none() {
             command.env(name, value);
@@ -123,10 +135,12 @@ fn start(us: Pid, input: Input) -> io::Result<Pid> {
     // arrives too early.
     die_with_parent(&mut command);
     let child = command.spawn()?;
-    i32::try_from(child.id())
-        .ok()
-        .and_then(Pid::from_raw)
-        .ok_or_else(|| io::Error::other("the broker has no number"))
+    if let Some(memory) = &memory {
+        fcntl_setfd(memory, FdFlags::CLOEXEC)?;
+    }
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let pid = pid.ok_or_else(|| io::Error::other("the broker has no number"))?;
+    Ok((pid, memory.map(File::from)))
 }
 
 /// Releases the pipes of the broker.

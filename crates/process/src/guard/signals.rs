@@ -130,6 +130,7 @@ fn end_without_guard() -> ! {
         tracing::error!("the guard process was killed: the broker stops every source and ends");
     });
     super::kill_all::end_all(us, &mut Vec::new);
+    crate::containers::remove_own();
     let _: rustix::io::Result<()> = kill_process(us, Signal::KILL);
     end_process(Exit::Failure.code());
 }

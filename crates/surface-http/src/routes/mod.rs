@@ -13,6 +13,7 @@ use broker_surface::meta::similar_names;
 use bytes::Bytes;
 
 mod health;
+mod logs;
 mod mcp;
 mod meta;
 mod metrics;
@@ -82,6 +83,7 @@ impl<B: Broker> HttpSurface<B> {
             ApiRoute::Meta(tool) => self.meta(tool, body, (parts, &admitted), request_id).await,
             ApiRoute::Health(report) => self.health(report, &admitted.identity),
             ApiRoute::Metrics => self.metrics(parts, &admitted).await,
+            ApiRoute::Logs => self.logs(parts, &admitted),
             ApiRoute::ResourceMetadata => resource_metadata(&settings),
         }
     }

@@ -42,7 +42,12 @@ impl Row {
             (
                 ListenerRole::Metrics,
                 Handler::Mcp(_)
-                | Handler::Api(ApiRoute::Meta(_) | ApiRoute::Health(_) | ApiRoute::ResourceMetadata),
+                | Handler::Api(
+                    ApiRoute::Meta(_)
+                    | ApiRoute::Health(_)
+                    | ApiRoute::Logs
+                    | ApiRoute::ResourceMetadata,
+                ),
             ) => false,
         }
     }
@@ -75,6 +80,8 @@ pub(crate) enum ApiRoute {
     Health(HealthRoute),
     /// The metrics.
     Metrics,
+    /// The last stderr lines of a source.
+    Logs,
     /// The document for clients that need a token.
     ResourceMetadata,
 }
@@ -109,6 +116,10 @@ pub(crate) const TABLE: &[Row] = &[
         handler: Handler::Api(ApiRoute::Metrics),
         ..health("/metrics", HealthRoute::Sources, Credential::ValidIfGiven)
     }),
+    Row {
+        handler: Handler::Api(ApiRoute::Logs),
+        ..health("/logs", HealthRoute::Sources, Credential::Needed)
+    },
     // For a resource at the root of its host, and for the resource `/mcp`.
     metadata("/.well-known/oauth-protected-resource"),
     metadata("/.well-known/oauth-protected-resource/mcp"),

@@ -131,10 +131,12 @@ const ARROWS: [(&str, &[&str]); 32] = [
     (
         "broker-doctor",
         &[
+            "broker-config",
             "broker-core",
             "broker-drift",
             "broker-mcp",
             "broker-model",
+            "broker-process",
             "broker-terminal",
             "broker-wire",
         ],

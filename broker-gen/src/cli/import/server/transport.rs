@@ -101,6 +101,8 @@ impl<'a> Reader<'a, '_> {
             None => {}
             Some((_, args)) => self.wrong_type(args, "args", "a list of strings"),
         }
+        let asking: Vec<&str> = words.iter().copied().filter_map(text_of).collect();
+        self.inherit_asked(entry, &asking, members);
         let mut texts: Vec<String> = Vec::new();
         for word in words {
             let key = if texts.is_empty() { "command" } else { "args" };

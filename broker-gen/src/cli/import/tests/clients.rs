@@ -242,3 +242,32 @@ bearer_token_env_var = "MCP_BROKER_SECRET"
         ],
     );
 }
+
+#[test]
+fn variables_that_a_command_asks_for_are_inherited() {
+    let text = r#"{"mcpServers": {
+        "a": {"command": "docker", "args": ["run", "-i", "--rm", "-e", "ASKED", "-e", "GIVEN_TOKEN", "-e", "SET=1",
+            "--env-file", "v.env", "image"], "env": {"GIVEN_TOKEN": "canary-value"}, "inherit_env": ["OWN"]},
+        "b": {"command": "ssh", "args": ["-o", "SendEnv=ONE TWO", "host", "server"]},
+        "c": {"command": "docker", "args": ["run", "-e", "OPENAI_API_KEY", "image"]},
+        "d": {"command": "npx", "args": ["-e", "NAME", "server"]}}}"#;
+    let imported = imported("mcp.json", text);
+    let sources = sources(&imported);
+    assert_eq!(
+        sources["/a"]["inherit_env"],
+        json!(["OWN", "ASKED", "FROM_FILE"])
+    );
+    assert_eq!(sources["/b"]["inherit_env"], json!(["ONE", "TWO"]));
+    assert_eq!(
+        sources["/c"]["env"],
+        json!({"OPENAI_API_KEY": "${OPENAI_API_KEY}"})
+    );
+    assert_eq!(sources["/d"].get("inherit_env"), None);
+    let named = texts(&imported);
+    for name in ["ASKED", "FROM_FILE", "ONE", "OPENAI_API_KEY"] {
+        assert!(
+            named.contains(&format!("{name}  the file names it: ")),
+            "{named}"
+        );
+    }
+}

@@ -8,7 +8,7 @@ use super::*;
 #[track_caller]
 fn import(file: &str, text: &str) -> Imported {
     let exists = |name: &str| ["python3", "server.py"].contains(&name);
-    match convert(file, text.as_bytes(), None, &exists) {
+    match convert(file, text.as_bytes(), None, files(&exists)) {
         Ok(imported) => imported,
         Err(problems) => panic!("{problems:#?}"),
     }

@@ -20,9 +20,15 @@ fn texts(imported: &Imported) -> String {
     lines.join("\n")
 }
 
+/// Files of a machine with one file of variables.
+fn files(exists: &dyn Fn(&str) -> bool) -> Files<'_> {
+    let read = &|name: &str| (name == "v.env").then(|| "FROM_FILE\nWITH_VALUE=canary\n".to_owned());
+    Files { exists, read }
+}
+
 /// Converts a file on a machine on which every command is a program.
 fn convert_text(file: &str, text: &str) -> Result<Imported, Vec<Diagnostic>> {
-    convert(file, text.as_bytes(), None, &|_| true)
+    convert(file, text.as_bytes(), None, files(&|_| true))
 }
 
 /// Converts a file, which must succeed without a trace of a secret.
@@ -278,7 +284,7 @@ fn file_that_cannot_be_imported_is_refused_at_its_place() {
         has(&shown, &[place]);
     }
     let size = vec![b' '; MAX_BYTES + 1];
-    let problems = convert("a.json", &size, None, &|_| true).expect_err("too large");
+    let problems = convert("a.json", &size, None, files(&|_| true)).expect_err("too large");
     assert_eq!(problems[0].code, DiagnosticCode::ConfigSize);
     let deep = format!("{{\"mcpServers\": {}", "[".repeat(100));
     assert_eq!(refused("a.json", &deep)[0].code, DiagnosticCode::ConfigSize);

@@ -115,6 +115,7 @@ fn command(script: &str) -> AuthSpec {
         cwd: None,
         shell: false,
         redactor: Redactor::default(),
+        container: None,
     }))
 }
 

@@ -1,24 +1,24 @@
-//! Parses the options of a command line up to its first argument.
+//! Parses the options of a command line up to its first argument, and has the options of programs that start servers.
 
 /// The options of one program.
-#[derive(Clone, Copy)]
-pub(super) struct Options {
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
     /// Whether an option takes the next word if it has no `=`.
-    pub(super) takes: fn(&str) -> bool,
+    pub takes: fn(&str) -> bool,
 }
 
 /// The options before the first argument, and its index.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Read<'a> {
+pub struct Read<'a> {
     /// Options with a value: name, value, and the index of its word.
-    pub(super) values: Vec<(&'a str, &'a str, usize)>,
+    pub values: Vec<(&'a str, &'a str, usize)>,
     /// The first word that is not an option.
-    pub(super) argument: Option<usize>,
+    pub argument: Option<usize>,
 }
 
 impl Options {
     /// Reads the words from `start` on.
-    pub(super) fn read<'a>(self, words: &[&'a str], start: usize) -> Read<'a> {
+    pub fn read<'a>(self, words: &[&'a str], start: usize) -> Read<'a> {
         let mut read = Read::default();
         let mut at = start;
         while let Some(word) = words.get(at).copied() {
@@ -48,7 +48,7 @@ impl Options {
 
 impl<'a> Read<'a> {
     /// Every value of an option, by any of its names.
-    pub(super) fn all(&self, names: &[&str]) -> impl Iterator<Item = (&'a str, usize)> {
+    pub fn all(&self, names: &[&str]) -> impl Iterator<Item = (&'a str, usize)> {
         let named = |value: &&(&str, &str, usize)| names.contains(&value.0);
         let found: Vec<_> = self.values.iter().filter(named).collect();
         found
@@ -59,12 +59,13 @@ impl<'a> Read<'a> {
     }
 
     /// The first value of an option.
-    pub(super) fn first(&self, names: &[&str]) -> Option<(&'a str, usize)> {
+    pub fn first(&self, names: &[&str]) -> Option<(&'a str, usize)> {
         self.all(names).next()
     }
 }
 
-pub(super) const NPX: Options = Options {
+/// `npx`, `npm exec` and programs like them.
+pub const NPX: Options = Options {
     takes: |name| {
         matches!(
             name,
@@ -92,7 +93,8 @@ pub(super) const NPX: Options = Options {
     },
 };
 
-pub(super) const UVX: Options = Options {
+/// `uvx` and `uv tool run`.
+pub const UVX: Options = Options {
     takes: |name| {
         matches!(
             name,
@@ -153,7 +155,8 @@ pub(super) const UVX: Options = Options {
     },
 };
 
-pub(super) const PIPX: Options = Options {
+/// `pipx`.
+pub const PIPX: Options = Options {
     takes: |name| {
         matches!(
             name,
@@ -170,7 +173,7 @@ pub(super) const PIPX: Options = Options {
 };
 
 /// Most options of a container take a value; these do not.
-pub(super) const CONTAINER: Options = Options {
+pub const CONTAINER: Options = Options {
     takes: |name| {
         if name.starts_with("--") {
             return !matches!(
@@ -213,7 +216,65 @@ pub(super) const CONTAINER: Options = Options {
     },
 };
 
-pub(super) const NODE: Options = Options {
+/// `ssh`: its letters with a value.
+pub const SSH: Options = Options {
+    takes: |name| ends_with_one_of(name, "BbcDEeFIiJLlmOoPpQRSWw"),
+};
+
+/// `kubectl` and `oc`, before a verb.
+pub const KUBECTL: Options = Options {
+    takes: |name| {
+        matches!(
+            name,
+            "-n" | "--namespace"
+                | "--context"
+                | "--kubeconfig"
+                | "--cluster"
+                | "--user"
+                | "-s"
+                | "--server"
+                | "--token"
+                | "--as"
+                | "--as-group"
+                | "--request-timeout"
+                | "-v"
+        )
+    },
+};
+
+/// `lxc` and `incus`, before a verb.
+pub const LXC: Options = Options {
+    takes: |name| matches!(name, "--project" | "-v"),
+};
+
+/// `sudo`.
+pub const SUDO: Options = Options {
+    takes: |name| {
+        ends_with_one_of(name, "ughpCrtTUDR")
+            || matches!(
+                name,
+                "--user"
+                    | "--group"
+                    | "--host"
+                    | "--prompt"
+                    | "--close-from"
+                    | "--chdir"
+                    | "--chroot"
+            )
+    },
+};
+
+/// Whether the only letter of an option that takes a value is its last one. The rest after such a letter is its value.
+fn ends_with_one_of(name: &str, letters: &str) -> bool {
+    let Some(name) = name.strip_prefix('-').filter(|name| !name.starts_with('-')) else {
+        return false;
+    };
+    let first = name.find(|letter| letters.contains(letter));
+    first.is_some_and(|at| at + 1 == name.len())
+}
+
+/// Interpreters of JavaScript and some others.
+pub const NODE: Options = Options {
     takes: |name| {
         matches!(
             name,
@@ -234,10 +295,12 @@ pub(super) const NODE: Options = Options {
     },
 };
 
-pub(super) const PYTHON: Options = Options {
+/// Python.
+pub const PYTHON: Options = Options {
     takes: |name| matches!(name, "-m" | "-c" | "-W" | "-X"),
 };
 
-pub(super) const SHELL: Options = Options {
+/// Shells.
+pub const SHELL: Options = Options {
     takes: |name| name == "-o" || name == "-c" || (!name.starts_with("--") && name.ends_with('c')),
 };

@@ -1,0 +1,136 @@
+//! Servers in containers: a container is not a descendant of the broker, so it is removed by its name when its client was
+//! killed, in whatever way client and broker ended. The daemon is a stand-in (`tests/servers/docker`).
+#![cfg(target_os = "linux")]
+
+use std::fs;
+use std::path::Path;
+
+use harness::{Bench, Broker, Run, StandInDocker, contains, wait_until};
+use serde_json::{Value, json};
+
+/// A folder whose source `/a` runs in a container of the image `deaf` or `good`.
+struct Stage {
+    bench: Bench,
+    docker: StandInDocker,
+}
+
+impl Stage {
+    /// `command` is that of the source.
+    fn new(command: &Value) -> Self {
+        let bench = Bench::new();
+        bench.configure([("a", json!({"command": command}))]);
+        let docker = StandInDocker::with_source_of(&bench);
+        Self { bench, docker }
+    }
+
+    fn run(&self, args: &[&str]) -> Run {
+        self.docker.broker_gen(&self.bench, args)
+    }
+
+    fn locked(command: &Value) -> Self {
+        let stage = Self::new(command);
+        let output = stage.run(&["lock", "--once"]).output();
+        assert_eq!(output.code, Some(0), "{}", output.stderr);
+        assert_eq!(stage.docker.containers(), [""; 0], "{}", output.stderr);
+        stage
+    }
+
+    fn serve(&self) -> Broker {
+        let broker = Broker::start_ready(self.run(&["serve", "127.0.0.1:0"]));
+        assert_eq!(self.docker.containers().len(), 1);
+        broker
+    }
+
+    /// Waits until no container exists.
+    fn await_none(&self, what: &str) {
+        wait_until(what, || self.docker.containers().is_empty());
+    }
+}
+
+fn kill(pids: &[u32]) {
+    let pids: Vec<String> = pids.iter().map(u32::to_string).collect();
+    let command = format!("kill -KILL {}", pids.join(" "));
+    let killed = Run::new(Path::new("/bin/sh"))
+        .args(["-c", &command])
+        .output();
+    assert_eq!(killed.code, Some(0), "{}", killed.stderr);
+}
+
+/// The process ids of clients of the stand-in that run a container of this broker.
+fn clients(broker: &Broker) -> Vec<u32> {
+    let children = harness::children_of(broker.pid()).into_iter();
+    children
+        .filter(|pid| {
+            let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&line).contains("docker.py")
+        })
+        .collect()
+}
+
+#[test]
+fn container_is_removed_after_sigkill_of_client_broker_and_both() {
+    let stage = Stage::locked(&json!(["docker", "run", "-i", "--rm", "deaf"]));
+    let broker = stage.serve();
+    let name = stage.docker.containers()[0].clone();
+    assert!(name.starts_with("mcp-broker-"), "{name}");
+    kill(&clients(&broker));
+    wait_until("the container of the killed client is removed", || {
+        !stage.docker.containers().contains(&name)
+    });
+    wait_until("the source is up again", || {
+        broker.source("/a")["state"] == "ready"
+    });
+
+    kill(&[broker.pid()]);
+    stage.await_none("the guard removes the container");
+    drop(broker);
+
+    let broker = stage.serve();
+    kill(&[clients(&broker), vec![broker.pid()]].concat());
+    stage.await_none("the guard removes the container of a client that is gone");
+    drop(broker);
+
+    let broker = stage.serve();
+    kill(&[clients(&broker), vec![broker.guard()]].concat());
+    stage.await_none("the broker removes the container when its guard was killed");
+    drop(broker);
+
+    let broker = stage.serve();
+    let (status, log) = broker.terminate();
+    assert!(status.success(), "{log}");
+    assert_eq!(stage.docker.containers(), [""; 0], "{log}");
+    contains(&log, &["the process did not end and was killed"]);
+}
+
+#[test]
+fn container_with_a_name_of_the_config_is_removed_by_its_id() {
+    let command = json!(["docker", "run", "-i", "--rm", "--name", "mine", "deaf"]);
+    let stage = Stage::locked(&command);
+    let broker = stage.serve();
+    assert_eq!(stage.docker.containers(), ["mine"]);
+    kill(&[clients(&broker), vec![broker.pid()]].concat());
+    stage.await_none("the guard removes the container");
+    drop(broker);
+
+    // A container of this name that another program started is left as it is.
+    let other = Run::new(&stage.docker.bin().join("docker"))
+        .args(["run", "-i", "--name", "mine", "deaf"])
+        .spawn_with_input();
+    wait_until("it runs", || stage.docker.containers() == ["mine"]);
+    let output = stage.run(&["doctor"]).output();
+    assert_eq!(output.code, Some(1), "{}", output.stdout);
+    assert_eq!(stage.docker.containers(), ["mine"], "{}", output.stdout);
+    drop(other);
+}
+
+#[test]
+fn container_that_ends_by_itself_is_not_removed_by_the_broker() {
+    let stage = Stage::locked(&json!(["docker", "run", "-i", "--rm", "good"]));
+    let broker = stage.serve();
+    let (status, log) = broker.terminate();
+    assert!(status.success(), "{log}");
+    assert_eq!(stage.docker.containers(), [""; 0], "{log}");
+    for word in ["was killed", "was removed", "cannot be removed"] {
+        assert!(!log.contains(word), "{log}");
+    }
+}
