@@ -9,6 +9,7 @@ mod config;
 mod credentials;
 mod doctor;
 mod filters;
+mod front;
 mod guard;
 mod instances;
 mod metrics;

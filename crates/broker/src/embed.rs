@@ -8,7 +8,9 @@ use broker_config::{Limits, Mcp};
 use broker_model::redact::Secret;
 use broker_observe::Observers;
 use broker_surface::Surface as _;
-use broker_surface_http::{CallerSettings, HostPolicy, HttpAccess, HttpSettings, HttpSurface};
+use broker_surface_http::{
+    BasePaths, CallerSettings, HostPolicy, HttpAccess, HttpSettings, HttpSurface,
+};
 use broker_surface_mcp::stdio::{StdioSettings, StdioSurface};
 use broker_surface_mcp::{ClientView, McpSettings};
 use tokio::net::TcpListener;
@@ -80,5 +82,6 @@ pub(crate) fn settings() -> HttpSettings {
             body_bytes,
         },
         callers: CallerSettings::default(),
+        base_paths: BasePaths::default(),
     }
 }

@@ -95,7 +95,7 @@ pub use call::record::{CallRecord, RecordedItem, ReviewedVersions, ShownArgs};
 pub use call::request_id::RequestId;
 pub use call::send_gate::{Reserving, SendGate, SendGates};
 pub use clock::{Clock, SystemClock};
-pub use drain::Drain;
+pub use drain::{CutCalls, Drain};
 pub use errors::error::{CoreError, ErrorMembers};
 pub use errors::failure::memory_error_for_result;
 pub use errors::json_error::json_invalid;

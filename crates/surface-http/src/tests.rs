@@ -87,6 +87,7 @@ fn surface_with(summary: &str, secret: Option<&str>, address: &str) -> Arc<HttpS
             body_bytes: 400,
         },
         callers: CallerSettings::default(),
+        base_paths: BasePaths::default(),
     };
     let access = HttpAccess {
         secret: secret.map(Secret::new),

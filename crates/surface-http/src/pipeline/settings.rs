@@ -3,6 +3,7 @@
 use broker_model::address::AddressRange;
 use broker_surface_mcp::McpSettings;
 
+use super::base_paths::BasePaths;
 use super::host_policy::HostPolicy;
 use super::protected_resource::ProtectedResource;
 
@@ -15,6 +16,8 @@ pub struct HttpSettings {
     pub body_bytes: usize,
     pub mcp: McpSettings,
     pub callers: CallerSettings,
+    /// The paths before the routes that proxies pass on.
+    pub base_paths: BasePaths,
 }
 
 /// The part of a config for recognising callers.
