@@ -71,7 +71,7 @@ pub use endpoint::{Auth, ClientCredentials, Endpoint, HttpEndpoint, ProcessEndpo
 pub use http_endpoint::{invalid_url, plain_http, plain_http_token};
 pub use identities::Identities;
 pub use limits::Limits;
-pub use mcp::{Mcp, McpMode, Routing};
+pub use mcp::{LegacySessions, Mcp, McpMode, Routing};
 pub use narrow::{KnownTools, Narrowing};
 pub use own_broker::Machine;
 pub use public_url::PublicUrl;

@@ -75,7 +75,7 @@ pub use broker::{Broker, DynBroker, Restrict, areas};
 pub use broker_drift::Class as DriftClass;
 pub use broker_mcp::{
     BAGGAGE, CallEvent, CallEvents, LinkFactory, LogMessage, Pipes, Progress, ServerTask,
-    State as SourceState, TRACEPARENT, TRACESTATE, TraceHeaders, WantedEvents,
+    State as SourceState, TRACEPARENT, TRACESTATE, TraceHeaders, WantedEvents, note_cancel_reason,
 };
 pub use broker_memory::{
     Account, Charge, ChargeError, MemoryBudget, Owner, SMALL_BYTES, Size, UNCHARGED_BYTES, reserve,

@@ -4,6 +4,7 @@
 mod mcp;
 mod metrics;
 mod routes;
+mod silence;
 mod slow_reader;
 mod sse;
 
@@ -80,13 +81,16 @@ fn surface_with(summary: &str, secret: Option<&str>, address: &str) -> Arc<HttpS
         mcp: McpSettings {
             view: ClientView::default(),
             list_changed_exec: None,
+            legacy_sessions: broker_config::LegacySessions::Kept,
             session_idle: Duration::from_secs(60),
             serves_v1: true,
             serves_sse: true,
             base_path: String::new(),
             body_bytes: 400,
+            event_bytes: 1 << 20,
         },
         callers: CallerSettings::default(),
+        idle_timeout: Duration::from_secs(75),
         base_paths: BasePaths::default(),
     };
     let access = HttpAccess {

@@ -3,3 +3,6 @@
 
 mod base_path;
 mod drain;
+mod hosts;
+mod idle;
+mod sessions;

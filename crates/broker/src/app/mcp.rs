@@ -91,6 +91,7 @@ impl McpVariables {
         McpSettings {
             view,
             list_changed_exec,
+            legacy_sessions: config.mcp.legacy_sessions,
             session_idle: config.mcp.session_idle,
             serves_v1: config.surfaces.v1,
             serves_sse: config.surfaces.sse,
@@ -100,6 +101,7 @@ impl McpVariables {
                 .map_or(base_path.unwrap_or_default(), PublicUrl::base_path)
                 .to_owned(),
             body_bytes: self.max_body_bytes.unwrap_or(config.limits.body_bytes),
+            event_bytes: config.limits.event_bytes,
         }
     }
 }

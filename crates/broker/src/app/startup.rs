@@ -94,6 +94,7 @@ impl FromConfig for HttpSettings {
                 options.base_path.as_deref(),
             ),
             callers: callers::settings(loaded, environment, problems),
+            idle_timeout: loaded.config.limits.idle_timeout,
             base_paths: BasePaths::new(
                 [
                     loaded.config.public_url.as_ref().map(PublicUrl::base_path),
@@ -122,6 +123,7 @@ impl FromConfig for StdioSettings {
             view: startup.view.view(&loaded.config, &startup.cli.options),
             list_changed_exec: startup.list_changed_exec(loaded, problems),
             line_bytes: loaded.config.limits.body_bytes,
+            answer_bytes: loaded.config.limits.stdio_line_bytes,
         }
     }
 }

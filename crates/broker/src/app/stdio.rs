@@ -140,6 +140,7 @@ pub(super) async fn explain(
         view: ClientView::default(),
         list_changed_exec: None,
         line_bytes: config.limits.body_bytes,
+        answer_bytes: config.limits.stdio_line_bytes,
     };
     let surface = Arc::new(StdioSurface::new(core.clone(), local_caller(), settings));
     tracing::info!("calls get `start_refused` until the client leaves");

@@ -16,11 +16,11 @@ use bytes::Bytes;
 use hyper::body::Frame;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use rustix::process::{Resource, getrlimit};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::task::TaskTracker;
 
 mod caller;
@@ -36,13 +36,15 @@ pub(crate) use peers::Peers;
 use crate::HttpSurface;
 use crate::listener_role::ListenerRole;
 use crate::routes::handle;
-use connection_limits::{ConnectionLimits, ConnectionSlot, Phase};
+use connection_limits::{ConnectionLimits, ConnectionSlot, Phase, Wait};
 
-use write_timeout::{WriteBounds, WriteTimeout};
+use write_timeout::{Watcher, WriteBounds, WriteTimeout};
 
-/// Maximum time for the head of a request, from the end of the previous request; so also how long a
-/// connection may be silent.
+/// Maximum time from the begin of a connection until its first head is complete, and for the rest of a later head once the
+/// broker has noticed its beginning. It looks so often.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// The minimum time between two looks at a connection.
+const MIN_LOOK_INTERVAL: Duration = Duration::from_millis(10);
 /// The maximum bytes of a head.
 const MAX_HEAD_BYTES: usize = 32 << 10;
 /// The maximum bytes that are read ahead on a connection.
@@ -160,8 +162,8 @@ async fn connection(
     });
     let mut builder = http1::Builder::new();
     builder
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIMEOUT)
+        // The silence of a connection has limits that depend on its phase.
+        .header_read_timeout(None)
         .max_header_size(MAX_HEAD_BYTES)
         .max_buf_size(MAX_READ_BYTES);
     let bounds = WriteBounds {
@@ -169,8 +171,8 @@ async fn connection(
         rate: MIN_REPLY_RATE,
         interval: RATE_INTERVAL,
     };
-    let phase = Arc::clone(&slot.phase);
-    let stream = TokioIo::new(WriteTimeout::new(stream, bounds, move || phase.written()));
+    let watcher = Arc::clone(&slot.phase);
+    let stream = TokioIo::new(WriteTimeout::new(stream, bounds, watcher));
     let mut served = std::pin::pin!(builder.serve_connection(stream, service).with_upgrades());
     let ended = tokio::select! {
         ended = served.as_mut() => ended,
@@ -182,12 +184,50 @@ async fn connection(
             served.as_mut().graceful_shutdown();
             served.await
         }
+        () = silence(&slot.phase, || surface.settings.load().idle_timeout) => {
+            tracing::debug!("a connection that waited too long for a request is closed");
+            return;
+        }
     };
     // The slot is taken as long as an upgraded connection is served.
     caller.upgrades.close();
     caller.upgrades.wait().await;
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection ended early");
+    }
+}
+
+impl Watcher for Arc<Phase> {
+    fn written(&self) {
+        Phase::written(self);
+    }
+
+    fn received(&self) {
+        Phase::received(self);
+    }
+}
+
+/// Closes a connection that waits too long for a head, and returns then.
+async fn silence(phase: &Phase, idle_timeout: impl Fn() -> Duration) {
+    // Since when, as far as it was noticed, a part of the head behind a reply is there.
+    let mut begun: Option<(Instant, Instant)> = None;
+    loop {
+        let now = Instant::now();
+        let end = match phase.wait() {
+            Some(Wait::FirstHead { since }) => since + HEAD_TIMEOUT,
+            Some(Wait::NextHead { since }) => since + idle_timeout(),
+            Some(Wait::RestOfHead { since }) => {
+                let seen = begun.filter(|(reply, _)| *reply == since);
+                begun = seen.or(Some((since, now)));
+                seen.map_or(now, |(_, seen)| seen) + HEAD_TIMEOUT
+            }
+            None => now + HEAD_TIMEOUT,
+        };
+        if now >= end && phase.close_waiting() {
+            return;
+        }
+        // In between the phase may become one that ends earlier.
+        sleep_until(end.clamp(now + MIN_LOOK_INTERVAL, now + HEAD_TIMEOUT)).await;
     }
 }
 

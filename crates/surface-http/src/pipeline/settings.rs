@@ -1,5 +1,7 @@
 //! The part of a config for the listener; a reload may replace it.
 
+use std::time::Duration;
+
 use broker_model::address::AddressRange;
 use broker_surface_mcp::McpSettings;
 
@@ -16,6 +18,8 @@ pub struct HttpSettings {
     pub body_bytes: usize,
     pub mcp: McpSettings,
     pub callers: CallerSettings,
+    /// Maximum time of a connection between two requests.
+    pub idle_timeout: Duration,
     /// The paths before the routes that proxies pass on.
     pub base_paths: BasePaths,
 }
