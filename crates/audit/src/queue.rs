@@ -19,6 +19,10 @@ const MAX_RESERVED_BYTES: u64 = 256 << 20;
 const MAX_EVENTS: usize = 16_384;
 /// The maximum number of lines that are dropped first.
 const MAX_LESSER: usize = 1024;
+/// The time for which the lines of one caller are counted.
+const CALLER_WINDOW: Duration = Duration::from_secs(1);
+/// The time for which failed identifications are counted.
+const PEER_WINDOW: Duration = Duration::from_secs(60);
 /// The lines of refused calls of one caller in a second, before they are counted.
 const REFUSED_LINES: u32 = 10;
 /// The lines of listings of one caller in a second, before they are counted.
@@ -174,9 +178,9 @@ impl Queue {
             orders: Orders::default(),
             trouble: None,
             missed: 0,
-            refused: Throttle::new(Duration::from_secs(1), REFUSED_LINES, MAX_PEERS),
-            reads: Throttle::new(Duration::from_secs(1), READ_LINES, MAX_PEERS),
-            peers: Throttle::new(Duration::from_secs(60), 1, MAX_PEERS),
+            refused: Throttle::new(CALLER_WINDOW, REFUSED_LINES, MAX_PEERS),
+            reads: Throttle::new(CALLER_WINDOW, READ_LINES, MAX_PEERS),
+            peers: Throttle::new(PEER_WINDOW, 1, MAX_PEERS),
             peer_lines: (Duration::ZERO, 0),
             versions,
             seq: 0,
@@ -323,7 +327,7 @@ impl Queue {
     /// Whether another line of a failed identification may be written in this minute.
     fn take_peer_line(&mut self, since: Duration) -> bool {
         let (begun, lines) = &mut self.peer_lines;
-        if since >= *begun + Duration::from_secs(60) {
+        if since >= *begun + PEER_WINDOW {
             (*begun, *lines) = (since, 0);
         }
         *lines += 1;

@@ -27,6 +27,9 @@ const REAP_INTERVAL: Duration = Duration::from_millis(5);
 /// Maximum time that a start in progress may delay the shutdown.
 #[cfg(target_os = "linux")]
 const START_TIMEOUT: Duration = Duration::from_millis(200);
+/// The time between looks at the claims of other starts.
+#[cfg(target_os = "linux")]
+const CLAIM_INTERVAL: Duration = Duration::from_millis(1);
 
 struct Claims {
     /// The children that tasks wait for.
@@ -89,7 +92,7 @@ pub(crate) fn await_start() {
     while matches!(CLAIMS.try_lock(), Err(std::sync::TryLockError::WouldBlock))
         && tokio::time::Instant::now() < by
     {
-        thread::sleep(Duration::from_millis(1));
+        thread::sleep(CLAIM_INTERVAL);
     }
 }
 

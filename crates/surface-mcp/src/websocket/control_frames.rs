@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The maximum number of pings and pongs in one second.
+/// The maximum number of pings and pongs in one window.
 const MAX_PER_SECOND: usize = 10;
+/// The time for which frames are counted.
+const WINDOW: Duration = Duration::from_secs(1);
 
 /// The control frames of a connection in the current second.
 #[derive(Debug, Default)]
@@ -19,7 +21,7 @@ impl ControlFrames {
     pub(super) fn is_too_many(&mut self) -> bool {
         let now = Instant::now();
         match self.since {
-            Some(since) if now - since < Duration::from_secs(1) => self.count += 1,
+            Some(since) if now - since < WINDOW => self.count += 1,
             _ => (self.since, self.count) = (Some(now), 1),
         }
         self.count > MAX_PER_SECOND

@@ -7,6 +7,7 @@ mod advisories;
 mod arrows;
 mod circles;
 mod commands;
+mod constants;
 mod decisions;
 mod dependencies;
 mod docs;
