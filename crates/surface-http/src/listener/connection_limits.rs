@@ -77,8 +77,6 @@ pub(crate) struct Phase {
     /// The start of its wait for a head, in milliseconds since `begun`.
     since: AtomicU64,
     begun: Instant,
-    /// Whether bytes have arrived since the last reply: a head has begun.
-    has_bytes: AtomicBool,
     over_limit: bool,
     /// Until the first head has arrived.
     half_open: Mutex<Option<HalfOpen>>,
@@ -92,17 +90,6 @@ pub(crate) struct Phase {
     is_refused: AtomicBool,
     /// Its end is cancelled when the connection must end, alone or with all others.
     stream: Arc<StreamState>,
-}
-
-/// What a connection without a request waits for, since its begin or its last reply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wait {
-    /// It has not had a request.
-    FirstHead { since: Instant },
-    /// No byte of the next head has arrived.
-    NextHead { since: Instant },
-    /// A part of the next head has arrived.
-    RestOfHead { since: Instant },
 }
 
 impl ConnectionLimits {
@@ -151,7 +138,6 @@ impl ConnectionLimits {
             now: AtomicU8::new(NEW),
             since: AtomicU64::new(self.begun.elapsed().as_millis() as u64),
             begun: self.begun,
-            has_bytes: AtomicBool::new(false),
             over_limit,
             half_open: Mutex::new(Some(half_open)),
             number: self.next,
@@ -170,6 +156,17 @@ impl ConnectionLimits {
             phase,
             _permit: permit,
         })
+    }
+
+    /// Closes the connections that wait too long for a head, and forgets those that have ended.
+    pub(crate) fn close_silent(&mut self, first: Duration, next: Duration) {
+        self.taken.retain(|phase| match phase.upgrade() {
+            Some(phase) => {
+                phase.close_if_silent(first, next);
+                true
+            }
+            None => false,
+        });
     }
 
     async fn permit(&mut self, over_limit: bool) -> Option<OwnedSemaphorePermit> {
@@ -254,30 +251,23 @@ impl Phase {
         if self.now.load(Ordering::Relaxed) == REPLYING {
             let since = self.begun.elapsed().as_millis() as u64;
             self.since.store(since, Ordering::Relaxed);
-            self.has_bytes.store(false, Ordering::Relaxed);
             self.change(REPLYING, IDLE);
         }
     }
 
-    /// Records that bytes have arrived.
-    pub(crate) fn received(&self) {
-        self.has_bytes.store(true, Ordering::Relaxed);
-    }
-
-    /// Returns what the connection waits for; `None` if it does not wait for a head.
-    pub(crate) fn wait(&self) -> Option<Wait> {
-        let since = self.begun + Duration::from_millis(self.since.load(Ordering::Relaxed));
-        match self.now.load(Ordering::Acquire) {
-            NEW => Some(Wait::FirstHead { since }),
-            IDLE if self.has_bytes.load(Ordering::Relaxed) => Some(Wait::RestOfHead { since }),
-            IDLE => Some(Wait::NextHead { since }),
-            _ => None,
+    /// Closes the connection if it waits longer for its first head than `first`, or longer for another one than `next`.
+    fn close_if_silent(&self, first: Duration, next: Duration) {
+        let now = self.now.load(Ordering::Acquire);
+        let since = Duration::from_millis(self.since.load(Ordering::Relaxed));
+        let waited = self.begun.elapsed().saturating_sub(since);
+        let is_silent = match now {
+            NEW => waited >= first,
+            IDLE => waited >= next,
+            _ => false,
+        };
+        if is_silent && self.evict(now) {
+            tracing::debug!("a connection that waited too long for a request is closed");
         }
-    }
-
-    /// Closes the connection if it still waits for a head.
-    pub(crate) fn close_waiting(&self) -> bool {
-        [NEW, IDLE].into_iter().any(|phase| self.evict(phase))
     }
 
     /// Cancelled when the connection must end.

@@ -20,7 +20,7 @@ use hyper_util::rt::TokioIo;
 use rustix::process::{Resource, getrlimit};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_util::task::TaskTracker;
 
 mod caller;
@@ -36,15 +36,15 @@ pub(crate) use peers::Peers;
 use crate::HttpSurface;
 use crate::listener_role::ListenerRole;
 use crate::routes::handle;
-use connection_limits::{ConnectionLimits, ConnectionSlot, Phase, Wait};
+use connection_limits::{ConnectionLimits, ConnectionSlot, Phase};
 
-use write_timeout::{Watcher, WriteBounds, WriteTimeout};
+use write_timeout::{WriteBounds, WriteTimeout};
 
-/// Maximum time from the begin of a connection until its first head is complete, and for the rest of a later head once the
-/// broker has noticed its beginning. It looks so often.
+/// Maximum time from the begin of a connection until its first head is complete. The time for a later head is that between
+/// two requests.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// The minimum time between two looks at a connection.
-const MIN_LOOK_INTERVAL: Duration = Duration::from_millis(10);
+/// The interval of looks for connections that wait too long.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// The maximum bytes of a head.
 const MAX_HEAD_BYTES: usize = 32 << 10;
 /// The maximum bytes that are read ahead on a connection.
@@ -71,7 +71,18 @@ pub(crate) async fn serve(
     };
     let mut peers = surface.peers();
     let connections = TaskTracker::new();
-    while let Some(accepted) = finished.run_until_cancelled(listener.accept()).await {
+    let mut looks = interval(LOOK_INTERVAL);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            () = finished.cancelled() => break,
+            accepted = listener.accept() => accepted,
+            _ = looks.tick() => {
+                close_silent(&mut limits, &surface);
+                continue;
+            }
+        };
         match accepted {
             Ok((stream, address)) => {
                 // Dropped, and so closed, if there is no slot to refuse it.
@@ -116,8 +127,21 @@ pub(crate) async fn serve_stream(
         && let Some(slot) = limits.take(half_open, end).await
     {
         let caller = Caller::new(peer, address, ListenerRole::Broker);
-        connection(surface, stream, slot, caller).await;
+        let looks = async {
+            loop {
+                sleep(LOOK_INTERVAL).await;
+                close_silent(&mut limits, &surface);
+            }
+        };
+        tokio::select! {
+            () = connection(surface.clone(), stream, slot, caller) => {}
+            () = looks => {}
+        }
     }
+}
+
+fn close_silent(limits: &mut ConnectionLimits, surface: &HttpSurface<impl Broker>) {
+    limits.close_silent(HEAD_TIMEOUT, surface.settings.load().idle_timeout);
 }
 
 async fn connection(
@@ -162,7 +186,7 @@ async fn connection(
     });
     let mut builder = http1::Builder::new();
     builder
-        // The silence of a connection has limits that depend on its phase.
+        // Limited by `close_silent`: the time depends on the phase of the connection.
         .header_read_timeout(None)
         .max_header_size(MAX_HEAD_BYTES)
         .max_buf_size(MAX_READ_BYTES);
@@ -171,22 +195,17 @@ async fn connection(
         rate: MIN_REPLY_RATE,
         interval: RATE_INTERVAL,
     };
-    let watcher = Arc::clone(&slot.phase);
-    let stream = TokioIo::new(WriteTimeout::new(stream, bounds, watcher));
+    let phase = Arc::clone(&slot.phase);
+    let stream = TokioIo::new(WriteTimeout::new(stream, bounds, move || phase.written()));
     let mut served = std::pin::pin!(builder.serve_connection(stream, service).with_upgrades());
     let ended = tokio::select! {
         ended = served.as_mut() => ended,
         () = slot.phase.end().cancelled() => {
             if slot.phase.is_evicted() {
-                tracing::debug!("a connection that waited for a request is closed for a new one");
                 return;
             }
             served.as_mut().graceful_shutdown();
             served.await
-        }
-        () = silence(&slot.phase, || surface.settings.load().idle_timeout) => {
-            tracing::debug!("a connection that waited too long for a request is closed");
-            return;
         }
     };
     // The slot is taken as long as an upgraded connection is served.
@@ -194,40 +213,6 @@ async fn connection(
     caller.upgrades.wait().await;
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection ended early");
-    }
-}
-
-impl Watcher for Arc<Phase> {
-    fn written(&self) {
-        Phase::written(self);
-    }
-
-    fn received(&self) {
-        Phase::received(self);
-    }
-}
-
-/// Closes a connection that waits too long for a head, and returns then.
-async fn silence(phase: &Phase, idle_timeout: impl Fn() -> Duration) {
-    // Since when, as far as it was noticed, a part of the head behind a reply is there.
-    let mut begun: Option<(Instant, Instant)> = None;
-    loop {
-        let now = Instant::now();
-        let end = match phase.wait() {
-            Some(Wait::FirstHead { since }) => since + HEAD_TIMEOUT,
-            Some(Wait::NextHead { since }) => since + idle_timeout(),
-            Some(Wait::RestOfHead { since }) => {
-                let seen = begun.filter(|(reply, _)| *reply == since);
-                begun = seen.or(Some((since, now)));
-                seen.map_or(now, |(_, seen)| seen) + HEAD_TIMEOUT
-            }
-            None => now + HEAD_TIMEOUT,
-        };
-        if now >= end && phase.close_waiting() {
-            return;
-        }
-        // In between the phase may become one that ends earlier.
-        sleep_until(end.clamp(now + MIN_LOOK_INTERVAL, now + HEAD_TIMEOUT)).await;
     }
 }
 

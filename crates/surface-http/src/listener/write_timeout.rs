@@ -18,21 +18,12 @@ pub(crate) struct WriteBounds {
     pub(crate) interval: Duration,
 }
 
-/// Learns of the bytes of a connection.
-pub(crate) trait Watcher {
-    /// All of a reply was written.
-    fn written(&self);
-
-    /// Bytes were read.
-    fn received(&self);
-}
-
-/// A connection whose writes fail if the peer accepts too little for too long. Tells a watcher when bytes were read and
-/// when all of a reply was written.
-pub(crate) struct WriteTimeout<T, W> {
+/// A connection whose writes fail if the peer accepts too little for too long. Calls `on_written` when
+/// all of a reply was written.
+pub(crate) struct WriteTimeout<T, F> {
     stream: T,
     bounds: WriteBounds,
-    watcher: W,
+    on_written: F,
     /// From the first blocked write of a reply until all of it was written.
     slow: Option<PendingWrite>,
 }
@@ -47,13 +38,13 @@ struct PendingWrite {
     bytes: usize,
 }
 
-impl<T: Unpin, W: Watcher + Unpin> WriteTimeout<T, W> {
+impl<T: Unpin, F: FnMut() + Unpin> WriteTimeout<T, F> {
     /// Wraps a connection, whose client must read replies within `bounds`.
-    pub(crate) fn new(stream: T, bounds: WriteBounds, watcher: W) -> Self {
+    pub(crate) fn new(stream: T, bounds: WriteBounds, on_written: F) -> Self {
         Self {
             stream,
             bounds,
-            watcher,
+            on_written,
             slow: None,
         }
     }
@@ -120,22 +111,17 @@ fn timed_out(message: &str) -> io::Error {
     io::Error::new(io::ErrorKind::TimedOut, message)
 }
 
-impl<T: AsyncRead + Unpin, W: Watcher + Unpin> AsyncRead for WriteTimeout<T, W> {
+impl<T: AsyncRead + Unpin, F: FnMut() + Unpin> AsyncRead for WriteTimeout<T, F> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
-        if buffer.filled().len() > before {
-            self.watcher.received();
-        }
-        read
+        Pin::new(&mut self.stream).poll_read(cx, buffer)
     }
 }
 
-impl<T: AsyncWrite + Unpin, W: Watcher + Unpin> AsyncWrite for WriteTimeout<T, W> {
+impl<T: AsyncWrite + Unpin, F: FnMut() + Unpin> AsyncWrite for WriteTimeout<T, F> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -163,7 +149,7 @@ impl<T: AsyncWrite + Unpin, W: Watcher + Unpin> AsyncWrite for WriteTimeout<T, W
             Poll::Pending => self.wait(cx).map(Err),
             Poll::Ready(flushed) => {
                 self.slow = None;
-                self.watcher.written();
+                (self.on_written)();
                 Poll::Ready(flushed)
             }
         }
@@ -176,8 +162,6 @@ impl<T: AsyncWrite + Unpin, W: Watcher + Unpin> AsyncWrite for WriteTimeout<T, W
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
-
     use super::*;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
     use tokio::time::sleep;
@@ -188,22 +172,11 @@ mod tests {
         interval: Duration::from_secs(2),
     };
 
-    #[derive(Default)]
-    struct Written(Cell<usize>);
-
-    impl Watcher for &Written {
-        fn written(&self) {
-            self.0.set(self.0.get() + 1);
-        }
-
-        fn received(&self) {}
-    }
-
     #[tokio::test]
     async fn write_timeout_closes_a_stopped_reader_and_not_a_slow_one() {
         let (near, mut far) = duplex(16);
-        let written = Written::default();
-        let mut near = WriteTimeout::new(near, BOUNDS, &written);
+        let mut written = 0;
+        let mut near = WriteTimeout::new(near, BOUNDS, || written += 1);
         let slow = async {
             for _ in 0..16 {
                 sleep(Duration::from_millis(200)).await;
@@ -220,14 +193,13 @@ mod tests {
         let error = near.write_all(&[0; 16]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         drop((near, far));
-        assert_eq!(written.0.get(), 1);
+        assert_eq!(written, 1);
     }
 
     #[tokio::test]
     async fn write_timeout_closes_a_reader_below_the_minimum_rate() {
         let (near, mut far) = duplex(16);
-        let written = Written::default();
-        let mut near = WriteTimeout::new(near, BOUNDS, &written);
+        let mut near = WriteTimeout::new(near, BOUNDS, || ());
         let slow = async {
             loop {
                 sleep(Duration::from_millis(300)).await;
