@@ -16,7 +16,7 @@ use bytes::Bytes;
 use hyper::body::Frame;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use rustix::process::{Resource, getrlimit};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
@@ -186,8 +186,10 @@ async fn connection(
     });
     let mut builder = http1::Builder::new();
     builder
-        // Limited by `close_silent`: the time depends on the phase of the connection.
-        .header_read_timeout(None)
+        .timer(TokioTimer::new())
+        // For the first head, and after a reload, `close_silent` closes earlier. Without this timeout, a request takes more
+        // instructions.
+        .header_read_timeout(surface.settings.load().idle_timeout)
         .max_header_size(MAX_HEAD_BYTES)
         .max_buf_size(MAX_READ_BYTES);
     let bounds = WriteBounds {
