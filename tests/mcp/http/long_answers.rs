@@ -16,7 +16,11 @@ fn stage(steps: usize) -> FaultFixture {
     let long = json!({"big": LONG});
     let script = match steps {
         0 => json!({"on_call": {"echo": long}}),
-        _ => json!({"on_call": {"echo": {"progress": steps, "then": long}}}),
+        // The stream begins with the notification only if the answer is not there yet.
+        _ => {
+            let late = json!({"delay_ms": 500, "then": long});
+            json!({"on_call": {"echo": {"progress": steps, "then": late}}})
+        }
     };
     FaultFixture::with(&script, |config| {
         config["limits"]["event_bytes"] = json!(EVENT_BYTES);
