@@ -10,6 +10,7 @@ mod containers;
 mod credentials;
 mod doctor;
 mod filters;
+mod front;
 mod guard;
 mod instances;
 mod logs;

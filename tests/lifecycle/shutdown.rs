@@ -154,7 +154,8 @@ fn second_signal_ends_the_broker_at_once() {
 fn call_left_after_the_drain_fails_with_shutting_down() {
     let chaos = Chaos::new();
     chaos.script("a", &json!({"on_call": {"echo": "hang"}}));
-    let broker = ready(&chaos);
+    let run = chaos.run("chaos-broker", &["127.0.0.1:0", "--drain", "2"]);
+    let broker = Broker::start_ready(run);
     let body = json!({"path": "/a/echo", "args": {"text": "x"}}).to_string();
     let caller = send(
         broker.address(),

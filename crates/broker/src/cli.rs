@@ -86,6 +86,7 @@ impl Cli {
             (self.options.secret_file.is_some(), "`--secret-file`"),
             (self.allow_unauthenticated, "`--allow-unauthenticated`"),
             (!self.options.allow_host.is_empty(), "`--allow-host`"),
+            (self.options.base_path.is_some(), "`--base-path`"),
             (self.options.no_mcp, "`--no-mcp`"),
         ];
         let given = given.into_iter().filter(|(given, _)| *given);
@@ -202,6 +203,22 @@ mod tests {
             &["a:1", "c", "s", "extra"],
         ] {
             assert_eq!(parse(wrong).unwrap_err().exit_code(), 2, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn base_path_is_an_absolute_path_without_a_slash_at_its_end() {
+        let path = |text: &str| {
+            let cli = parse(&["8100", "--base-path", text]);
+            cli.map(|cli| cli.options.base_path.unwrap_or_default())
+        };
+        for (text, expected) in [("/gateway", "/gateway"), ("/a/b/", "/a/b"), ("/", "")] {
+            assert_eq!(path(text).unwrap(), expected);
+        }
+        for text in [
+            "", "gateway", "//a", "/a//b", "/a/../b", "/a?b", "/a b", "/ä",
+        ] {
+            assert!(path(text).is_err(), "{text}");
         }
     }
 

@@ -4,11 +4,13 @@
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
-use broker_config::{Limits, Mcp};
+use broker_config::{LegacySessions, Limits, Mcp};
 use broker_model::redact::Secret;
 use broker_observe::Observers;
 use broker_surface::Surface as _;
-use broker_surface_http::{CallerSettings, HostPolicy, HttpAccess, HttpSettings, HttpSurface};
+use broker_surface_http::{
+    BasePaths, CallerSettings, HostPolicy, HttpAccess, HttpSettings, HttpSurface,
+};
 use broker_surface_mcp::stdio::{StdioSettings, StdioSurface};
 use broker_surface_mcp::{ClientView, McpSettings};
 use tokio::net::TcpListener;
@@ -54,6 +56,7 @@ pub async fn serve_stdio(
         view: ClientView::default(),
         list_changed_exec: None,
         line_bytes: Limits::default().body_bytes,
+        answer_bytes: Limits::default().stdio_line_bytes,
     };
     let surface = StdioSurface::new(broker, identity, settings);
     let idle = surface.idle();
@@ -73,12 +76,16 @@ pub(crate) fn settings() -> HttpSettings {
         mcp: McpSettings {
             view: ClientView::default(),
             list_changed_exec: None,
+            legacy_sessions: LegacySessions::default(),
             session_idle: Mcp::default().session_idle,
             serves_v1: true,
             serves_sse: false,
             base_path: String::new(),
             body_bytes,
+            event_bytes: Limits::default().event_bytes,
         },
         callers: CallerSettings::default(),
+        idle_timeout: Limits::default().idle_timeout,
+        base_paths: BasePaths::default(),
     }
 }

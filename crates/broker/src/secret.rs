@@ -131,10 +131,11 @@ fn read(file: &Path) -> Result<(String, Option<Diagnostic>), SecretError> {
     };
     let metadata = std::fs::metadata(file).map_err(|error| unreadable(error.to_string()))?;
     // A shell creates a pipe for `<(command)`.
-    let mut text = broker_files::read_text_or_pipe(file, MAX_FILE_BYTES)
+    let text = broker_files::read_text_or_pipe(file, MAX_FILE_BYTES)
         .map_err(|error| unreadable(error.to_string()))?;
     // Editors and `echo` end a file with a newline. It is not part of the secret.
-    text.truncate(text.trim_end_matches(['\n', '\r']).len());
+    let text = text.trim_end_matches(['\n', '\r']);
+    let text = broker_files::without_byte_order_mark(text).to_owned();
     let mode = metadata.permissions().mode() & 0o777;
     let warning = (mode & 0o077 != 0).then(|| {
         Diagnostic::warning(
@@ -257,6 +258,13 @@ mod tests {
         .unwrap();
         assert_eq!(loaded.secret.unwrap().expose(), "s3cret");
         assert!(loaded.diagnostics.is_empty());
+        let of_windows = file("\u{feff}s3cret\r\n", 0o600);
+        let loaded = load(&SecretSources {
+            file: Some(of_windows.path()),
+            ..SecretSources::default()
+        })
+        .unwrap();
+        assert_eq!(loaded.secret.unwrap().expose(), "s3cret");
         let open = file("s3cret", 0o644);
         let loaded = load(&SecretSources {
             file: Some(open.path()),

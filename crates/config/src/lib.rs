@@ -38,6 +38,7 @@ pub mod json_schema;
 mod keys;
 mod kind;
 pub mod launcher;
+mod limits;
 mod lists;
 mod mcp;
 pub mod narrow;
@@ -70,7 +71,8 @@ pub use endpoint::{Auth, ClientCertificate, ClientCredentials, Endpoint};
 pub use endpoint::{HttpEndpoint, ProcessEndpoint};
 pub use http_endpoint::{invalid_url, plain_http, plain_http_token};
 pub use identities::Identities;
-pub use mcp::{Mcp, McpMode, Routing};
+pub use limits::Limits;
+pub use mcp::{LegacySessions, Mcp, McpMode, Routing};
 pub use narrow::{KnownTools, Narrowing};
 pub use own_broker::Machine;
 pub use public_url::PublicUrl;
@@ -115,6 +117,8 @@ pub struct Config {
     /// Maximum time that a call waits for its source to start, unless a source sets its own; see
     /// [`Config::start_wait`].
     pub start_wait: Option<Duration>,
+    /// Maximum time of calls in progress when the broker ends; see [`Config::drain_time`].
+    pub drain_timeout: Option<Duration>,
     /// How MCP clients see the tools.
     pub mcp: Mcp,
     /// The data that a search uses besides words. Changes no lock.
@@ -418,21 +422,6 @@ pub fn is_too_small_output(path: &str, limit: usize) -> bool {
     output_limit_of(path, limit) != limit
 }
 
-/// Bounds that protect the broker's memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Bytes of a request body.
-    pub body_bytes: usize,
-    /// Bytes of a line from a server.
-    pub line_bytes: usize,
-    /// Bytes of memory for bodies, arguments and results together.
-    pub memory_bytes: usize,
-    /// Bytes of a whole tool list, all pages.
-    pub listing_bytes: usize,
-    /// Characters of a result for a model, if the config does not set a limit for its tool.
-    pub result_chars: usize,
-}
-
 impl Config {
     /// Reads a config. `file` is its name as the user gave it, `bytes` its content.
     ///
@@ -483,18 +472,5 @@ impl fmt::Debug for Source {
             .field("aliases", &self.aliases)
             .field("required", &self.required)
             .finish_non_exhaustive()
-    }
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        let default = |name| keys::key(keys::Level::Limits, name).value();
-        Self {
-            body_bytes: default("body_bytes"),
-            line_bytes: default("line_bytes"),
-            memory_bytes: default("memory_bytes"),
-            listing_bytes: default("listing_bytes"),
-            result_chars: default("result_chars"),
-        }
     }
 }

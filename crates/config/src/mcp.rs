@@ -24,6 +24,8 @@ pub struct Mcp {
     /// The maximum length of a flat name, in characters. Decides the names, so it is compiled in. With the prefixes that
     /// clients add, a name of the default length stays within the 64 characters that model providers allow.
     pub max_name: usize,
+    /// Whether clients of the legacy era get sessions over HTTP.
+    pub legacy_sessions: LegacySessions,
     /// The maximum time of a session over HTTP without a request.
     pub session_idle: Duration,
 }
@@ -48,6 +50,27 @@ pub enum Routing {
     CallTool,
     /// By their flat names: the list of a session has the tools that the session found.
     Dynamic,
+}
+
+/// Whether clients of the legacy era get sessions over HTTP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LegacySessions {
+    /// They do.
+    #[default]
+    Kept,
+    /// They are served without one, unless their list depends on it.
+    None,
+}
+
+impl LegacySessions {
+    /// The value with this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Some(match name {
+            "kept" => Self::Kept,
+            "none" => Self::None,
+            _ => return None,
+        })
+    }
 }
 
 impl McpMode {
@@ -88,6 +111,7 @@ impl Default for Mcp {
             split_calls: keys::key(LEVEL, "split_calls").value(),
             list_changed_exec: None,
             max_name: keys::key(LEVEL, "max_name").value(),
+            legacy_sessions: LegacySessions::default(),
             session_idle: keys::key(LEVEL, "session_idle").time(),
         }
     }
@@ -114,6 +138,11 @@ pub(super) fn read(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Mcp {
                 if let Some(max) = keys::integer(findings, &value, LEVEL, key) {
                     out.max_name = max;
                 }
+            }
+            key @ "legacy_sessions" => {
+                let from_name = LegacySessions::from_name;
+                let sessions = keys::choice(findings, &value, LEVEL, key, from_name);
+                out.legacy_sessions = sessions.unwrap_or_default();
             }
             key @ "session_idle" => {
                 if let Some(time) = keys::seconds(findings, &value, LEVEL, key) {

@@ -7,6 +7,21 @@ use broker_model::codes::DiagnosticCode as Code;
 use broker_model::diagnostic::Diagnostic;
 use broker_model::url::HttpUrl;
 
+/// The routes of MCP clients that a URL may end with. A route is before the routes that are ends of it.
+const MCP_ROUTES: [&str; 11] = [
+    "/mcp/direct/openai",
+    "/mcp/direct/gemini",
+    "/mcp/direct/anthropic",
+    "/mcp/meta",
+    "/mcp/direct",
+    "/mcp/search",
+    "/v1/ws/mcp",
+    "/v1/mcp",
+    "/ws/mcp",
+    "/sse",
+    "/mcp",
+];
+
 /// The URL of the broker: `https`, or `http` on loopback, without user information, query and fragment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublicUrl {
@@ -20,12 +35,15 @@ impl PublicUrl {
         &self.text
     }
 
-    /// Returns the path before the routes of the broker: the path of the URL without `/mcp` and a slash at its end.
-    /// Empty at the root of a host.
+    /// Returns the path before the routes of the broker: the path of the URL without the route of an MCP client and
+    /// without a slash at its end. Empty at the root of a host.
     pub fn base_path(&self) -> &str {
         let path = self.url.path();
         let path = path.trim_end_matches('/');
-        path.strip_suffix("/mcp").unwrap_or(path)
+        MCP_ROUTES
+            .iter()
+            .find_map(|route| path.strip_suffix(route))
+            .unwrap_or(path)
     }
 
     /// The normalised URL.

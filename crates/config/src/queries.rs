@@ -22,6 +22,10 @@ use broker_model::name_safety;
 use broker_model::path::NodePath;
 use broker_model::trust::WordList;
 
+/// The bounds of the time of calls in progress at the end, if the config sets none.
+const MIN_DRAIN_TIME: Duration = Duration::from_secs(30);
+const MAX_DRAIN_TIME: Duration = Duration::from_secs(600);
+
 impl Config {
     /// Returns the base folder for relative paths of this config, if it was read from `file`: the folder of the file,
     /// and for a file of VS Code in `.vscode` the folder that contains `.vscode`.
@@ -52,6 +56,18 @@ impl Config {
     /// Whether the file has `mcpServers`, or what a client has in its place, and no `tree`.
     pub fn is_client_file(&self) -> bool {
         self.document.value.get("tree").is_none()
+    }
+
+    /// Returns the time of calls in progress when the broker ends: `drain_timeout`, else the longest `timeout`, within
+    /// bounds.
+    pub fn drain_time(&self) -> Duration {
+        let timeouts = self.sources().flat_map(|source| {
+            let own = source.overrides.values().filter_map(|own| own.timeout);
+            own.chain([source.timeout])
+        });
+        let longest = timeouts.max().unwrap_or_default();
+        self.drain_timeout
+            .unwrap_or_else(|| longest.clamp(MIN_DRAIN_TIME, MAX_DRAIN_TIME))
     }
 
     /// Every node, parents before children, in the config's order.

@@ -10,8 +10,8 @@ use super::reader;
 use super::spanned::{Data, Member, Spanned};
 use super::{
     Config, Document, Identities, Limits, Mcp, Node, Parsed, Search, StartDrift, Surfaces,
-    Telemetry, TextDrift, Unreachable, access, audit, clients, fields, identities, lists, mcp,
-    public_url, search, servers, surfaces, telemetry, tree, trust, vscode,
+    Telemetry, TextDrift, Unreachable, access, audit, clients, fields, identities, limits, lists,
+    mcp, public_url, search, servers, surfaces, telemetry, tree, trust, vscode,
 };
 use broker_model::codes::DiagnosticCode as Code;
 use broker_model::diagnostic::Diagnostic;
@@ -128,6 +128,7 @@ fn top(
         on_unreachable: None,
         on_drift: None,
         start_wait: None,
+        drain_timeout: None,
         mcp: Mcp::default(),
         search: Search::default(),
         surfaces: Surfaces::default(),
@@ -157,7 +158,7 @@ fn top(
             "types" => {
                 fields::boolean(findings, &value);
             }
-            "limits" => config.limits = limits(findings, &value),
+            "limits" => config.limits = limits::read(findings, &value),
             "allowed_hosts" => config.allowed_hosts = lists::allowed_hosts(findings, &value),
             "allowed_origins" => {
                 config.allowed_origins = lists::allowed_origins(findings, &value);
@@ -173,6 +174,9 @@ fn top(
             "on_drift" => config.on_drift = StartDrift::read(findings, &value, Level::Top),
             "start_wait" => {
                 config.start_wait = keys::seconds(findings, &value, Level::Top, &member.key)
+            }
+            "drain_timeout" => {
+                config.drain_timeout = keys::seconds(findings, &value, Level::Top, &member.key)
             }
             "mcp" => config.mcp = mcp::read(findings, &value),
             "search" => config.search = search::read(findings, &value),
@@ -277,26 +281,4 @@ fn audits_required(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Option<u
             None
         }
     }
-}
-
-fn limits(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Limits {
-    let mut out = Limits::default();
-    for member in fields::object(findings, cursor, "an object").unwrap_or_default() {
-        let value = cursor.member(member);
-        let limit = match member.key.as_str() {
-            "body_bytes" => &mut out.body_bytes,
-            "line_bytes" => &mut out.line_bytes,
-            "listing_bytes" => &mut out.listing_bytes,
-            "result_chars" => &mut out.result_chars,
-            "memory_bytes" => &mut out.memory_bytes,
-            unknown => {
-                keys::unknown(findings, &value, unknown, Level::Limits);
-                continue;
-            }
-        };
-        if let Some(bytes) = keys::integer(findings, &value, Level::Limits, &member.key) {
-            *limit = bytes;
-        }
-    }
-    out
 }

@@ -3,14 +3,21 @@
 //! check of the number and the change of the phase.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use crate::call::request_id::RequestId;
+
 const DRAINING: usize = 1;
 const CLOSING: usize = 2;
 const ONE_CALL: usize = 4;
+
+/// The maximum number of calls that [`CutCalls`] names.
+const MAX_NAMED: usize = 20;
 
 /// The phases of a shutdown; each phase includes the earlier ones:
 ///
@@ -27,6 +34,18 @@ struct DrainState {
     empty: Notify,
     draining: CancellationToken,
     finished: CancellationToken,
+    /// The time of calls in flight once the broker ends, in milliseconds.
+    time: AtomicU64,
+    cut: Mutex<CutCalls>,
+}
+
+/// The calls that failed because the broker ended.
+#[derive(Clone, Debug, Default)]
+pub struct CutCalls {
+    /// Path and request id of the first ones.
+    pub named: Vec<(&'static str, RequestId)>,
+    /// The number of all.
+    pub count: usize,
 }
 
 /// A call in flight; it has ended when this is dropped.
@@ -68,6 +87,31 @@ impl Drain {
     /// Whether calls in flight fail.
     pub fn is_closing(&self) -> bool {
         self.0.word.load(Ordering::Acquire) & CLOSING != 0
+    }
+
+    /// Returns the time that calls in flight get once the broker ends: that of the config in force.
+    pub fn time(&self) -> Duration {
+        Duration::from_millis(self.0.time.load(Ordering::Relaxed))
+    }
+
+    pub(super) fn set_time(&self, time: Duration) {
+        let time = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        self.0.time.store(time, Ordering::Relaxed);
+    }
+
+    /// Notes a call that fails because the broker ends.
+    pub(super) fn note_cut(&self, path: &'static str, request_id: RequestId) {
+        let mut cut = self.0.cut.lock().unwrap_or_else(PoisonError::into_inner);
+        cut.count += 1;
+        if cut.named.len() < MAX_NAMED {
+            cut.named.push((path, request_id));
+        }
+    }
+
+    /// Returns the calls that failed because the broker ended, so far.
+    pub fn cut_calls(&self) -> CutCalls {
+        let cut = self.0.cut.lock().unwrap_or_else(PoisonError::into_inner);
+        cut.clone()
     }
 
     /// Returns a token that is cancelled once new calls are refused. To cancel it has no effect on the drain.

@@ -138,11 +138,10 @@ impl Core {
             filters: old.fleet.filters.clone(),
             ..builder
         };
-        let memory_bytes = builder
-            .read_config()
-            .map_err(ReplaceError::Unusable)?
-            .limits
-            .memory_bytes;
+        let (memory_bytes, drain_time) = {
+            let config = builder.read_config().map_err(ReplaceError::Unusable)?;
+            (config.limits.memory_bytes, config.drain_time())
+        };
         let new = Arc::new(crate::sources::setup::build(builder).map_err(ReplaceError::Unusable)?);
         if let Some(grace) = generations.stop_grace.get() {
             new.fleet.shorten_stop(*grace);
@@ -167,6 +166,7 @@ impl Core {
             before: old.catalog.catalog_digest,
         };
         generations.shared.memory.set_limit(memory_bytes);
+        generations.shared.drain.set_time(drain_time);
         generations.current.store(new.clone());
         new.fleet.drift_state.count_tool_change();
         drop(reloading);

@@ -75,7 +75,7 @@ pub use broker::{Broker, DynBroker, Restrict, areas};
 pub use broker_drift::Class as DriftClass;
 pub use broker_mcp::{
     BAGGAGE, CallEvent, CallEvents, LinkFactory, LogMessage, Pipes, Progress, ServerTask,
-    State as SourceState, TRACEPARENT, TRACESTATE, TraceHeaders, WantedEvents,
+    State as SourceState, TRACEPARENT, TRACESTATE, TraceHeaders, WantedEvents, note_cancel_reason,
 };
 pub use broker_memory::{
     Account, Charge, ChargeError, MemoryBudget, Owner, SMALL_BYTES, Size, UNCHARGED_BYTES, reserve,
@@ -94,7 +94,7 @@ pub use call::cut::{Cut, CutDetail};
 pub use call::record::{CallRecord, RecordedItem, ReviewedVersions, ShownArgs};
 pub use call::send_gate::{Reserving, SendGate, SendGates, UnsentCall};
 pub use clock::{Clock, SystemClock};
-pub use drain::Drain;
+pub use drain::{CutCalls, Drain};
 pub use errors::error::{CoreError, ErrorMembers};
 pub use errors::failure::memory_error_for_result;
 pub use errors::json_error::json_invalid;

@@ -125,6 +125,11 @@ pub fn text(bytes: Vec<u8>) -> Result<String, ReadError> {
     String::from_utf8(bytes).map_err(|_| ReadError::Encoding)
 }
 
+/// Returns a text without the byte order mark that editors of Windows write at its beginning.
+pub fn without_byte_order_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
+}
+
 /// Whether a regular file contains exactly these bytes.
 pub fn holds(path: &Path, bytes: &[u8]) -> bool {
     read(path, bytes.len()).is_ok_and(|old| old == bytes)

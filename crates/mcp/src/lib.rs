@@ -3,6 +3,7 @@
 //! Independent of trees, paths of tools, and surfaces: a tool is an upstream name here, arguments and
 //! results are raw JSON bytes. The data path never parses bytes that it only forwards.
 
+mod cancel_reason;
 mod client;
 mod concurrency;
 mod connection;
@@ -46,6 +47,7 @@ mod trace_headers;
 struct TrustPage;
 
 pub use broker_model::trust::{NamedTool, SensitiveNames, TrustError, TrustLevel, TrustPolicy};
+pub use cancel_reason::note_cancel_reason;
 pub use client::{ClientError, ClientErrorKind, HttpClient, SESSION_HEADER};
 pub use concurrency::ConcurrencyLimits;
 pub use connection::RawResult;

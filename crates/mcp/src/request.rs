@@ -197,9 +197,11 @@ pub(crate) fn initialized() -> Bytes {
     notification(INITIALIZED, None).into_line().into_bytes()
 }
 
-/// Returns `notifications/cancelled` for a request of the broker.
-pub(crate) fn cancelled(id: u64) -> Bytes {
-    let params = format!(r#"{{"requestId":{id},"reason":"the caller no longer waits"}}"#);
+/// Returns `notifications/cancelled` for a request of the broker, with the reason that the client gave.
+pub(crate) fn cancelled(id: u64, reason: Option<&str>) -> Bytes {
+    let reason = reason.unwrap_or("the caller no longer waits");
+    let reason = serde_json::Value::from(reason);
+    let params = format!(r#"{{"requestId":{id},"reason":{reason}}}"#);
     notification(CANCELLED, Some(&params))
         .into_line()
         .into_bytes()
@@ -336,7 +338,11 @@ mod tests {
             read(&list(8, LIST, Some("é"), ""))["params"],
             json!({"cursor": "é"})
         );
-        assert_eq!(read(&cancelled(9))["params"]["requestId"], 9);
+        let reasons = [(None, "the caller no longer waits"), (Some("\"\n"), "\"\n")];
+        for (given, sent) in reasons {
+            let expected = json!({"requestId": 9, "reason": sent});
+            assert_eq!(read(&cancelled(9, given))["params"], expected);
+        }
         assert_eq!(
             read(&answer(&Id::Text("x".to_owned()), "ping")),
             json!({"jsonrpc": "2.0", "id": "x", "result": {}})

@@ -186,20 +186,28 @@ impl BlockedSignals {
         }
     }
 
-    /// Waits for the next signal, at most `timeout`.
+    /// Waits for the next signal, at most `timeout`. The result has no signal if none has arrived by then.
     #[cfg(target_os = "linux")]
     #[expect(
         unsafe_code,
         reason = "waiting for a signal with a timeout is a call of the C library"
     )]
-    pub(crate) fn take_within(&self, timeout: Duration) -> Option<Signal> {
+    pub(crate) fn take_within(&self, timeout: Duration) -> ReceivedSignal {
         let timeout = libc::timespec {
             tv_sec: timeout.as_secs().try_into().unwrap_or(libc::time_t::MAX),
             tv_nsec: timeout.subsec_nanos().into(),
         };
-        // SAFETY: set and time are ours and live through the call; the call may leave out the sender.
-        let signal = unsafe { libc::sigtimedwait(&self.0, std::ptr::null_mut(), &timeout) };
-        Signal::from_named_raw(signal)
+        let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+        // SAFETY: set, information and time are ours and live through the call. Zeroed, the information is valid even if
+        // the call wrote no information; a sender exists for every signal that was sent.
+        let (signal, sender) = unsafe {
+            let signal = libc::sigtimedwait(&self.0, info.as_mut_ptr(), &timeout);
+            (signal, info.assume_init().si_pid())
+        };
+        ReceivedSignal {
+            signal: Signal::from_named_raw(signal),
+            sender: Pid::from_raw(sender),
+        }
     }
 
     /// Waits for the next signal.

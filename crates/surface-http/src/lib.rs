@@ -24,7 +24,9 @@ mod pipeline;
 mod routes;
 
 pub use listener::WANTED_FILES;
-pub use pipeline::{BadEntry, CallerSettings, HostPolicy, HttpSettings, ProtectedResource};
+pub use pipeline::{
+    BadEntry, BasePaths, CallerSettings, HostPolicy, HttpSettings, ProtectedResource,
+};
 
 use listener::Peers;
 use listener_role::ListenerRole;

@@ -5,6 +5,7 @@ mod long_call;
 mod mcp;
 mod metrics;
 mod routes;
+mod silence;
 mod slow_reader;
 mod sse;
 
@@ -86,13 +87,17 @@ fn surface_over<B: Broker>(core: B, secret: Option<&str>, address: &str) -> Arc<
         mcp: McpSettings {
             view: ClientView::default(),
             list_changed_exec: None,
+            legacy_sessions: broker_config::LegacySessions::Kept,
             session_idle: Duration::from_secs(60),
             serves_v1: true,
             serves_sse: true,
             base_path: String::new(),
             body_bytes: 400,
+            event_bytes: 1 << 20,
         },
         callers: CallerSettings::default(),
+        idle_timeout: Duration::from_secs(75),
+        base_paths: BasePaths::default(),
     };
     let access = HttpAccess {
         secret: secret.map(Secret::new),

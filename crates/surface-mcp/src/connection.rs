@@ -9,7 +9,8 @@ use broker_wire::protocol::{
 };
 use broker_wire::write::{self, Outgoing};
 use broker_wire::{
-    ClientLine, Era, Id, Incoming, Raw, RpcError, cancelled_request, era, read_client_line,
+    ClientLine, Era, Id, Incoming, Raw, RpcError, cancel_reason, cancelled_request, era,
+    read_client_line,
 };
 use bytes::Bytes;
 use tokio::sync::mpsc;
@@ -328,7 +329,10 @@ impl<B: Broker> Connection<B> {
             return;
         }
         match cancelled_request(params) {
-            Some(id) => self.in_flight.cancel(&id),
+            Some(id) => {
+                let reason = cancel_reason(params);
+                self.in_flight.cancel(&id, reason.as_deref());
+            }
             None => tracing::debug!("a cancellation names no request"),
         }
     }

@@ -24,11 +24,11 @@ const MAX_PAGE_BYTES: usize = 1 << 20;
 /// The memory that a list takes while it is made, as a multiple of its length.
 const MAX_COPIES: usize = 2;
 
-/// The result of `initialize`.
-pub(super) fn initialize(client: &Client<impl Broker>, revision: &str) -> Text {
+/// The result of `initialize`. Without a session, a client gets no announcements.
+pub(super) fn initialize(client: &Client<impl Broker>, revision: &str, has_session: bool) -> Text {
     text(&json!({
         "protocolVersion": revision,
-        "capabilities": legacy_capabilities(client),
+        "capabilities": legacy_capabilities(client, has_session),
         "serverInfo": server_info(),
         "instructions": instructions(client),
     }))
@@ -127,7 +127,15 @@ pub(super) fn unknown_cursor() -> RpcError {
 }
 
 /// Prompts and resources are declared if the caller has any.
-fn legacy_capabilities(client: &Client<impl Broker>) -> Value {
+fn legacy_capabilities(client: &Client<impl Broker>, has_session: bool) -> Value {
+    if !has_session {
+        let mut all = with_items(client, capabilities(false));
+        // Its level would be that of one request.
+        if let Some(members) = all.as_object_mut() {
+            members.remove("logging");
+        }
+        return all;
+    }
     let changes = client.list_changes(&client.identity);
     with_items(client, capabilities(changes.is_some()))
 }

@@ -9,6 +9,7 @@ use broker_wire::write::{Outgoing, batch as batch_of};
 use tokio::task::{AbortHandle, Id as TaskId, JoinError, JoinSet};
 
 use super::reply::{self, Answer, failed};
+use broker_core::note_cancel_reason;
 
 /// The id of a batch whose requests are not all answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -102,9 +103,12 @@ impl InFlight {
         self.handles.insert(id, handle);
     }
 
-    /// Cancels a request without an answer; ignores an id that is not open.
-    pub(super) fn cancel(&mut self, id: &Id) {
+    /// Cancels a request without an answer, for the reason that the client gave; ignores an id that is not open.
+    pub(super) fn cancel(&mut self, id: &Id, reason: Option<&str>) {
         if let Some(handle) = self.handles.remove(id) {
+            if let Some(reason) = reason {
+                note_cancel_reason(handle.id(), reason);
+            }
             handle.abort();
         }
     }

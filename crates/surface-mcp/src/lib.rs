@@ -12,6 +12,7 @@ use broker_wire::LogLevel;
 use tokio_util::sync::CancellationToken;
 
 mod adapter;
+mod answer_limit;
 mod call;
 mod call_task;
 mod connection;

@@ -61,7 +61,7 @@ pub(super) fn legacy(
     match method {
         "initialize" => {
             let revision = era::negotiate(&params.members)?;
-            let answer = Ok(exposure::initialize(client, revision));
+            let answer = Ok(exposure::initialize(client, revision, true));
             Ok(Action::Initialize { revision, answer })
         }
         "ping" => Ok(Action::Answer(Ok(json!({})
@@ -88,6 +88,23 @@ pub(super) fn legacy(
     }
 }
 
+/// A request of the legacy era from a client without a session. Its answer is charged to `account`.
+pub(super) fn without_session(
+    client: &Client<impl Broker>,
+    account: &Account,
+    method: &str,
+    params: &Params<'_>,
+) -> Result<Action, RpcError> {
+    match method {
+        "initialize" => {
+            let revision = era::negotiate(&params.members)?;
+            let answer = exposure::initialize(client, revision, false);
+            Ok(Action::Answer(Ok(answer)))
+        }
+        _ => legacy(client, account, true, method, params),
+    }
+}
+
 /// A request of a client that sends no handshake. Its answer is charged to `account`.
 pub(super) fn simple(
     client: &Client<impl Broker>,
@@ -97,7 +114,7 @@ pub(super) fn simple(
 ) -> Result<Action, RpcError> {
     match method {
         "initialize" => {
-            let answer = exposure::initialize(client, SIMPLE_REVISION);
+            let answer = exposure::initialize(client, SIMPLE_REVISION, true);
             Ok(Action::Answer(Ok(answer)))
         }
         "logging/setLevel" => {

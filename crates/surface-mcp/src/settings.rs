@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use broker_config::{Config, Mcp, McpMode, Routing, Search};
+use broker_config::{Config, LegacySessions, Mcp, McpMode, Routing, Search};
 use broker_model::model_vendor::ModelVendor;
 use broker_observe::ListChangedExec;
 
@@ -20,10 +20,14 @@ pub struct McpSettings {
     pub serves_sse: bool,
     /// The path before the routes, as callers see it; empty at the root of a host.
     pub base_path: String,
+    /// Whether clients of the legacy era get sessions.
+    pub legacy_sessions: LegacySessions,
     /// How long a session over HTTP may have neither a request nor a stream.
     pub session_idle: Duration,
     /// The maximum bytes of a message over HTTP.
     pub body_bytes: usize,
+    /// The maximum bytes of a message to a client on an event stream or over WebSocket.
+    pub event_bytes: usize,
 }
 
 /// The selection of tools that an MCP client lists and calls.

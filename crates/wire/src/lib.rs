@@ -29,7 +29,7 @@ pub use framer::{Frame, Framer, LineLimit};
 pub use id::{Id, MAX_ID_BYTES};
 pub use log_level::LogLevel;
 pub use members::{JsonMembers, valid_string};
-pub use message::{Incoming, Problem, cancelled_request};
+pub use message::{Incoming, Problem, cancel_reason, cancelled_request};
 pub use protocol::Era;
 pub use raw::Raw;
 pub use scan::Peer;

@@ -71,6 +71,12 @@ impl Incoming {
     }
 }
 
+/// Returns the reason in the params of a `notifications/cancelled`.
+pub fn cancel_reason(params: Option<&Raw>) -> Option<String> {
+    let members = JsonMembers::parse(params?.bytes()).ok()?;
+    serde_json::from_str(members.get("reason")?).ok()
+}
+
 /// Returns the request that a `notifications/cancelled` with these params cancels.
 pub fn cancelled_request(params: Option<&Raw>) -> Option<Id> {
     let members = JsonMembers::parse(params?.bytes()).ok()?;

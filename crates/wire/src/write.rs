@@ -8,6 +8,8 @@ use serde_json::Value;
 
 use crate::{Id, RpcError};
 
+mod fitting;
+
 /// Room in front of a result for the beginning of its message, with an id of up to 63 bytes.
 const HEAD_ROOM: usize = 96;
 /// Room behind a result for the end of its message and of its line.
@@ -169,6 +171,14 @@ impl<T: Into<Json>> From<T> for Text {
 }
 
 impl Outgoing {
+    /// Returns the number of its bytes.
+    pub fn size(&self) -> usize {
+        match &self.0 {
+            Content::Whole(text) => text.as_ref().len(),
+            Content::Parts(parts) => parts.iter().map(Bytes::len).sum(),
+        }
+    }
+
     /// Returns the non-empty parts of the message, in order.
     pub fn into_parts(self) -> Vec<Bytes> {
         match self.0 {

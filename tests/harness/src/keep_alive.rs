@@ -46,6 +46,17 @@ impl KeepAlive {
         self.exchange(head.as_bytes())
     }
 
+    /// Whether the other side has closed the connection.
+    pub fn is_closed(&mut self) -> bool {
+        let mut byte = [0];
+        let stream = self.stream.get_ref();
+        stream.set_nonblocking(true).expect("it can be set");
+        let peeked = stream.peek(&mut byte);
+        stream.set_nonblocking(false).expect("it can be set");
+        matches!(peeked, Ok(0))
+            || peeked.is_err_and(|error| error.kind() != std::io::ErrorKind::WouldBlock)
+    }
+
     /// Whether there are unexpected bytes.
     pub fn has_more(&self) -> bool {
         !self.stream.buffer().is_empty()

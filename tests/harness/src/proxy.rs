@@ -1,4 +1,4 @@
-//! Reverse proxies in front of a broker: nginx and Caddy with the directives of a page.
+//! Reverse proxies in front of a broker: nginx, Caddy and HAProxy with the directives of a page.
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
@@ -41,6 +41,21 @@ impl Proxy {
             format!(
                 "{{\nadmin off\nauto_https off\n}}\nhttp://:{port} {{\nbind 127.0.0.1\n{site}\n}}\n"
             )
+        })
+    }
+
+    /// Starts HAProxy with these sections behind the defaults; `bind` in them is replaced by the address of the proxy.
+    pub fn haproxy(sections: &str) -> Self {
+        let args = ["-f", "proxy.conf"];
+        Self::start("haproxy", &args, |port| {
+            let mut lines = String::new();
+            for line in sections.lines() {
+                match line.trim_start().starts_with("bind ") {
+                    true => lines.push_str(&format!("    bind 127.0.0.1:{port}\n")),
+                    false => lines.push_str(&format!("{line}\n")),
+                }
+            }
+            format!("global\n    maxconn 200\n{lines}")
         })
     }
 

@@ -3,6 +3,7 @@
 
 mod http;
 mod mcp_http;
+mod reason;
 mod sdk;
 mod session;
 mod stdio;

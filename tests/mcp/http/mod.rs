@@ -2,6 +2,7 @@
 
 mod direct;
 mod ids;
+mod long_answers;
 mod protocol;
 mod result_limit;
 mod sessions;

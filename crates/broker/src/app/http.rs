@@ -3,7 +3,6 @@
 use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use broker_model::exit::Exit;
 use broker_model::redact::{Redactor, Secret};
@@ -19,9 +18,6 @@ use super::startup::{FromConfig as _, SignalReceivers, Startup};
 use super::{listen, warn};
 use crate::cli::{SERVE_WORDS, WORDS};
 use crate::secret::{self, SecretSources};
-
-/// Maximum time of calls in flight after a stop signal.
-pub(super) const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Serves until a signal or a refused start.
 pub(super) async fn start(
@@ -100,8 +96,9 @@ pub(super) async fn start(
     let surface = Arc::new(surface);
     metrics_listener::serve(&surface, metrics_listener);
     tracing::info!("listening on http://{local}");
+    let drain_timeout = cli.options.drain_timeout();
     startup
-        .run(core, surface, listener, DRAIN_TIMEOUT, signal_receivers)
+        .run(core, surface, listener, drain_timeout, signal_receivers)
         .await
 }
 

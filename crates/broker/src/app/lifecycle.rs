@@ -11,8 +11,9 @@ use std::time::Duration;
 use broker_model::exit::Exit;
 use broker_model::text;
 use broker_model::text::counted;
-use broker_process::guard::Signals;
+use broker_process::guard::{EndTimeout, Signals};
 use tokio::task::{JoinError, JoinHandle};
+use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout};
 
 use super::failure::Failure;
@@ -20,9 +21,15 @@ use crate::core::{Broker, Core, RefusalCause, ServedCounts, StartOutcome};
 use crate::logging::LogOutput;
 use broker_surface::Surface;
 
-/// The maximum time from the stop signal to the end, without threads: 12 s with them. The time that the
+/// The minimum of the time from the stop signal to the end, without threads: 12 s with them. The time that the
 /// drain leaves is for the sources, whose graces are shortened to fit, and for the last replies.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(11_500);
+/// The time behind a drain that used all of its time.
+const AFTER_DRAIN_TIMEOUT: Duration = Duration::from_millis(1500);
+/// The interval in which a drain that goes on prolongs the time of the shutdown.
+const POSTPONE_INTERVAL: Duration = Duration::from_secs(2);
+/// Maximum time for calls to fail once their sources have stopped.
+const CUT_TIMEOUT: Duration = Duration::from_millis(200);
 /// Maximum time to send replies once every call has ended, and the minimum that is reserved for
 /// them.
 const LAST_REPLIES_TIMEOUT: Duration = Duration::from_secs(1);
@@ -37,7 +44,8 @@ pub(super) struct Running<S> {
     core: Core,
     surface: Arc<S>,
     server: JoinHandle<io::Result<()>>,
-    drain_timeout: Duration,
+    /// `None`: that of the config in force.
+    drain_timeout: Option<Duration>,
     /// The exit of a start that had failed before; its client gets the reason.
     failed: Option<Exit>,
 }
@@ -48,7 +56,7 @@ impl<S: Surface> Running<S> {
         core: Core,
         surface: Arc<S>,
         listener: S::Listener,
-        drain_timeout: Duration,
+        drain_timeout: Option<Duration>,
     ) -> Self {
         let server = tokio::spawn(Arc::clone(&surface).serve(listener));
         core.start();
@@ -105,11 +113,11 @@ impl<S: Surface> Running<S> {
         let asked = Instant::now();
         let client_left = ended.is_cancelled();
         if client_left && !self.server.is_finished() {
-            self.answer_pending_requests().await;
+            self.answer_pending_requests(signals.end_timeout()).await;
         }
         let core = self.core.clone();
         tokio::select! {
-            () = self.end(asked, client_left) => outcome,
+            () = self.end(asked, client_left, signals.end_timeout()) => outcome,
             () = signals.stop() => {
                 tracing::warn!("interrupted twice: stopping at once");
                 if timeout(FORCED_STOP_TIMEOUT, core.close_within(Duration::ZERO)).await.is_err() {
@@ -122,32 +130,41 @@ impl<S: Surface> Running<S> {
 
     /// Waits for the answers to a client that has closed its input. The drain begins after that, since
     /// it would refuse requests that wait for a source; no new ones can arrive.
-    async fn answer_pending_requests(&self) {
+    async fn answer_pending_requests(&self, end: EndTimeout) {
         let idle = self.surface.idle();
-        if timeout(self.drain_timeout, idle.cancelled()).await.is_err() {
-            warn_of_calls(self.drain_timeout);
-        }
+        let _postponed = postponed(end);
+        // The calls that are left are named when they have failed.
+        let _: Result<(), Elapsed> = timeout(self.drain_timeout(), idle.cancelled()).await;
+    }
+
+    /// The time of calls in flight: that of the start, else that of the config in force.
+    fn drain_timeout(&self) -> Duration {
+        let of_config = || self.core.services().drain().time();
+        self.drain_timeout.unwrap_or_else(of_config)
     }
 
     /// The phases of the shutdown: first new calls are refused and calls in flight continue; then the
     /// remaining calls fail and the sources stop; last the surface sends the replies and ends, so that
     /// callers get the reason. If the client has closed its input, its calls have already had their
     /// time.
-    async fn end(self, asked: Instant, client_left: bool) {
+    async fn end(self, asked: Instant, client_left: bool, end: EndTimeout) {
+        let drain_timeout = self.drain_timeout();
         if client_left {
             self.core.services().drain().begin_draining();
         } else {
-            drain(&self.core, self.drain_timeout).await;
+            let _postponed = postponed(end);
+            drain(&self.core, drain_timeout).await;
         }
-        let time = time_to_close(asked.elapsed());
+        let time = time_to_close(drain_timeout, asked.elapsed());
         let close = self
             .core
             .close_within(time.saturating_sub(PROCESS_END_TIMEOUT));
         if timeout(time, close).await.is_err() {
             tracing::warn!("sources were still stopping after {time:.1?}");
         }
+        warn_of_cut_calls(&self.core, drain_timeout).await;
         self.core.services().drain().finish();
-        let time = SHUTDOWN_TIMEOUT
+        let time = shutdown_time(drain_timeout)
             .saturating_sub(asked.elapsed())
             .min(LAST_REPLIES_TIMEOUT);
         if !self.server.is_finished() && timeout(time, self.server).await.is_err() {
@@ -159,16 +176,51 @@ impl<S: Surface> Running<S> {
 /// Refuses new calls, and waits at most `time` for those in flight.
 pub(super) async fn drain(core: &Core, time: Duration) {
     core.services().drain().begin_draining();
-    if timeout(time, core.services().drain().drained())
-        .await
-        .is_err()
-    {
-        warn_of_calls(time);
+    // The calls that are left are named when they have failed.
+    let _: Result<(), Elapsed> = timeout(time, core.services().drain().drained()).await;
+}
+
+/// The task that prolongs the time of the shutdown; ended when dropped.
+struct Postponed(JoinHandle<()>);
+
+impl Drop for Postponed {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 
-fn warn_of_calls(time: Duration) {
-    tracing::warn!("calls were still running after {} s", time.as_secs_f32());
+/// Prolongs the time of the shutdown until the result is dropped. A task does so: if no thread of the runtime is free for
+/// it, the shutdown makes no progress.
+fn postponed(end: EndTimeout) -> Postponed {
+    Postponed(tokio::spawn(async move {
+        let mut interval = tokio::time::interval(POSTPONE_INTERVAL);
+        loop {
+            interval.tick().await;
+            end.postpone();
+        }
+    }))
+}
+
+/// Names the calls that were cut by the end, whose time was `drain_timeout`.
+pub(super) async fn warn_of_cut_calls(core: &Core, drain_timeout: Duration) {
+    let drain = core.services().drain();
+    // Sources that have stopped fail their calls, which takes a moment.
+    let _: Result<(), Elapsed> = timeout(CUT_TIMEOUT, drain.drained()).await;
+    let cut = drain.cut_calls();
+    if cut.count == 0 {
+        return;
+    }
+    let named = cut.named.iter();
+    let named: Vec<String> = named.map(|(path, id)| format!("{path} ({id})")).collect();
+    let others = match cut.count - named.len() {
+        0 => String::new(),
+        count => format!(" and {count} more"),
+    };
+    tracing::warn!(
+        "calls were still running after {} s and failed: {}{others}; `drain_timeout` and `--drain` give them more time",
+        drain_timeout.as_secs_f32(),
+        named.join(", ")
+    );
 }
 
 /// The failure of a surface that ended by itself.
@@ -181,9 +233,17 @@ fn not_served<S: Surface>(served: Result<io::Result<()>, JoinError>) -> Failure 
     Failure::Internal(format!("{} cannot be served: {reason}", S::NAME))
 }
 
+/// The time from the stop signal to the end, without threads.
+fn shutdown_time(drain_timeout: Duration) -> Duration {
+    SHUTDOWN_TIMEOUT.max(drain_timeout + AFTER_DRAIN_TIMEOUT)
+}
+
 /// The remaining time for stopping the sources, `elapsed` after the stop signal.
-fn time_to_close(elapsed: Duration) -> Duration {
-    SHUTDOWN_TIMEOUT.saturating_sub(MIN_LAST_REPLIES_TIMEOUT + elapsed)
+fn time_to_close(drain_timeout: Duration, elapsed: Duration) -> Duration {
+    shutdown_time(drain_timeout)
+        .saturating_sub(elapsed)
+        .min(SHUTDOWN_TIMEOUT)
+        .saturating_sub(MIN_LAST_REPLIES_TIMEOUT)
 }
 
 /// Waits for the outcome of the start; if it is refused, reports that and sets `refused`. Returns only if
@@ -254,11 +314,10 @@ fn shown_counts(counts: ServedCounts) -> String {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::app::http::DRAIN_TIMEOUT;
 
     /// Returns the time of a shutdown if drain, sources and threads use all of their time.
     pub(in crate::app) fn longest_shutdown(drain_timeout: Duration) -> Duration {
-        let after_drain = time_to_close(drain_timeout);
+        let after_drain = time_to_close(drain_timeout, drain_timeout);
         drain_timeout
             + after_drain
             + MIN_LAST_REPLIES_TIMEOUT
@@ -286,13 +345,16 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn shutdown_after_a_full_drain_ends_within_twelve_seconds() {
-        let after_drain = time_to_close(DRAIN_TIMEOUT);
-        assert!(after_drain.saturating_sub(PROCESS_END_TIMEOUT) >= Duration::from_secs(1));
-        let end = longest_shutdown(DRAIN_TIMEOUT);
-        assert!(end <= Duration::from_secs(12), "{end:?}");
-        assert_eq!(time_to_close(SHUTDOWN_TIMEOUT), Duration::ZERO);
-        // Without a drain, every grace of a source fits.
-        assert!(time_to_close(Duration::ZERO) > Duration::from_secs(8));
+    fn shutdown_after_a_full_drain_ends_within_two_more_seconds() {
+        for drain in [10, 30, 60, 600].map(Duration::from_secs) {
+            let after_drain = time_to_close(drain, drain);
+            assert!(after_drain.saturating_sub(PROCESS_END_TIMEOUT) >= Duration::from_secs(1));
+            let end = longest_shutdown(drain);
+            assert!(end <= drain + Duration::from_secs(2), "{end:?}");
+            assert_eq!(time_to_close(drain, shutdown_time(drain)), Duration::ZERO);
+            // Without calls, every grace of a source fits, and the end does not take the time of the drain.
+            let at_once = time_to_close(drain, Duration::ZERO);
+            assert!(at_once > Duration::from_secs(8) && at_once < SHUTDOWN_TIMEOUT);
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use axum::http::HeaderName;
-use broker_config::Config;
+use broker_config::{Config, PublicUrl};
 
 use super::failure::Failure;
 use broker_observe::ListChangedExec;
@@ -80,25 +80,28 @@ impl McpVariables {
         })
     }
 
-    /// The settings for the surfaces.
+    /// The settings for the surfaces. `base_path` is the path before the routes if the config has no `public_url`.
     pub(super) fn settings(
         &self,
         config: &Config,
         view: ClientView,
         list_changed_exec: Option<Arc<ListChangedExec>>,
+        base_path: Option<&str>,
     ) -> McpSettings {
         McpSettings {
             view,
             list_changed_exec,
+            legacy_sessions: config.mcp.legacy_sessions,
             session_idle: config.mcp.session_idle,
             serves_v1: config.surfaces.v1,
             serves_sse: config.surfaces.sse,
             base_path: config
                 .public_url
                 .as_ref()
-                .map(|url| url.base_path().to_owned())
-                .unwrap_or_default(),
+                .map_or(base_path.unwrap_or_default(), PublicUrl::base_path)
+                .to_owned(),
             body_bytes: self.max_body_bytes.unwrap_or(config.limits.body_bytes),
+            event_bytes: config.limits.event_bytes,
         }
     }
 }

@@ -9,8 +9,7 @@ use broker_metrics::Transport;
 use broker_observe::{Observers, RecordSink, Sinks};
 
 use super::failure::Failure;
-use super::http::DRAIN_TIMEOUT;
-use super::lifecycle::drain;
+use super::lifecycle::{drain, warn_of_cut_calls};
 use super::observation;
 use super::settings::LoadedConfig;
 use super::stack::{Stack, stack};
@@ -132,8 +131,10 @@ pub(crate) async fn open(
 
 /// Refuses new calls, waits for calls in flight up to a limit, and stops the sources.
 pub(crate) async fn close(core: &Core) {
-    drain(core, DRAIN_TIMEOUT).await;
+    let time = core.services().drain().time();
+    drain(core, time).await;
     core.close().await;
+    warn_of_cut_calls(core, time).await;
 }
 
 impl From<Failure> for OpenError {

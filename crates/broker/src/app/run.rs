@@ -21,13 +21,13 @@ const AUDIT_CLOSE_TIMEOUT: Duration = Duration::from_millis(400);
 const EXPORT_CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Startup<'_> {
-    /// Serves until the end of the broker. Calls in flight get `drain_timeout` to end.
+    /// Serves until the end of the broker. Calls in flight get `drain_timeout` to end, by default that of the config.
     pub(super) async fn run<S: Surface<Settings: FromConfig>>(
         self,
         core: Core,
         surface: Arc<S>,
         listener: S::Listener,
-        drain_timeout: Duration,
+        drain_timeout: Option<Duration>,
         signal_receivers: SignalReceivers,
     ) -> Result<Exit, Failure> {
         let output = self.output;

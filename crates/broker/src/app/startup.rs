@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use broker_config::{Embedder, StartDefaults, StartDrift, Unreachable};
+use broker_config::{Embedder, PublicUrl, StartDefaults, StartDrift, Unreachable};
 use broker_mcp::Environment;
 use broker_metrics::Transport;
 use broker_model::Diagnostic;
 use broker_observe::{ListChangedExec, Observers};
 use broker_process::guard::{ReloadSignals, Signals};
-use broker_surface_http::{CallerSettings, HttpSettings};
+use broker_surface_http::{BasePaths, CallerSettings, HttpSettings};
 use broker_surface_mcp::stdio::StdioSettings;
 
 use super::beside;
@@ -91,8 +91,19 @@ impl FromConfig for HttpSettings {
                 &loaded.config,
                 startup.view.view(&loaded.config, options),
                 startup.list_changed_exec(loaded, problems),
+                options.base_path.as_deref(),
             ),
             callers: callers::settings(loaded, environment, problems),
+            idle_timeout: loaded.config.limits.idle_timeout,
+            base_paths: BasePaths::new(
+                [
+                    loaded.config.public_url.as_ref().map(PublicUrl::base_path),
+                    options.base_path.as_deref(),
+                ]
+                .into_iter()
+                .flatten()
+                .map(str::to_owned),
+            ),
         }
     }
 
@@ -112,6 +123,7 @@ impl FromConfig for StdioSettings {
             view: startup.view.view(&loaded.config, &startup.cli.options),
             list_changed_exec: startup.list_changed_exec(loaded, problems),
             line_bytes: loaded.config.limits.body_bytes,
+            answer_bytes: loaded.config.limits.stdio_line_bytes,
         }
     }
 }

@@ -59,8 +59,10 @@ pub(super) async fn start(
         Ok((core, surface)) => {
             tracing::info!("serving MCP on standard input and output");
             let surface = Arc::new(surface);
+            let drain_timeout = startup.cli.options.drain_timeout();
+            let drain_timeout = drain_timeout.or(Some(DRAIN_TIMEOUT));
             startup
-                .run(core, surface, (), DRAIN_TIMEOUT, signal_receivers)
+                .run(core, surface, (), drain_timeout, signal_receivers)
                 .await
         }
         Err(failure) => explain(failure, startup.output, signal_receivers).await,
@@ -138,10 +140,11 @@ pub(super) async fn explain(
         view: ClientView::default(),
         list_changed_exec: None,
         line_bytes: config.limits.body_bytes,
+        answer_bytes: config.limits.stdio_line_bytes,
     };
     let surface = Arc::new(StdioSurface::new(core.clone(), local_caller(), settings));
     tracing::info!("calls get `start_refused` until the client leaves");
-    Running::start(core, surface, (), DRAIN_TIMEOUT)
+    Running::start(core, surface, (), Some(DRAIN_TIMEOUT))
         .until_refused_client_leaves(signal_receivers.signals, failure.exit(), output)
         .await
 }

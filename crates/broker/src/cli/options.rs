@@ -1,12 +1,16 @@
 //! The options that a compiled broker and `broker-gen serve` share.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use broker_config::{McpMode, Routing};
 use broker_model::model_vendor::ModelVendor;
 use tracing::Level;
 
 use crate::logging;
+
+/// The maximum of `--drain` and `drain_timeout`.
+const MAX_DRAIN_SECONDS: f64 = 3600.0;
 
 /// The options of a run and of its log.
 #[derive(Debug, clap::Args)]
@@ -29,6 +33,11 @@ pub(crate) struct RunOptions {
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     pub(crate) log_format: logging::Format,
 
+    /// The seconds that calls in progress get after SIGTERM or Ctrl-C. Default: `drain_timeout` of the config, else the
+    /// longest `timeout`, at least 30 and at most 600; over stdio 0.9.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) drain: Option<f64>,
+
     /// Print the tree and exit; start no source.
     #[arg(long, value_name = "FORM", num_args = 0..=1, require_equals = true, default_missing_value = "human")]
     pub(crate) dump_tree: Option<TreeForm>,
@@ -36,6 +45,11 @@ pub(crate) struct RunOptions {
     /// A name that the `Host` header may have, with or without a port; may be repeated.
     #[arg(long, value_name = "HOST")]
     pub(crate) allow_host: Vec<String>,
+
+    /// A path before the routes that a proxy passes on, such as `/gateway`: `/gateway/mcp` is `/mcp` as well. The path of
+    /// `public_url` needs no option.
+    #[arg(long, value_name = "PATH", value_parser = base_path)]
+    pub(crate) base_path: Option<String>,
 
     /// The tools in the list of an MCP client: the three meta-tools, every tool by a flat name, or a tool that
     /// searches. Default: MCP_BROKER_MCP_MODE, else `mcp.mode` of the config, else `meta`.
@@ -68,6 +82,37 @@ pub(crate) struct RunOptions {
     /// A file that holds the secret that callers must present; or set MCP_BROKER_SECRET.
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
+}
+
+impl RunOptions {
+    /// The time of calls in progress at the end.
+    pub(crate) fn drain_timeout(&self) -> Option<Duration> {
+        self.drain.map(Duration::from_secs_f64)
+    }
+}
+
+/// Returns a number of seconds for calls at the end.
+fn seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse().ok();
+    seconds
+        .filter(|seconds| (0.0..=MAX_DRAIN_SECONDS).contains(seconds))
+        .ok_or_else(|| format!("it must be a number from 0 to {MAX_DRAIN_SECONDS}"))
+}
+
+/// Returns a path before the routes, without a slash at its end.
+fn base_path(text: &str) -> Result<String, String> {
+    let path = text.trim_end_matches('/');
+    let is_segment = |segment: &str| {
+        !matches!(segment, "" | "." | "..")
+            && segment
+                .bytes()
+                .all(|b| b.is_ascii_graphic() && !matches!(b, b'?' | b'#'))
+    };
+    let mut segments = path.split('/').skip(1);
+    match text.starts_with('/') && segments.all(is_segment) {
+        true => Ok(path.to_owned()),
+        false => Err("it must be an absolute path such as `/gateway`".to_owned()),
+    }
 }
 
 /// The tools in the list of an MCP client.

@@ -108,7 +108,8 @@ pub(crate) struct DoctorArgs {
 /// The arguments of `status`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct StatusArgs {
-    /// Where the broker listens: `host:port`, a port of 127.0.0.1, or `http://host:port`.
+    /// Where the broker listens: `host:port`, a port of 127.0.0.1, or a URL with `http`, such as
+    /// `http://tools.example.org/gateway` for a broker behind a path.
     #[arg(value_name = "ADDR")]
     pub(crate) address: String,
 

@@ -29,7 +29,8 @@ pub(super) async fn json(
         format!("X-API-Key: {}\r\n", secret.expose())
     });
     let request = format!(
-        "GET {route} HTTP/1.1\r\nHost: {}\r\nAccept: application/json\r\n{key}Connection: close\r\n\r\n",
+        "GET {}{route} HTTP/1.1\r\nHost: {}\r\nAccept: application/json\r\n{key}Connection: close\r\n\r\n",
+        target.base_path,
         target.authority()
     );
     let mut reply = Vec::new();

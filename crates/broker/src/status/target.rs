@@ -1,6 +1,9 @@
-//! The address of a broker in the command line: a port, `host:port` or `http://host:port`.
+//! The address of a broker in the command line: a port, `host:port`, or a URL with `http` and the path before its routes.
 
 use crate::cli::{WORDS, split_address};
+
+/// The port of a URL that names none.
+const HTTP_PORT: u16 = 80;
 
 /// A broker's address.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -8,6 +11,8 @@ pub(crate) struct Target {
     /// Without the brackets of an IPv6 address.
     pub(super) host: String,
     pub(super) port: u16,
+    /// The path before the routes, without a slash at its end.
+    pub(super) base_path: String,
 }
 
 impl Target {
@@ -19,17 +24,23 @@ impl Target {
                     .to_owned(),
             );
         }
-        let address = typed.strip_prefix("http://").unwrap_or(typed);
-        let address = address.strip_suffix('/').unwrap_or(address);
+        let of_url = typed.strip_prefix("http://");
+        let (address, base_path) = split_path(of_url.unwrap_or(typed));
         if typed == "stdio" {
             return Err("a broker on `stdio` has no address to ask".to_owned());
         }
-        let (host, port) = split_address(address, WORDS)?;
-        if host.contains(['/', '@', '?', '#'])
-            || host.chars().any(|c| c.is_whitespace() || c.is_control())
-        {
+        let is_wrong = |text: &str, marks: &[char]| {
+            text.contains(marks) || text.chars().any(|c| c.is_whitespace() || c.is_control())
+        };
+        let (host, port) = match of_url {
+            // A URL without a port, as a proxy has it.
+            Some(_) if !address.is_empty() && !address.contains([':', '[']) => (address, HTTP_PORT),
+            _ => split_address(address, WORDS)?,
+        };
+        let is_misplaced = !base_path.is_empty() && of_url.is_none();
+        if is_misplaced || is_wrong(host, &['@', '?', '#']) || is_wrong(base_path, &['?', '#']) {
             return Err(format!(
-                "`{}` is not a port or `host:port`, for example `127.0.0.1:8100`",
+                "`{}` is not a port, `host:port`, for example `127.0.0.1:8100`, or a URL such as `http://tools.example.org/gateway`",
                 typed.escape_debug()
             ));
         }
@@ -47,6 +58,7 @@ impl Target {
         Ok(Self {
             host: host.to_owned(),
             port,
+            base_path: base_path.to_owned(),
         })
     }
 
@@ -61,8 +73,15 @@ impl Target {
 
     /// As a URL.
     pub(crate) fn shown(&self) -> String {
-        format!("http://{}", self.authority())
+        format!("http://{}{}", self.authority(), self.base_path)
     }
+}
+
+/// Splits an address from the path behind it; the path has neither the route of MCP clients nor a slash at its end.
+fn split_path(text: &str) -> (&str, &str) {
+    let (address, path) = text.split_at(text.find('/').unwrap_or(text.len()));
+    let path = path.trim_end_matches('/');
+    (address, path.strip_suffix("/mcp").unwrap_or(path))
 }
 
 #[cfg(test)]
@@ -78,6 +97,10 @@ mod tests {
             ("[::1]:8100", "http://[::1]:8100"),
             ("0.0.0.0:8100", "http://127.0.0.1:8100"),
             ("http://[::]:1", "http://[::1]:1"),
+            ("http://a:1/gateway/", "http://a:1/gateway"),
+            ("http://a:1/gateway/mcp", "http://a:1/gateway"),
+            ("http://a.example/b/c", "http://a.example:80/b/c"),
+            ("http://a.example", "http://a.example:80"),
         ] {
             assert_eq!(
                 Target::parse(typed).map(|target| target.shown()),
@@ -89,7 +112,10 @@ mod tests {
             "localhost",
             "127.0.0.1",
             "https://a:1",
-            "http://a:1/sources",
+            "a:1/sources",
+            "http://",
+            "http://a:1/b?c",
+            "http://a:1/b c",
             "http://u@a:1",
             "a b:1",
             "stdio",

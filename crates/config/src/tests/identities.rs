@@ -431,3 +431,23 @@ fn trusted_proxies_are_addresses_and_networks() {
         assert!(found.remedy().contains(help), "{found}");
     }
 }
+
+#[test]
+fn base_path_of_the_public_url_is_without_the_route_of_clients() {
+    for (url, expected) in [
+        ("https://b.example", ""),
+        ("https://b.example/", ""),
+        ("https://b.example/mcp", ""),
+        ("https://b.example/gateway/", "/gateway"),
+        ("https://b.example/gateway/mcp", "/gateway"),
+        ("https://b.example/a/b/mcp/direct/openai", "/a/b"),
+        ("https://b.example/gateway/v1/mcp", "/gateway"),
+        ("https://b.example/gateway/v1/ws/mcp", "/gateway"),
+        ("https://b.example/gateway/sse", "/gateway"),
+        ("https://b.example/gatewaymcp", "/gatewaymcp"),
+    ] {
+        let text = format!(r#"{{"tree":[],"public_url":"{url}"}}"#);
+        let found = parse(&text).config.public_url;
+        assert_eq!(found.unwrap().base_path(), expected, "{url}");
+    }
+}

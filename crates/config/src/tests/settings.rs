@@ -269,3 +269,21 @@ fn config_mcp_has_defaults_ranges_and_no_part_of_the_digest() {
     let found = only(r#"{"tree":[],"mcp":{"max_names":46}}"#);
     assert!(found.remedy().contains("`max_name`"), "{found}");
 }
+
+#[test]
+fn drain_time_is_the_longest_timeout_within_bounds_unless_it_is_set() {
+    let seconds = |text: &str| parse(text).config.drain_time().as_secs_f64();
+    let source = |member: &str| with_source(member);
+    assert_eq!(seconds(r#"{"tree":[]}"#), 30.0);
+    for (member, expected) in [
+        (r#""required":true"#, 60.0),
+        (r#""timeout":5"#, 30.0),
+        (r#""timeout":5,"tool_overrides":{"t":{"timeout":90}}"#, 90.0),
+        (r#""timeout":5,"max_timeout":90"#, 30.0),
+        (r#""timeout":3600"#, 600.0),
+    ] {
+        assert_eq!(seconds(&source(member)), expected, "{member}");
+    }
+    assert_eq!(seconds(r#"{"tree":[],"drain_timeout":0.5}"#), 0.5);
+    assert_eq!(seconds(r#"{"tree":[],"drain_timeout":3600}"#), 3600.0);
+}

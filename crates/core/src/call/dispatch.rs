@@ -176,6 +176,7 @@ impl Call<'_> {
             // The broker ended the process, so the caller gets `shutting_down` and not the exit of the
             // process.
             CallFailure::Exited { maybe_executed, .. } if closing => {
+                self.note_cut();
                 let error = failure::shutting_down().maybe_executed(maybe_executed);
                 let retryable = !maybe_executed;
                 Box::new(CoreError { retryable, ..error }.path(path))
@@ -197,7 +198,20 @@ impl Call<'_> {
                 };
                 failure::from_call(failure, path, source)
             }
-            failure => failure::from_call(failure, path, source),
+            failure => {
+                if let CallFailure::Stopping = failure
+                    && closing
+                {
+                    self.note_cut();
+                }
+                failure::from_call(failure, path, source)
+            }
         }
+    }
+
+    /// Notes that the end of the broker is the end of the call.
+    fn note_cut(&self) {
+        let drain = &self.core.fleet.shared.drain;
+        drain.note_cut(self.target.path, self.context.request_id);
     }
 }

@@ -212,6 +212,7 @@ impl Fleet {
             self.drift_state.count_tool_change();
         }
         self.shared.memory.set_limit(prepared.memory_bytes);
+        self.shared.drain.set_time(prepared.drain_time);
         Ok(left)
     }
 

@@ -46,6 +46,8 @@ pub struct PreparedConfig {
     pub(crate) hidden: BTreeSet<u32>,
     /// `limits.memory_bytes`.
     pub(crate) memory_bytes: usize,
+    /// The time of calls in progress at the end.
+    pub(crate) drain_time: Duration,
 }
 
 impl PreparedConfig {
@@ -74,6 +76,7 @@ pub(crate) fn build(mut parts: CoreBuilder<'_>) -> Result<CallPath, Vec<Diagnost
         vec![Diagnostic::error(DiagnosticCode::LockVersion, message)]
     })?;
     let (config, environment) = (parts.read_config()?, parts.read_environment());
+    let is_replacement = parts.shared.is_some();
     let shared = parts.shared_parts(config.limits.memory_bytes);
     let prepared = prepare(
         catalog,
@@ -84,6 +87,9 @@ pub(crate) fn build(mut parts: CoreBuilder<'_>) -> Result<CallPath, Vec<Diagnost
         parts.start_defaults,
         &shared,
     )?;
+    if !is_replacement {
+        shared.drain.set_time(prepared.drain_time);
+    }
     let start_rules = start_rules(catalog, &config, parts.start_defaults);
     let (specs, check_settings) = prepared.sources.into_iter().unzip();
     let drift_state = DriftState::new(
@@ -220,6 +226,7 @@ pub(crate) fn prepare(
         terms: Arc::new(Terms { policy, settings }),
         hidden,
         memory_bytes: config.limits.memory_bytes,
+        drain_time: config.drain_time(),
     })
 }
 

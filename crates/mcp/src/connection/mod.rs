@@ -67,9 +67,10 @@ struct ConnectionState {
 #[derive(Debug)]
 enum Command {
     Request(Request),
-    Cancel(u64),
-    /// Cancels a call whose caller left.
-    Abandon(u64, AbandonedCall),
+    /// Cancels a request, for this reason.
+    Cancel(u64, Option<Box<str>>),
+    /// Cancels a call whose caller left, for this reason.
+    Abandon(u64, AbandonedCall, Option<Box<str>>),
     /// Cancels an unwritten request.
     CancelUnsent(u64),
     Notify(Bytes),

@@ -219,8 +219,8 @@ impl ConnectionTask {
     fn handle_command(&mut self, command: Command) -> Option<End> {
         match command {
             Command::Request(request) => self.send(request),
-            Command::Cancel(id) => self.cancel(id, None),
-            Command::Abandon(id, call) => self.cancel(id, Some(call)),
+            Command::Cancel(id, reason) => self.cancel(id, None, reason),
+            Command::Abandon(id, call, reason) => self.cancel(id, Some(call), reason),
             Command::CancelUnsent(id) => self.cancel_unsent(id),
             Command::Notify(line) => self.outgoing.push(line),
             Command::Refused(id) => self.refused = Some(id),
@@ -263,7 +263,7 @@ impl ConnectionTask {
     }
 
     /// Cancels a request; `left` if its caller left.
-    fn cancel(&mut self, id: u64, left: Option<AbandonedCall>) {
+    fn cancel(&mut self, id: u64, left: Option<AbandonedCall>, reason: Option<Box<str>>) {
         if self.cancel_queued(id) {
             return;
         }
@@ -276,7 +276,8 @@ impl ConnectionTask {
             self.table.abandon(id, left);
         }
         if begun && waiting.kind != RequestKind::Opening {
-            self.outgoing.push_urgent(request::cancelled(id));
+            let cancelled = request::cancelled(id, reason.as_deref());
+            self.outgoing.push_urgent(cancelled);
         }
         self.release(waiting.kind);
         answer(waiting.reply, Reply::Cancelled { begun });

@@ -9,6 +9,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::table::{RawResult, Reply};
 use super::{Command, Connection, RequestError};
+use crate::cancel_reason;
 use crate::overload::AbandonedCall;
 use crate::right::CallRight;
 use crate::server_call::CallTime;
@@ -120,7 +121,7 @@ impl<'a> Waiter<'a> {
 
     /// Cancels the request; a reply that arrives before the cancellation still counts.
     async fn give_up(mut self, extended: Option<Duration>) -> Result<RawResult, RequestError> {
-        self.cancel();
+        self.cancel(None);
         self.settled = true;
         let begun = match timeout(CANCEL_TIMEOUT, &mut self.reply).await {
             Ok(reply) => match self.connection.read(reply) {
@@ -132,8 +133,8 @@ impl<'a> Waiter<'a> {
         Err(RequestError::Timeout { begun, extended })
     }
 
-    fn cancel(&self) {
-        self.connection.command(Command::Cancel(self.id));
+    fn cancel(&self, reason: Option<Box<str>>) {
+        self.connection.command(Command::Cancel(self.id, reason));
     }
 }
 
@@ -166,12 +167,14 @@ impl Drop for Waiter<'_> {
             return;
         }
         // The caller left.
+        let reason = cancel_reason::take();
         match self.account.zip(self.timeout) {
             Some((account, timeout)) => {
                 let call = AbandonedCall::new(account.clone(), timeout);
-                self.connection.command(Command::Abandon(self.id, call));
+                let command = Command::Abandon(self.id, call, reason);
+                self.connection.command(command);
             }
-            None => self.cancel(),
+            None => self.cancel(reason),
         }
     }
 }

@@ -25,6 +25,7 @@ use super::client::{SendError, TokenRenewal};
 use super::headers::{self, EVENT_STREAM, JSON, LAST_EVENT_ID};
 use super::lost_session::is_error_of_session;
 use super::messages::Taken;
+use crate::cancel_reason;
 use crate::connection::{RawResult, RequestKind, wait_extended};
 use crate::events::RequestEvents;
 use crate::failure::{HttpRefusal, RequestError, SourceFailure};
@@ -446,7 +447,8 @@ impl Drop for CancelGuard {
         if self.state.era() != Some(Era::Legacy) {
             return;
         }
-        let (state, line) = (self.state.clone(), request::cancelled(self.id));
+        let line = request::cancelled(self.id, cancel_reason::take().as_deref());
+        let state = self.state.clone();
         self.state.tasks.spawn(async move {
             let headers = state.headers_of(broker_wire::protocol::CANCELLED);
             tokio::select! {

@@ -49,15 +49,33 @@ impl Deadline {
     /// Ends the process with `exit` after this time, unless it has ended by then. An end later than the
     /// current one is ignored.
     pub fn end_within(&self, time: Duration, exit: Exit) {
-        let at = (self.shared.start.elapsed() + time).as_millis();
-        let at = u64::try_from(at).unwrap_or(NEVER) & (NEVER >> 8);
-        let end = at << 8 | u64::from(exit.code());
+        let end = self.shared.word(time, exit);
         self.shared.end.fetch_min(end, Ordering::AcqRel);
         self.thread.unpark();
     }
 }
 
+impl Deadline {
+    /// Moves an end that was set with `exit` to this time from now, if that is later.
+    pub(super) fn postpone(&self, time: Duration, exit: Exit) {
+        let later = self.shared.word(time, exit);
+        let is_same = |end: u64| end != NEVER && end & 0xff == later & 0xff;
+        let (done, failed) = (Ordering::AcqRel, Ordering::Acquire);
+        // The thread looks again when the earlier end has come.
+        let _: Result<u64, u64> = self.shared.end.fetch_update(done, failed, |end| {
+            (is_same(end) && end < later).then_some(later)
+        });
+    }
+}
+
 impl DeadlineState {
+    /// Returns the word of an end: the time above the exit code.
+    fn word(&self, time: Duration, exit: Exit) -> u64 {
+        let at = (self.start.elapsed() + time).as_millis();
+        let at = u64::try_from(at).unwrap_or(NEVER) & (NEVER >> 8);
+        at << 8 | u64::from(exit.code())
+    }
+
     fn run(&self) {
         loop {
             let end = self.end.load(Ordering::Acquire);

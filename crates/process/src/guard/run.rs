@@ -17,6 +17,7 @@ use rustix::process::{
 
 use tokio::time::Instant;
 
+use super::signals::POSTPONE;
 use super::{ALLOCATOR, Input, VARIABLE, guarded, kill_all};
 use crate::containers;
 use crate::cookie::broker_cookie;
@@ -165,11 +166,17 @@ fn supervise(
     let mut end_by: Option<Instant> = None;
     let mut is_killed = false;
     loop {
-        let signal = match end_by {
-            None => signals.take().signal,
+        let taken = match end_by {
+            None => signals.take(),
             Some(end_by) => signals.take_within(end_by.saturating_duration_since(Instant::now())),
         };
-        match signal {
+        match taken.signal {
+            Some(POSTPONE) if taken.sender == Some(broker) => {
+                // Not once it is being killed, and not for a broker that was asked by another process.
+                if !is_killed && let Some(end_by) = &mut end_by {
+                    *end_by = Instant::now() + BROKER_END_TIMEOUT;
+                }
+            }
             Some(Signal::CHILD) => {
                 let status = reap(broker, other_children);
                 if status.is_some() {

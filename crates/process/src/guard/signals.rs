@@ -2,6 +2,7 @@
 //! its processes. One thread receives them; a runtime cannot block it.
 
 use std::io;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -18,6 +19,10 @@ const HANDLED_SIGNALS: [Signal; 3] = [Signal::TERM, Signal::INT, Signal::HUP];
 /// the size limit. Such a write fails instead, and so does a read from the terminal.
 const DEFERRED_SIGNALS: [Signal; 3] = [Signal::TTIN, Signal::TTOU, Signal::XFSZ];
 
+/// The signal by which the broker begins the timeout of its guard again.
+#[cfg(target_os = "linux")]
+pub(super) const POSTPONE: Signal = Signal::USR1;
+
 /// Maximum time for the broker to end after the first stop signal: slightly more than the longest
 /// orderly shutdown. The timeout of the guard is longer.
 const END_TIMEOUT: Duration = Duration::from_secs(13);
@@ -29,6 +34,27 @@ const IMMEDIATE_END_TIMEOUT: Duration = Duration::from_secs(3);
 pub struct Signals {
     orders: watch::Receiver<u32>,
     received: u32,
+    end: EndTimeout,
+}
+
+/// The time that an orderly shutdown has, for the broker and its guard.
+#[derive(Clone, Debug)]
+pub struct EndTimeout {
+    deadline: Arc<Deadline>,
+    guard: Option<Pid>,
+}
+
+impl EndTimeout {
+    /// Begins the time again, since the shutdown waits for calls and its threads run. Without effect before the first stop
+    /// signal and after the second one. Called more often than [`END_TIMEOUT`] has room for.
+    pub fn postpone(&self) {
+        self.deadline.postpone(END_TIMEOUT, Exit::Failure);
+        #[cfg(target_os = "linux")]
+        if let Some(guard) = self.guard {
+            // A guard that is gone has no timeout either.
+            let _: rustix::io::Result<()> = rustix::process::kill_process(guard, POSTPONE);
+        }
+    }
 }
 
 /// Reload signals.
@@ -47,7 +73,11 @@ pub(super) fn listen(guard: Option<Pid>) -> io::Result<(Signals, ReloadSignals)>
         rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
     }
     // Started before the first signal, so that a signal needs no memory and no thread.
-    let deadline = Deadline::new()?;
+    let deadline = Arc::new(Deadline::new()?);
+    let end = EndTimeout {
+        deadline: Arc::clone(&deadline),
+        guard,
+    };
     let (stops, orders) = watch::channel(0);
     let (hangups, reloads) = watch::channel(0);
     thread::Builder::new()
@@ -80,6 +110,7 @@ pub(super) fn listen(guard: Option<Pid>) -> io::Result<(Signals, ReloadSignals)>
         Signals {
             orders,
             received: 0,
+            end,
         },
         ReloadSignals(reloads),
     ))
@@ -136,6 +167,11 @@ fn end_without_guard() -> ! {
 }
 
 impl Signals {
+    /// Returns the time that the shutdown after the first signal has.
+    pub fn end_timeout(&self) -> EndTimeout {
+        self.end.clone()
+    }
+
     /// Waits for the next stop signal.
     pub async fn stop(&mut self) {
         let received = self.received;
@@ -196,6 +232,10 @@ mod tests {
         let mut signals = Signals {
             orders,
             received: 0,
+            end: EndTimeout {
+                deadline: Arc::new(Deadline::new().expect("a thread can be started")),
+                guard: None,
+            },
         };
         sender.send_replace(2);
         signals.stop().await;

@@ -158,6 +158,17 @@ impl ConnectionLimits {
         })
     }
 
+    /// Closes the connections that wait too long for a head, and forgets those that have ended.
+    pub(crate) fn close_silent(&mut self, first: Duration, next: Duration) {
+        self.taken.retain(|phase| match phase.upgrade() {
+            Some(phase) => {
+                phase.close_if_silent(first, next);
+                true
+            }
+            None => false,
+        });
+    }
+
     async fn permit(&mut self, over_limit: bool) -> Option<OwnedSemaphorePermit> {
         let slots = if over_limit {
             &self.refused
@@ -243,6 +254,21 @@ impl Phase {
             let since = self.begun.elapsed().as_millis() as u64;
             self.since.store(since, Ordering::Relaxed);
             self.change(REPLYING, IDLE);
+        }
+    }
+
+    /// Closes the connection if it waits longer for its first head than `first`, or longer for another one than `next`.
+    fn close_if_silent(&self, first: Duration, next: Duration) {
+        let now = self.now.load(Ordering::Acquire);
+        let since = Duration::from_millis(self.since.load(Ordering::Relaxed));
+        let waited = self.begun.elapsed().saturating_sub(since);
+        let is_silent = match now {
+            NEW => waited >= first,
+            IDLE => waited >= next,
+            _ => false,
+        };
+        if is_silent && self.evict(now) {
+            tracing::debug!("a connection that waited too long for a request is closed");
         }
     }
 

@@ -20,7 +20,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use rustix::process::{Resource, getrlimit};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
-use tokio::time::sleep;
+use tokio::time::{MissedTickBehavior, interval, sleep};
 use tokio_util::task::TaskTracker;
 
 mod caller;
@@ -40,9 +40,11 @@ use connection_limits::{ConnectionLimits, ConnectionSlot, Phase};
 
 use write_timeout::{WriteBounds, WriteTimeout};
 
-/// Maximum time for the head of a request, from the end of the previous request; so also how long a
-/// connection may be silent.
+/// Maximum time from the begin of a connection until its first head is complete. The time for a later head is that between
+/// two requests.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// The interval of looks for connections that wait too long.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// The maximum bytes of a head.
 const MAX_HEAD_BYTES: usize = 32 << 10;
 /// The maximum bytes that are read ahead on a connection.
@@ -69,7 +71,18 @@ pub(crate) async fn serve(
     };
     let mut peers = surface.peers();
     let connections = TaskTracker::new();
-    while let Some(accepted) = finished.run_until_cancelled(listener.accept()).await {
+    let mut looks = interval(LOOK_INTERVAL);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            () = finished.cancelled() => break,
+            accepted = listener.accept() => accepted,
+            _ = looks.tick() => {
+                close_silent(&mut limits, &surface);
+                continue;
+            }
+        };
         match accepted {
             Ok((stream, address)) => {
                 // Dropped, and so closed, if there is no slot to refuse it.
@@ -114,8 +127,21 @@ pub(crate) async fn serve_stream(
         && let Some(slot) = limits.take(half_open, end).await
     {
         let caller = Caller::new(peer, address, ListenerRole::Broker);
-        connection(surface, stream, slot, caller).await;
+        let looks = async {
+            loop {
+                sleep(LOOK_INTERVAL).await;
+                close_silent(&mut limits, &surface);
+            }
+        };
+        tokio::select! {
+            () = connection(surface.clone(), stream, slot, caller) => {}
+            () = looks => {}
+        }
     }
+}
+
+fn close_silent(limits: &mut ConnectionLimits, surface: &HttpSurface<impl Broker>) {
+    limits.close_silent(HEAD_TIMEOUT, surface.settings.load().idle_timeout);
 }
 
 async fn connection(
@@ -161,7 +187,9 @@ async fn connection(
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIMEOUT)
+        // For the first head, and after a reload, `close_silent` closes earlier. Without this timeout, a request takes more
+        // instructions.
+        .header_read_timeout(surface.settings.load().idle_timeout)
         .max_header_size(MAX_HEAD_BYTES)
         .max_buf_size(MAX_READ_BYTES);
     let bounds = WriteBounds {
@@ -176,7 +204,6 @@ async fn connection(
         ended = served.as_mut() => ended,
         () = slot.phase.end().cancelled() => {
             if slot.phase.is_evicted() {
-                tracing::debug!("a connection that waited for a request is closed for a new one");
                 return;
             }
             served.as_mut().graceful_shutdown();

@@ -12,6 +12,7 @@ use broker_surface::{CaughtPanic, contain};
 
 mod auth;
 mod authority;
+mod base_paths;
 mod body;
 mod caller_accounts;
 mod client_address;
@@ -26,12 +27,14 @@ mod settings;
 
 use auth::check_query;
 pub(crate) use auth::{API_KEY, Auth, headers_of_callers};
+pub use base_paths::BasePaths;
 pub(crate) use body::take;
 pub(crate) use caller_accounts::CallerAccounts;
 use client_address::client_address;
 pub(crate) use digest_header::DigestHeader;
 pub use host_policy::{BadEntry, HostPolicy};
 pub use protected_resource::ProtectedResource;
+pub(crate) use protected_resource::WELL_KNOWN;
 pub(crate) use refused_hosts::RefusedHosts;
 pub(crate) use respond::{CommonHeaders, HttpReply, JSON, Refusal};
 pub use settings::{CallerSettings, HttpSettings};

@@ -5,7 +5,7 @@ use broker_config::{Config, PublicUrl};
 use serde_json::json;
 
 /// The path of the document for a resource at the root of its host.
-const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
+pub(crate) const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 
 /// The resource that the broker is for issuers of tokens. It does not depend on a request.
 #[derive(Clone, Debug)]

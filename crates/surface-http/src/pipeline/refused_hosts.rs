@@ -4,6 +4,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::http::{HeaderMap, header};
+use broker_model::CallCode;
+use broker_model::text::shown_line;
 use tokio::time::Instant;
 
 use super::respond::Refusal;
@@ -33,12 +35,14 @@ impl RefusedHosts {
             let value = headers.get(name)?.to_str().ok()?;
             Some(value.chars().take(MAX_CHARS).collect::<String>())
         };
+        let (host, origin) = (text(header::HOST), text(header::ORIGIN));
+        let remedy = remedy(refusal.code(), host.as_deref(), origin.as_deref());
         tracing::warn!(
             code = refusal.code().as_str(),
-            host = text(header::HOST),
-            origin = text(header::ORIGIN),
+            host,
+            origin,
             without_line,
-            "a request was refused: `allowed_hosts` and `allowed_origins` name other hosts that callers may use"
+            "a request was refused: {remedy}"
         );
     }
 
@@ -58,9 +62,46 @@ impl RefusedHosts {
     }
 }
 
+/// Returns what allows the request.
+fn remedy(code: CallCode, host: Option<&str>, origin: Option<&str>) -> String {
+    let given = |text: Option<&str>| match text {
+        Some(text) => format!("`{}`", shown_line(text, MAX_CHARS)),
+        None => "it".to_owned(),
+    };
+    if code == CallCode::HostForbidden {
+        let host = given(host);
+        return format!(
+            "`Host` is {host}; if callers use this name, add {host} to `allowed_hosts` in the config, or start the broker with `--allow-host`"
+        );
+    }
+    if code == CallCode::OriginForbidden {
+        let origin = given(origin);
+        return format!(
+            "a page of {origin} called; if it may, add {origin} to `allowed_origins` in the config"
+        );
+    }
+    "its `Host` or `Origin` is not valid".to_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn line_about_a_refused_host_names_it_and_the_key_that_allows_it() {
+        let host = remedy(CallCode::HostForbidden, Some("tools.example:8443"), None);
+        for part in ["`tools.example:8443`", "`allowed_hosts`", "`--allow-host`"] {
+            assert!(host.contains(part), "{host}");
+        }
+        assert!(!host.contains("allowed_origins"), "{host}");
+        let page = Some("https://app.example");
+        let origin = remedy(CallCode::OriginForbidden, Some("localhost"), page);
+        for part in ["`https://app.example`", "`allowed_origins`"] {
+            assert!(origin.contains(part), "{origin}");
+        }
+        let other = remedy(CallCode::HeaderInvalid, None, None);
+        assert!(!other.contains("allowed"), "{other}");
+    }
 
     #[tokio::test(start_paused = true)]
     async fn refused_hosts_have_one_line_a_minute_with_the_count_of_the_others() {

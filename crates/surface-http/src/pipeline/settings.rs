@@ -1,8 +1,11 @@
 //! The part of a config for the listener; a reload may replace it.
 
+use std::time::Duration;
+
 use broker_model::address::AddressRange;
 use broker_surface_mcp::McpSettings;
 
+use super::base_paths::BasePaths;
 use super::host_policy::HostPolicy;
 use super::protected_resource::ProtectedResource;
 
@@ -15,6 +18,10 @@ pub struct HttpSettings {
     pub body_bytes: usize,
     pub mcp: McpSettings,
     pub callers: CallerSettings,
+    /// Maximum time of a connection between two requests.
+    pub idle_timeout: Duration,
+    /// The paths before the routes that proxies pass on.
+    pub base_paths: BasePaths,
 }
 
 /// The part of a config for recognising callers.

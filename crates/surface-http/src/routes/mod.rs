@@ -26,6 +26,9 @@ use crate::listener_role::ListenerRole;
 use crate::pipeline::{self, Admitted, HttpReply, HttpSettings, JSON, Refusal, respond};
 use table::{ApiRoute, Handler, Route, Row};
 
+/// The end of the message about a path that a proxy may have passed on with its own path.
+const UNKNOWN_BASE: &str = "; a proxy that passes a path before these on needs `public_url` with that path in the config, or `--base-path`";
+
 /// Handles one request, on a connection that may be over the limit. Dropped, with its call, when the
 /// caller disconnects.
 pub(crate) async fn handle(
@@ -34,7 +37,8 @@ pub(crate) async fn handle(
     caller: Caller,
 ) -> Response<Body> {
     let (parts, body) = request.into_parts();
-    let route = table::find(&parts, surface.mcp.is_some());
+    let base_paths = || surface.settings.load().base_paths.clone();
+    let route = table::find(&parts, surface.mcp.is_some(), base_paths);
     let route = route.filter(|route| route.row.is_served_by(caller.role));
     if let Some(route) = route
         && let Handler::Mcp(handler) = route.row.handler
@@ -71,7 +75,7 @@ impl<B: Broker> HttpSurface<B> {
         // An MCP request has its own reply.
         let Some((route, Handler::Api(handler))) = route.map(|route| (route, route.row.handler))
         else {
-            let refusal = self.unknown_route(parts.uri.path(), caller.role);
+            let refusal = self.unknown_route(parts.uri.path(), &settings, caller.role);
             self.count_refused(&refusal);
             return Err(refusal);
         };
@@ -88,12 +92,17 @@ impl<B: Broker> HttpSurface<B> {
         }
     }
 
-    fn unknown_route(&self, path: &str, role: ListenerRole) -> Refusal {
+    fn unknown_route(&self, path: &str, settings: &HttpSettings, role: ListenerRole) -> Refusal {
         let code = CallCode::RouteNotFound;
         match role {
             ListenerRole::Broker => {
+                let path = settings.base_paths.below(path).next().unwrap_or(path);
                 let close = similar_names(path, &table::paths(self.mcp.is_some()));
-                Refusal::new(code, table::unknown_message()).did_you_mean(close)
+                let mut message = table::unknown_message();
+                if table::ends_with_a_route(path) {
+                    message.push_str(UNKNOWN_BASE);
+                }
+                Refusal::new(code, message).did_you_mean(close)
             }
             ListenerRole::Metrics => {
                 Refusal::new(code, "this listener has the route `GET /metrics` only")

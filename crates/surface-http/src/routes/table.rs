@@ -10,7 +10,7 @@ use broker_surface_mcp::http::{METHODS, ModeRoute, SSE_MESSAGE, SSE_STREAM, SseR
 
 use super::health::HealthRoute;
 use crate::listener_role::ListenerRole;
-use crate::pipeline::{Credential, HttpSettings};
+use crate::pipeline::{BasePaths, Credential, HttpSettings, WELL_KNOWN};
 
 /// A route. The checks before its handler and the messages about routes come from these members.
 #[derive(Debug)]
@@ -121,7 +121,7 @@ pub(crate) const TABLE: &[Row] = &[
         ..health("/logs", HealthRoute::Sources, Credential::Needed)
     },
     // For a resource at the root of its host, and for the resource `/mcp`.
-    metadata("/.well-known/oauth-protected-resource"),
+    metadata(WELL_KNOWN),
     metadata("/.well-known/oauth-protected-resource/mcp"),
     named(mcp("/mcp", ModeRoute::Configured)),
     mcp("/mcp/meta", ModeRoute::Fixed(McpMode::Meta)),
@@ -267,16 +267,43 @@ pub(crate) struct Route {
 
 /// Returns the route of a request, by its method and its path; `None` if it is unknown. Paths have no parameters, so that
 /// the table is searched: a pass through a router costs a tenth of a call. One slash at the end of the path is ignored:
-/// servers of several frameworks redirect from one form to the other, so that clients have both.
-pub(crate) fn find(parts: &Parts, has_mcp: bool) -> Option<Route> {
+/// servers of several frameworks redirect from one form to the other, so that clients have both. `base_paths` is called
+/// only if the path is not in the table.
+pub(crate) fn find(
+    parts: &Parts,
+    has_mcp: bool,
+    base_paths: impl FnOnce() -> BasePaths,
+) -> Option<Route> {
     let path = parts.uri.path();
     let path = path.strip_suffix('/').unwrap_or(path);
-    let row = TABLE.iter().find(|row| row.path == path)?;
+    let row = TABLE.iter().find(|row| row.path == path);
+    let row = row.or_else(|| below_a_base(path, &base_paths()))?;
     if !row.exists(has_mcp) {
         return None;
     }
     let is_allowed = row.allows(&parts.method);
     Some(Route { row, is_allowed })
+}
+
+/// Returns the row of a path that has the path of a proxy before it. A well-known document has that path behind it
+/// (RFC 9728, section 3.1), and then the route of the resource.
+fn below_a_base(path: &str, base_paths: &BasePaths) -> Option<&'static Row> {
+    let row = |path: &str| TABLE.iter().find(|row| row.path == path);
+    if let Some(row) = base_paths.below(path).find_map(row) {
+        return Some(row);
+    }
+    let behind = path.strip_prefix(WELL_KNOWN)?;
+    let is_resource = |route: &str| {
+        route.is_empty() || row(route).is_some_and(|row| matches!(row.handler, Handler::Mcp(_)))
+    };
+    let mut routes = std::iter::once(behind).chain(base_paths.below(behind));
+    routes.any(is_resource).then(|| row(WELL_KNOWN)).flatten()
+}
+
+/// Whether a path ends with the path of a route.
+pub(crate) fn ends_with_a_route(path: &str) -> bool {
+    let path = path.strip_suffix('/').unwrap_or(path);
+    TABLE.iter().any(|row| path.ends_with(row.path))
 }
 
 /// Returns every path, for suggestions.
@@ -294,7 +321,53 @@ mod tests {
     fn find(method: &str, path: &str, has_mcp: bool) -> Option<(&'static str, bool)> {
         let request = Request::builder().method(method).uri(path);
         let (parts, ()) = request.body(()).unwrap().into_parts();
-        super::find(&parts, has_mcp).map(|route| (route.row.path, route.is_allowed))
+        let no_base = BasePaths::default;
+        super::find(&parts, has_mcp, no_base).map(|route| (route.row.path, route.is_allowed))
+    }
+
+    #[test]
+    fn route_is_found_below_each_base_path_and_without_one() {
+        let base_paths = || BasePaths::new(["/gateway", "/a/b"].map(str::to_owned));
+        let find = |path: &str| {
+            let (parts, ()) = Request::get(path).body(()).unwrap().into_parts();
+            super::find(&parts, true, base_paths).map(|route| route.row.path)
+        };
+        for row in TABLE {
+            for base in ["", "/gateway", "/a/b"] {
+                let path = format!("{base}{}", row.path);
+                assert_eq!(find(&path), Some(row.path), "{path}");
+                assert_eq!(find(&format!("{path}/")), Some(row.path), "{path}/");
+            }
+        }
+        for route in [
+            "",
+            "/mcp",
+            "/mcp/direct/openai",
+            "/v1/mcp",
+            "/ws/mcp",
+            "/sse",
+        ] {
+            for base in ["", "/gateway", "/a/b"] {
+                let path = format!("{WELL_KNOWN}{base}{route}");
+                assert!(
+                    find(&path).is_some_and(|row| row.starts_with(WELL_KNOWN)),
+                    "{path}"
+                );
+            }
+        }
+        for unknown in [
+            "/gateway",
+            "/gatewayx/mcp",
+            "/gateway/gateway/mcp",
+            "/a/mcp",
+            "/gateway//mcp",
+            "/Gateway/mcp",
+            "/.well-known/oauth-protected-resource/gatewayx/mcp",
+            "/.well-known/oauth-protected-resource/gateway/healthz",
+            "/.well-known/oauth-protected-resourcex",
+        ] {
+            assert_eq!(find(unknown), None, "{unknown}");
+        }
     }
 
     #[test]

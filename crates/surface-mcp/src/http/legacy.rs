@@ -7,13 +7,13 @@ use axum::http::{HeaderValue, Response, StatusCode, header};
 use broker_wire::protocol::{
     CANCELLED, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, legacy_revision,
 };
-use broker_wire::write::{self, Outgoing};
-use broker_wire::{Id, Incoming, Raw, RpcError, cancelled_request, era};
+use broker_wire::write;
+use broker_wire::{Id, Incoming, Raw, RpcError, cancel_reason, cancelled_request, era};
 use tokio::sync::mpsc;
 
 use super::headers::{self, Accepted, PROTOCOL_VERSION};
 use super::reply::{self, Refused, ReplyBody, StreamReply};
-use super::respond::{Ending, LastMessage, channel, now, respond};
+use super::respond::{Begun, Ending, LastMessage, begin_call, channel, now, respond};
 use super::session::{BeginError, MAX_OPEN_REQUESTS, MAX_STREAMS, Owner, Session, SessionUse};
 use super::session_id::SessionId;
 use super::sessions::Full;
@@ -31,27 +31,6 @@ use broker_core::Broker;
 
 /// `Retry-After` of a refused `initialize`, in seconds.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("10");
-
-/// A request that was begun.
-pub(super) struct Begun {
-    /// Its notifications, if its caller gets any.
-    pub(super) messages: Option<mpsc::Receiver<Outgoing>>,
-    pub(super) ending: Ending,
-}
-
-impl Begun {
-    /// A request that was answered at once.
-    fn answered(message: Outgoing) -> Self {
-        let last = LastMessage {
-            status: StatusCode::OK,
-            message,
-        };
-        Self {
-            messages: None,
-            ending: Box::pin(std::future::ready(Some(last))),
-        }
-    }
-}
 
 /// Begins a legacy session.
 pub(super) fn initialize(
@@ -73,7 +52,14 @@ pub(super) fn initialize(
     let (revision, outcome) = match begun {
         Ok(Action::Initialize { revision, answer }) => (revision, answer),
         Ok(_) => return Err(Refused::bad_request(failed())),
-        Err(error) => return Ok(now(accepted, StatusCode::OK, answer(id, Err(error)))),
+        Err(error) => {
+            return Ok(now(
+                request,
+                accepted,
+                StatusCode::OK,
+                answer(id, Err(error)),
+            ));
+        }
     };
     let owner = Owner::new(&request.identity, request.address);
     let caller = (request.identity.clone(), request.account.clone());
@@ -86,7 +72,7 @@ pub(super) fn initialize(
         .keep_session_tools_current(session.ended().clone());
     endpoint.sessions.end_with_right(session);
     tracing::debug!(session = ?session_id, revision, "a session began");
-    let mut response = now(accepted, StatusCode::OK, answer(id, outcome));
+    let mut response = now(request, accepted, StatusCode::OK, answer(id, outcome));
     response
         .headers_mut()
         .insert(headers::SESSION_ID, session_id.header());
@@ -187,6 +173,45 @@ pub(super) fn request(
     }
 }
 
+/// A request of a client that gets no session: it is answered alone, and its call ends with its connection.
+pub(super) async fn request_without_session(
+    endpoint: &McpEndpoint<impl Broker>,
+    request: &McpRequest<'_>,
+    accepted: Accepted,
+    id: &Id,
+    method: &str,
+    params: &Params<'_>,
+) -> Result<Response<ReplyBody>, Refused> {
+    let Begun { messages, ending } =
+        begin_without_session(endpoint, request, accepted, id, method, params)?;
+    Ok(respond(request, accepted, messages, ending).await)
+}
+
+fn begin_without_session(
+    endpoint: &McpEndpoint<impl Broker>,
+    request: &McpRequest<'_>,
+    accepted: Accepted,
+    id: &Id,
+    method: &str,
+    params: &Params<'_>,
+) -> Result<Begun, Refused> {
+    if method != "initialize" {
+        check_version(request.parts)?;
+    }
+    let client = endpoint.client(request)?;
+    let answered = |outcome: Answer| Begun::answered(answer(id, outcome));
+    Ok(
+        match protocol::without_session(&client, &request.account, method, params) {
+            Ok(Action::Call(call)) => begin_call(endpoint, request, client, accepted, id, call),
+            Ok(Action::Answer(outcome)) => answered(outcome),
+            // The level is that of no later request.
+            Ok(Action::SetLogLevel(_)) => answered(Ok(b"{}".to_vec().into())),
+            Ok(Action::Initialize { .. } | Action::Listen(_)) => answered(Err(failed())),
+            Err(error) => answered(Err(error)),
+        },
+    )
+}
+
 /// Handles a batch. Only some legacy revisions have batches. Its answers are one message, without notifications.
 pub(super) async fn batch(
     endpoint: &McpEndpoint<impl Broker>,
@@ -201,8 +226,15 @@ pub(super) async fn batch(
     if is_modern(request.parts) {
         return Err(not_taken());
     }
-    let used = endpoint.session(request)?;
-    if !era::takes_batches(Some(used.session.revision)) {
+    let used = match endpoint.has_sessions(request) {
+        true => Some(endpoint.session(request)?),
+        false => None,
+    };
+    let revision = match &used {
+        Some(used) => Some(used.session.revision),
+        None => named_revision(request.parts)?,
+    };
+    if !era::takes_batches(revision) {
         return Err(not_taken());
     }
     let silent = Accepted {
@@ -216,8 +248,13 @@ pub(super) async fn batch(
                 let raw = params.map_or_else(Params::none, Raw::into_bytes);
                 let begun = Params::read(&raw)
                     .map_err(Refused::bad_request)
-                    .and_then(|params| {
-                        self::request(&used.session, request, silent, &id, &method, &params)
+                    .and_then(|params| match &used {
+                        Some(used) => {
+                            self::request(&used.session, request, silent, &id, &method, &params)
+                        }
+                        None => {
+                            begin_without_session(endpoint, request, silent, &id, &method, &params)
+                        }
                     });
                 let begun = begun.unwrap_or_else(|refused| {
                     Begun::answered(write::error(Some(&id), refused.error))
@@ -225,7 +262,9 @@ pub(super) async fn batch(
                 endings.push(begun.ending);
             }
             Incoming::Notification { method, params } => {
-                notification(&used.session, &method, params.as_ref());
+                if let Some(used) = &used {
+                    notification(&used.session, &method, params.as_ref());
+                }
             }
             Incoming::Response { .. } => {}
             Incoming::Invalid { id, problem } => {
@@ -248,7 +287,7 @@ pub(super) async fn batch(
             message: write::batch(parts),
         })
     });
-    Ok(respond(accepted, None, ending).await)
+    Ok(respond(request, accepted, None, ending).await)
 }
 
 /// The stream of a session for messages that belong to no request: the changes of a list that can change. Each
@@ -291,7 +330,7 @@ pub(super) fn open_stream(
         drop(owned);
         None
     });
-    let stream = EventStream::new(Some(messages), ending);
+    let stream = EventStream::new(Some(messages), ending, request.event_limit());
     Ok(reply::stream(StreamReply::Open, stream))
 }
 
@@ -301,9 +340,18 @@ pub(super) fn notification(session: &Session<impl Broker>, method: &str, params:
         return;
     }
     match cancelled_request(params) {
-        Some(id) => session.cancel(&id),
+        Some(id) => session.cancel(&id, cancel_reason(params).as_deref()),
         None => tracing::debug!("a cancellation names no request"),
     }
+}
+
+/// Returns the revision of a request without a session; without the header it is the one that had none
+/// (MCP 2025-11-25, transports).
+fn named_revision(parts: &Parts) -> Result<Option<&'static str>, Refused> {
+    check_version(parts)?;
+    let version = headers::single(&parts.headers, &PROTOCOL_VERSION);
+    let version = version.ok().flatten().unwrap_or("2025-03-26");
+    Ok(legacy_revision(version))
 }
 
 /// Refuses a request of a session that names a revision unknown to the broker.

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, Response, StatusCode, header};
+use broker_config::{LegacySessions, McpMode, Routing};
 use broker_wire::RpcError;
 use broker_wire::protocol::{INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, MODERN};
 use bytes::Bytes;
@@ -34,6 +35,7 @@ pub use sse::{MESSAGE as SSE_MESSAGE, STREAM as SSE_STREAM, SseRoute};
 pub use target::ModeRoute;
 
 use super::adapter::Dialect;
+use super::answer_limit::{AnswerLimit, Way};
 use super::websocket::MAX_MESSAGE_BYTES;
 use super::{Client, adapter, result};
 use crate::{ClientView, McpSettings};
@@ -45,6 +47,7 @@ use session::{Owner, SessionUse};
 use session_id::SessionId;
 use sessions::{OwnedStream, Sessions};
 use sse::SseTable;
+use stream::EventLimit;
 
 /// The methods of the endpoint.
 pub const METHODS: &str = "POST, GET, DELETE, OPTIONS";
@@ -79,6 +82,17 @@ pub struct McpRequest<'a> {
 }
 
 impl McpRequest<'_> {
+    /// Returns the limit of the events of a stream that answers the request.
+    fn event_limit(&self) -> EventLimit {
+        EventLimit {
+            messages: AnswerLimit {
+                way: Way::Event,
+                bytes: self.settings.event_bytes,
+            },
+            request_id: self.request_id,
+        }
+    }
+
     /// Returns the trace context of its headers, if calls are traced.
     fn trace(&self, broker: &impl Broker) -> Option<Box<CallTrace>> {
         trace_of(broker, |name| headers::joined(&self.parts.headers, name))
@@ -112,7 +126,7 @@ impl<B: Broker> McpEndpoint<B> {
 
     /// A request without a message: it opens the stream of a legacy session, or ends the session.
     pub fn without_message(&self, request: &McpRequest<'_>) -> Response<ReplyBody> {
-        if is_modern(request.parts) {
+        if is_modern(request.parts) || !self.has_sessions(request) {
             return not_allowed(MODERN_METHODS);
         }
         let reply = self.session(request).and_then(|used| {
@@ -171,6 +185,10 @@ impl<B: Broker> McpEndpoint<B> {
             client: Arc::new(client),
             account: request.account.clone(),
             message_bytes: request.settings.body_bytes.min(MAX_MESSAGE_BYTES),
+            answer_limit: AnswerLimit {
+                way: Way::Frame,
+                bytes: request.settings.event_bytes,
+            },
             is_greeted,
             owned: Box::new(owned),
             state: request.stream.clone(),
@@ -184,6 +202,15 @@ impl<B: Broker> McpEndpoint<B> {
         body: Bytes,
     ) -> Result<Response<ReplyBody>, Box<CoreError>> {
         post::message(self, request, body).await
+    }
+
+    /// Whether legacy clients of the route have sessions. Without them, the list of a client cannot depend on its searches.
+    fn has_sessions(&self, request: &McpRequest<'_>) -> bool {
+        if request.settings.legacy_sessions == LegacySessions::Kept {
+            return true;
+        }
+        let view = request.settings.view;
+        request.route.mode(view.mode) == McpMode::Search && view.routing == Routing::Dynamic
     }
 
     /// The session that the request names. A session of another caller is unknown.

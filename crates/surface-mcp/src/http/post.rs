@@ -1,32 +1,25 @@
 //! A message of a client: of the modern era, or of a legacy session. The era is decided for each message.
 
-use std::pin::pin;
-use std::sync::Arc;
-
 use axum::http::request::Parts;
 use axum::http::{Response, StatusCode};
-use broker_wire::protocol::{
-    INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, MISSING_CAPABILITY,
-};
+use broker_wire::protocol::{INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND};
 use broker_wire::{ClientLine, Era, Id, Incoming, Raw, RpcError, read_client_line};
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
 use super::headers::{self, Accepted, PROTOCOL_VERSION};
 use super::reply::{self, Refused, ReplyBody, StreamReply};
-use super::respond::{LastMessage, channel, now, respond};
+use super::respond::{Begun, begin_call, now, respond};
 use super::simple::{self, Taken};
 use super::stream::{EventStream, MAX_WAITING_CHANGES};
 use super::{McpEndpoint, McpRequest, is_modern, legacy, session_required};
 use crate::Client;
 use crate::call::ToolCall;
-use crate::call_task::CallTask;
 use crate::params::{self, Params};
 use crate::protocol::{self, Action};
-use crate::reply::{answer, failed, refusal};
+use crate::reply::{answer, refusal};
 use crate::subscription::Subscription;
-use broker_core::{Account, Broker, Charge, CoreError, SMALL_BYTES};
-use broker_surface::{CaughtPanic, contain};
+use broker_core::{Account, Broker, CoreError, SMALL_BYTES};
 
 /// Handles the message in `body`.
 pub(super) async fn message(
@@ -93,7 +86,8 @@ fn notification(
     method: &str,
     params: Option<&Raw>,
 ) -> Result<Response<ReplyBody>, Refused> {
-    if !is_modern(request.parts) {
+    // Without a session, no message names a request of another one.
+    if !is_modern(request.parts) && endpoint.has_sessions(request) {
         let used = endpoint.session(request)?;
         legacy::notification(&used.session, method, params);
     }
@@ -112,7 +106,9 @@ fn response(
             message,
         )));
     }
-    endpoint.session(request)?;
+    if endpoint.has_sessions(request) {
+        endpoint.session(request)?;
+    }
     Ok(reply::empty(StatusCode::ACCEPTED))
 }
 
@@ -133,6 +129,10 @@ async fn one_request(
     if is_modern(request.parts) || params.meta.describes_itself() {
         return modern(endpoint, request, accepted, id, method, &params).await;
     }
+    if !endpoint.has_sessions(request) {
+        return legacy::request_without_session(endpoint, request, accepted, id, method, &params)
+            .await;
+    }
     let begun = match endpoint.named_session(request)? {
         Some(used) => legacy::request(&used.session, request, accepted, id, method, &params)?,
         None if method == "initialize" => {
@@ -140,7 +140,7 @@ async fn one_request(
         }
         None => return Err(session_required()),
     };
-    Ok(respond(accepted, begun.messages, begun.ending).await)
+    Ok(respond(request, accepted, begun.messages, begun.ending).await)
 }
 
 /// A request that describes itself. Its headers are checked in the order of the specification.
@@ -160,7 +160,7 @@ async fn modern(
             return listen(endpoint, request, &client, accepted, id, subscription);
         }
         Ok(Action::Answer(outcome)) => {
-            return Ok(now(accepted, StatusCode::OK, answer(id, outcome)));
+            return Ok(now(request, accepted, StatusCode::OK, answer(id, outcome)));
         }
         // Methods that only the legacy era has.
         Ok(Action::Initialize { .. } | Action::SetLogLevel(_)) => {
@@ -170,32 +170,18 @@ async fn modern(
         Err(error) if error.code == METHOD_NOT_FOUND => {
             return Err(Refused::new(StatusCode::NOT_FOUND, error));
         }
-        Err(error) => return Ok(now(accepted, StatusCode::OK, answer(id, Err(error)))),
+        Err(error) => {
+            return Ok(now(
+                request,
+                accepted,
+                StatusCode::OK,
+                answer(id, Err(error)),
+            ));
+        }
     };
     check_params((endpoint, &request.account), request.parts, &call).await?;
-    let task = CallTask {
-        level: call.meta.log_level,
-        client: Arc::new(client),
-        call,
-        account: request.account.clone(),
-        request_id: request.request_id,
-        trace: request.trace(&endpoint.broker),
-        waiting: Charge::default(),
-    };
-    let (sender, messages) = channel(&task, accepted);
-    let id = id.clone();
-    // Dropped when the connection is closed. This cancels the call.
-    let ending = Box::pin(async move {
-        let outcome = contain(pin!(task.run(sender))).await;
-        let outcome = outcome.unwrap_or_else(|CaughtPanic| Err(failed()));
-        let status = match &outcome {
-            Err(error) if error.code == MISSING_CAPABILITY => StatusCode::BAD_REQUEST,
-            _ => StatusCode::OK,
-        };
-        let message = answer(&id, outcome);
-        Some(LastMessage { status, message })
-    });
-    Ok(respond(accepted, messages, ending).await)
+    let Begun { messages, ending } = begin_call(endpoint, request, client, accepted, id, call);
+    Ok(respond(request, accepted, messages, ending).await)
 }
 
 fn check_modern(parts: &Parts, method: &str, params: &Params<'_>) -> Result<(), RpcError> {
@@ -272,6 +258,7 @@ fn listen(
         drop(owned);
         outcome
     });
-    let stream = EventStream::new(Some(messages), ending).starting_with(acknowledgement);
+    let stream = EventStream::new(Some(messages), ending, request.event_limit())
+        .starting_with(acknowledgement);
     Ok(reply::stream(StreamReply::Open, stream))
 }

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::session_id::SessionId;
 use crate::Client;
 use crate::reply::{Answer, failed};
-use broker_core::{Account, Broker, Identity, Subject};
+use broker_core::{Account, Broker, Identity, Subject, note_cancel_reason};
 use broker_surface::contain;
 
 /// The maximum number of open requests of one session. A call whose connection was lost counts until its
@@ -189,12 +189,15 @@ impl<B: Broker> Session<B> {
         self.ended.cancel();
     }
 
-    /// Cancels an open request; ignores an id that is not open.
-    pub(super) fn cancel(&self, id: &Id) {
+    /// Cancels an open request, for the reason that the client gave; ignores an id that is not open.
+    pub(super) fn cancel(&self, id: &Id, reason: Option<&str>) {
         let mut state = self.lock();
         let open = state.take(|open| open.id == *id);
         drop(state);
         if let Some(task) = open.and_then(|open| open.task) {
+            if let Some(reason) = reason {
+                note_cancel_reason(task.id(), reason);
+            }
             task.abort();
         }
     }

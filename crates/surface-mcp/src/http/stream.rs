@@ -14,6 +14,9 @@ use hyper::body::Frame;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep, sleep};
 
+use crate::answer_limit::AnswerLimit;
+use broker_core::RequestId;
+
 /// The maximum number of announced changes that wait to be written.
 pub(super) const MAX_WAITING_CHANGES: usize = 1;
 /// The interval of comments on a silent stream. They show proxies and clients that it is alive.
@@ -29,6 +32,13 @@ pub(super) type StreamEnd = Pin<Box<dyn Future<Output = Option<Outgoing>> + Send
 /// A message of at most this many bytes is copied into one piece. This costs less than to write its parts.
 const MAX_JOINED_BYTES: usize = 16 << 10;
 
+/// The limit of the messages of a stream, and the id of its request for the log.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct EventLimit {
+    pub(super) messages: AnswerLimit,
+    pub(super) request_id: RequestId,
+}
+
 /// The body of a stream: messages, then its end. Dropping it drops the end. This cancels the request if the end runs
 /// it.
 pub struct EventStream {
@@ -36,6 +46,7 @@ pub struct EventStream {
     /// `None` once it has resolved.
     end: Option<StreamEnd>,
     keep_alive: Pin<Box<Sleep>>,
+    limit: EventLimit,
     /// Bytes to write next.
     waiting: VecDeque<Bytes>,
 }
@@ -47,8 +58,13 @@ impl fmt::Debug for EventStream {
 }
 
 impl EventStream {
-    pub(super) fn new(messages: Option<mpsc::Receiver<Outgoing>>, end: StreamEnd) -> Self {
+    pub(super) fn new(
+        messages: Option<mpsc::Receiver<Outgoing>>,
+        end: StreamEnd,
+        limit: EventLimit,
+    ) -> Self {
         Self {
+            limit,
             messages,
             end: Some(end),
             keep_alive: Box::pin(sleep(KEEP_ALIVE_INTERVAL)),
@@ -70,6 +86,13 @@ impl EventStream {
     }
 
     fn push(&mut self, message: Outgoing) {
+        let EventLimit {
+            messages,
+            request_id,
+        } = self.limit;
+        let Some(message) = messages.fit(message, || request_id) else {
+            return;
+        };
         let mut parts = message.into_parts();
         parts.insert(0, Bytes::from_static(EVENT));
         parts.push(Bytes::from_static(END));
@@ -157,7 +180,18 @@ mod tests {
     use tokio::sync::watch;
 
     use super::*;
+    use crate::answer_limit::Way;
     use crate::subscription::report_changes;
+
+    fn limit() -> EventLimit {
+        EventLimit {
+            messages: AnswerLimit {
+                way: Way::Event,
+                bytes: 1000,
+            },
+            request_id: RequestId::default(),
+        }
+    }
 
     async fn text_of(mut stream: EventStream) -> String {
         let mut all = Vec::new();
@@ -180,7 +214,7 @@ mod tests {
              event: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"b\"}\n\n\
              event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n";
         assert_eq!(
-            text_of(EventStream::new(Some(messages), end)).await,
+            text_of(EventStream::new(Some(messages), end, limit())).await,
             expected
         );
     }
@@ -194,7 +228,7 @@ mod tests {
             report_changes(changes.into(), &sender, None, || {}).await;
             None
         });
-        let mut stream = EventStream::new(Some(messages), end);
+        let mut stream = EventStream::new(Some(messages), end, limit());
         // Polled once, as by a connection that cannot write any more.
         let first = poll_fn(|cx| Poll::Ready(stream.poll_chunk(cx))).await;
         assert!(first.is_pending());
@@ -214,7 +248,7 @@ mod tests {
             sleep(2 * KEEP_ALIVE_INTERVAL + Duration::from_secs(1)).await;
             None
         });
-        let text = text_of(EventStream::new(Some(messages), end)).await;
+        let text = text_of(EventStream::new(Some(messages), end, limit())).await;
         assert_eq!(text, ": keep-alive\n\n".repeat(2));
     }
 }

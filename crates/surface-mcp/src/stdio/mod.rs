@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 mod input;
 mod output;
 
+use super::answer_limit::{AnswerLimit, Way};
 use super::connection::Connection;
 use super::{Client, ClientView};
 use output::{Output, WriteAtOnce};
@@ -25,14 +26,16 @@ const MAX_IN_FLIGHT: usize = 256;
 /// Maximum time to write the last answers.
 const LAST_ANSWERS_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// The settings of the surface. A reload replaces the maximum of a line alone: the connection keeps the rest.
+/// The settings of the surface. A reload replaces the maxima of lines alone: the connection keeps the rest.
 #[derive(Clone, Debug)]
 pub struct StdioSettings {
     pub view: ClientView,
     /// The command that runs after the list of the client has changed.
     pub list_changed_exec: Option<Arc<ListChangedExec>>,
-    /// The maximum bytes of a line.
+    /// The maximum bytes of a line of the client.
     pub line_bytes: usize,
+    /// The maximum bytes of a line to the client.
+    pub answer_bytes: usize,
 }
 
 /// The stdio surface.
@@ -41,6 +44,7 @@ pub struct StdioSurface<B> {
     client: Arc<Client<B>>,
     account: Account,
     line_bytes: LineLimit,
+    answer_bytes: LineLimit,
     ended: CancellationToken,
     idle: CancellationToken,
 }
@@ -58,6 +62,7 @@ impl<B: Broker> StdioSurface<B> {
             client: Arc::new(client),
             account,
             line_bytes: LineLimit::new(settings.line_bytes),
+            answer_bytes: LineLimit::new(settings.answer_bytes),
             ended: CancellationToken::new(),
             idle: CancellationToken::new(),
         }
@@ -103,6 +108,9 @@ impl<B: Broker> StdioSurface<B> {
                 },
             };
             for message in ready {
+                let Some(message) = self.fit(message) else {
+                    continue;
+                };
                 tokio::select! {
                     sent = output.send(message.into_line()) => if sent.is_err() {
                         self.ended.cancel();
@@ -120,7 +128,10 @@ impl<B: Broker> StdioSurface<B> {
                 return false;
             }
             match connection.in_flight.next().await {
-                Some(message) => output.send(message.into_line()).await.is_ok(),
+                Some(message) => match self.fit(message) {
+                    Some(message) => output.send(message.into_line()).await.is_ok(),
+                    None => true,
+                },
                 None => true,
             }
         })
@@ -131,6 +142,16 @@ impl<B: Broker> StdioSurface<B> {
             tracing::debug!("the client did not read every reply");
         }
         Ok(())
+    }
+
+    /// Returns a message that the client reads.
+    fn fit(&self, message: Outgoing) -> Option<Outgoing> {
+        let limit = AnswerLimit {
+            way: Way::Line,
+            // With the end of the line.
+            bytes: self.answer_bytes.get() - 1,
+        };
+        limit.fit(message, || self.client.ids.next())
     }
 
     /// Passes one line to the connection; returns the lines to send at once.
@@ -159,6 +180,7 @@ impl<B: Broker> Surface for StdioSurface<B> {
 
     fn apply(&self, settings: StdioSettings) {
         self.line_bytes.set(settings.line_bytes);
+        self.answer_bytes.set(settings.answer_bytes);
     }
 
     async fn serve(self: Arc<Self>, (): ()) -> io::Result<()> {

@@ -19,6 +19,7 @@ mod control_frames;
 mod output;
 
 use super::Client;
+use super::answer_limit::AnswerLimit;
 use super::connection::Connection;
 use broker_core::{Account, Broker};
 use broker_surface::StreamState;
@@ -51,6 +52,8 @@ pub struct WebSocketClient<B> {
     pub(super) account: Account,
     /// The maximum bytes of a message.
     pub(super) message_bytes: usize,
+    /// The maximum of a message to the client.
+    pub(super) answer_limit: AnswerLimit,
     /// Whether the result of `initialize` is followed by `notifications/initialized`.
     pub(super) is_greeted: bool,
     /// Counts the connection for its owner until it is dropped.
@@ -194,7 +197,10 @@ impl<B: Broker> WebSocketClient<B> {
                 state.record(!connection.in_flight.is_empty());
             }
             for message in ready {
-                if let Err(full) = output.queue(message) {
+                let fitting = self.answer_limit.fit(message, || self.client.ids.next());
+                if let Some(message) = fitting
+                    && let Err(full) = output.queue(message)
+                {
                     return full;
                 }
             }

@@ -55,7 +55,8 @@ impl TokenFile {
         let stamp = FileStamp::read(&self.path);
         let text = broker_files::read_text(&self.path, MAX_TOKEN_BYTES);
         let text = text.map_err(|error| self.refused(format_args!("cannot be read: {error}")))?;
-        let token = Token::new(&text).map_err(|reason| self.refused(format_args!("{reason}")))?;
+        let text = broker_files::without_byte_order_mark(&text);
+        let token = Token::new(text).map_err(|reason| self.refused(format_args!("{reason}")))?;
         let stamp = stamp.ok_or_else(|| self.refused(format_args!("was replaced meanwhile")))?;
         Ok((token, stamp))
     }

@@ -85,7 +85,8 @@ impl<B: Broker> McpEndpoint<B> {
         let id = id.to_str().unwrap_or_default();
         let base = &request.settings.base_path;
         let endpoint = format!("{base}{MESSAGE}?{SESSION}={id}");
-        let stream = EventStream::new(Some(messages), end).starting_with_endpoint(&endpoint);
+        let stream = EventStream::new(Some(messages), end, request.event_limit())
+            .starting_with_endpoint(&endpoint);
         Ok(reply::stream(StreamReply::Open, stream))
     }
 

@@ -30,8 +30,8 @@ async fn token_file_that_is_replaced_is_read_again() {
     replace(&path, "second");
     pass(LOOK_INTERVAL).await;
     assert_eq!(linked.status().await, 200);
-    // Also one that is written in place.
-    fs::write(&path, "third!").unwrap();
+    // Also one that is written in place, with the mark of an editor.
+    fs::write(&path, "\u{feff}third!").unwrap();
     pass(LOOK_INTERVAL).await;
     assert_eq!(linked.status().await, 200);
     assert_eq!(
