@@ -7,10 +7,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use broker_model::RequestId;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
-
-use crate::call::request_id::RequestId;
 
 const DRAINING: usize = 1;
 const CLOSING: usize = 2;
