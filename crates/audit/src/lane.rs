@@ -3,7 +3,7 @@
 use std::hash::Hasher;
 use std::sync::OnceLock;
 
-/// The lane of a caller, once it is known. It is no part of what a line says.
+/// The lane of a caller, once it is known. Lines do not have it.
 #[derive(Clone, Debug, Default)]
 pub struct Lane(OnceLock<u64>);
 
