@@ -54,7 +54,9 @@ pub use listening::ListeningServer;
 pub use load::{WholeMachine, whole_machine};
 pub use mcp::{DirectServer, json_text, tree_paths};
 pub use mcp_direct::DirectHttpServer;
-pub use namespace::{has_mount_namespaces, in_mount_namespace};
+pub use namespace::{
+    as_process_1, has_mount_namespaces, has_process_namespaces, in_mount_namespace,
+};
 pub use official::{official_clients, official_python, private_node};
 pub use program::{
     Daemon, Output, Run, children_of, copy_program, guarded_by, is_alive, wait_until, wait_within,

@@ -261,8 +261,8 @@ pub fn children_of(pid: u32) -> Vec<u32> {
 }
 
 /// The broker itself, given the process that was started. If that process is a guard, the broker is its
-/// child with the same program, or the child that, like the guard, lets only root read its program.
-/// Waits for a child that has only just begun.
+/// child with the same program, or the child that, like the guard, lets only root read its program. Another program may
+/// have started the guard. Waits for a child that has only just begun.
 pub fn guarded_by(pid: u32) -> u32 {
     let program = |pid: u32| fs::read_link(format!("/proc/{pid}/exe")).ok();
     if !Path::new("/proc/self").exists() {
@@ -271,14 +271,13 @@ pub fn guarded_by(pid: u32) -> u32 {
     let mut found = None;
     wait_until("the guard has a broker", || {
         let mut children = children_of(pid).into_iter();
-        found = children.find(|child| is_child(*child, pid) && program(*child) == program(pid));
+        found = children.find(|child| {
+            let parent = state_and_parent(*child).map(|(_, parent)| parent);
+            parent.is_some_and(|parent| program(*child) == program(parent))
+        });
         found.is_some()
     });
     found.unwrap_or(pid)
-}
-
-fn is_child(child: u32, parent: u32) -> bool {
-    state_and_parent(child).is_some_and(|(_, of)| of == parent)
 }
 
 /// Whether the process runs, other than as a zombie.

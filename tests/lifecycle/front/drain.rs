@@ -1,10 +1,14 @@
 //! The end of a broker with calls in progress: their time is a setting.
 
+use std::path::Path;
 use std::thread;
 
 use harness::faults::config_args;
 use harness::figure::Watch;
-use harness::{Broker, Chaos, Run, post, post_bytes, read, refusal, send};
+use harness::{
+    Broker, Chaos, Run, as_process_1, children_of, has_process_namespaces, post, post_bytes, read,
+    refusal, send,
+};
 use serde_json::{Value, json};
 
 /// The time of the longest call, in milliseconds: longer than a broker may take to end without calls.
@@ -95,6 +99,31 @@ fn long_call_is_answered(start: impl FnOnce(Run) -> Run) {
 #[test]
 fn long_call_in_progress_is_answered_before_the_end() {
     long_call_is_answered(|run| run);
+}
+
+/// Containers start a program as process 1, for which a signal without a handler has no effect.
+#[test]
+fn process_1_of_a_container_answers_its_call_and_ends() {
+    if !has_process_namespaces() {
+        return;
+    }
+    let chaos = Chaos::new();
+    let run = chaos.run("chaos-broker", &["127.0.0.1:0"]);
+    let broker = Broker::start_ready(as_process_1(run));
+    let address = broker.address().to_owned();
+    let call = thread::spawn(move || {
+        let body = json!({"path": "/b/slow", "args": {"ms": 1_500}});
+        post(&address, "/meta_call", &body)
+    });
+    chaos.await_events("b", "call", 1);
+    let process_1 = children_of(broker.guard())[0];
+    let kill = format!("kill -TERM {process_1}");
+    let kill = Run::new(Path::new("/bin/sh")).args(["-c", &kill]).output();
+    assert_eq!(kill.code, Some(0), "{}", kill.stderr);
+    let response = call.join().expect("the caller gets an answer");
+    let (status, _, stderr) = broker.finish();
+    assert_eq!(response.status, 200, "{}{stderr}", response.text());
+    assert_eq!(status.code(), Some(0), "{stderr}");
 }
 
 #[test]
