@@ -144,7 +144,7 @@ mod tests {
         for part in [
             "output_too_large",
             "1000",
-            "2083",
+            "2073",
             "progressToken",
             "max_output_chars",
         ] {
