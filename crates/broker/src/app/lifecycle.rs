@@ -44,7 +44,7 @@ pub(super) struct Running<S> {
     core: Core,
     surface: Arc<S>,
     server: JoinHandle<io::Result<()>>,
-    /// `None`: that of the config in force.
+    /// The time of calls in flight at the end of the broker. `None` means the time of the config in force.
     drain_timeout: Option<Duration>,
     /// The exit of a start that had failed before; its client gets the reason.
     failed: Option<Exit>,
@@ -137,10 +137,11 @@ impl<S: Surface> Running<S> {
         let _: Result<(), Elapsed> = timeout(self.drain_timeout(), idle.cancelled()).await;
     }
 
-    /// The time of calls in flight: that of the start, else that of the config in force.
+    /// Returns the time of calls in flight at the end of the broker: the time of the command line, or without it the time of
+    /// the config in force.
     fn drain_timeout(&self) -> Duration {
-        let of_config = || self.core.services().drain().time();
-        self.drain_timeout.unwrap_or_else(of_config)
+        let configured = || self.core.services().drain().time();
+        self.drain_timeout.unwrap_or_else(configured)
     }
 
     /// The phases of the shutdown: first new calls are refused and calls in flight continue; then the
@@ -204,7 +205,7 @@ fn postponed(end: EndTimeout) -> Postponed {
 /// Names the calls that were cut by the end, whose time was `drain_timeout`.
 pub(super) async fn warn_of_cut_calls(core: &Core, drain_timeout: Duration) {
     let drain = core.services().drain();
-    // Sources that have stopped fail their calls, which takes a moment.
+    // A source that has stopped fails its calls a moment later.
     let _: Result<(), Elapsed> = timeout(CUT_TIMEOUT, drain.drained()).await;
     let cut = drain.cut_calls();
     if cut.count == 0 {

@@ -21,7 +21,8 @@ const AUDIT_CLOSE_TIMEOUT: Duration = Duration::from_millis(400);
 const EXPORT_CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Startup<'_> {
-    /// Serves until the end of the broker. Calls in flight get `drain_timeout` to end, by default that of the config.
+    /// Serves until the broker ends. At the end, calls in flight have `drain_timeout` to finish; without it, they have the time
+    /// that the config gives.
     pub(super) async fn run<S: Surface<Settings: FromConfig>>(
         self,
         core: Core,

@@ -57,7 +57,7 @@ impl Logs {
         &self.text
     }
 
-    /// The lines, with a number before those of each process if there are several.
+    /// Returns the lines as text. If the source has several processes, the number of a process is before its lines.
     pub(crate) fn human(&self) -> Text {
         let mut all = Text::new();
         let is_one = self.processes.len() == 1;

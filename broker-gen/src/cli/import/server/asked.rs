@@ -9,8 +9,8 @@ use super::{Members, Reader};
 use crate::cli::import::out::Out;
 
 impl<'a> Reader<'a, '_> {
-    /// Adds the names to `inherit_env`, except those of variables with a value in `env`. `words` has the command as the
-    /// file has it.
+    /// Adds the variables that a command asks for to `inherit_env`. A variable with a value in `env` is left out. `words` are
+    /// the words of the command in the file.
     pub(super) fn inherit_asked(
         &mut self,
         entry: &'a Spanned,
