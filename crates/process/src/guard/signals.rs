@@ -46,7 +46,7 @@ pub struct EndTimeout {
 
 impl EndTimeout {
     /// Begins the time again, since the shutdown waits for calls and its threads run. Without effect before the first stop
-    /// signal and after the second one. Called more often than [`END_TIMEOUT`] has room for.
+    /// signal and after the second one. Called more often than `END_TIMEOUT` has room for.
     pub fn postpone(&self) {
         self.deadline.postpone(END_TIMEOUT, Exit::Failure);
         #[cfg(target_os = "linux")]
