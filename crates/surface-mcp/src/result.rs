@@ -306,6 +306,7 @@ mod tests {
 
     fn outcome(result: &str) -> Outcome {
         Outcome {
+            job: None,
             path: "/a/t",
             kind: ItemKind::Tool,
             result: Bytes::copy_from_slice(result.as_bytes()),

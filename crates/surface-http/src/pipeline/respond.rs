@@ -138,20 +138,26 @@ pub(crate) fn status_of(code: CallCode) -> StatusCode {
         | C::HeaderInvalid => StatusCode::BAD_REQUEST,
         C::Unauthorized => StatusCode::UNAUTHORIZED,
         C::Forbidden | C::HostForbidden | C::OriginForbidden => StatusCode::FORBIDDEN,
-        C::PathNotFound | C::RouteNotFound => StatusCode::NOT_FOUND,
+        C::PathNotFound | C::RouteNotFound | C::JobNotFound => StatusCode::NOT_FOUND,
         C::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-        C::ToolWithdrawn | C::LockStale => StatusCode::CONFLICT,
+        C::ToolWithdrawn
+        | C::LockStale
+        | C::IdempotencyMismatch
+        | C::JobNotFinished
+        | C::JobFinished => StatusCode::CONFLICT,
         C::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         C::ContentType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        C::ArgsInvalid => StatusCode::UNPROCESSABLE_ENTITY,
+        C::ArgsInvalid | C::NotDurable => StatusCode::UNPROCESSABLE_ENTITY,
         C::Overloaded => StatusCode::TOO_MANY_REQUESTS,
         C::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         C::SourceError
         | C::SourceExited
         | C::SourceProtocol
         | C::UpstreamHttp
-        | C::OutputTooLarge => StatusCode::BAD_GATEWAY,
+        | C::OutputTooLarge
+        | C::JobLost => StatusCode::BAD_GATEWAY,
         C::AuditUnavailable
+        | C::StoreUnavailable
         | C::IdentityUnavailable
         | C::SourceUnavailable
         | C::Starting

@@ -94,6 +94,7 @@ mod tests {
     fn call_reply_has_the_unchanged_result_between_path_and_notes() {
         let account = MemoryBudget::new(1 << 20).account();
         let mut outcome = Outcome {
+            job: None,
             path: "/a/t",
             kind: broker_core::ItemKind::Tool,
             result: Bytes::from_static(b" {\"content\": [], \"n\":1.00,\"n\":2}"),
