@@ -212,6 +212,9 @@ pub trait JobDesk: fmt::Debug + Send + Sync {
     /// error for a job that ended without a result, `field_invalid` for one that has not ended.
     fn result<'a>(&'a self, caller: &'a Identity, id: &'a str) -> DeskAnswer<'a, JobResult>;
 
+    /// Checks that the caller may read the events of a job.
+    fn events_may_be_read<'a>(&'a self, caller: &'a Identity, id: &'a str) -> DeskAnswer<'a, ()>;
+
     /// Returns at most `limit` events of a job with a higher number than `after`. Waits until there is one, or until the
     /// job has ended.
     fn events<'a>(

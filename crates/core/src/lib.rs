@@ -104,8 +104,8 @@ pub use errors::server_error::ServerError;
 pub use identity::{Claims, Identity, Origin, Revocation, Subject, Via};
 pub use item::ToolItem;
 pub use jobs::{
-    AcceptedJob, CallMode, DeskAnswer, JobDesk, JobEvent, JobEventKind, JobEvents, JobPage, JobQuery,
-    JobRequest, JobResult, JobView,
+    AcceptedJob, CallMode, DeskAnswer, JobDesk, JobEvent, JobEventKind, JobEvents, JobPage,
+    JobQuery, JobRequest, JobResult, JobView,
 };
 pub use listing::changes::ToolListChanges;
 pub use listing::description::{Described, Description};

@@ -7,7 +7,7 @@ use broker_core::{Broker, Claims, CoreError, Identity, Subject};
 use serde::{Deserialize, Serialize};
 
 /// Returns the identity of an API key that exists now, by its name.
-pub type FindKey = dyn Fn(&str) -> Option<Identity> + Send + Sync;
+pub(crate) type FindKey = dyn Fn(&str) -> Option<Identity> + Send + Sync;
 
 /// Returns the name of the owner of a job; `None` for a caller without a credential, who owns nothing in common with
 /// others.
@@ -89,7 +89,7 @@ pub(crate) enum NoCaller {
 pub(crate) fn from_text(
     text: &str,
     broker: &impl Broker,
-    find_key: &FindKey,
+    find_key: &dyn Fn(&str) -> Option<Identity>,
 ) -> Result<Identity, NoCaller> {
     let stored: StoredCaller = serde_json::from_str(text).map_err(|_| NoCaller::Unreadable)?;
     let identity = match stored.subject {

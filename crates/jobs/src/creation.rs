@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use broker_core::{
-    AcceptedJob, Broker, CallCode, CallMode, CoreError, Identity, ItemKind, JobDesk as _, JobRequest,
-    Name, Operation, Outcome, Request, Reserving, SendGate, UnsentCall,
+    AcceptedJob, Broker, CallCode, CallMode, CoreError, Identity, ItemKind, JobDesk as _,
+    JobRequest, Name, Operation, Outcome, Request, Reserving, SendGate, UnsentCall,
 };
 use broker_store::{Created, JobId, JobStart, NewJob};
 use bytes::Bytes;
@@ -42,7 +42,11 @@ impl Keeper {
         // A server gets these from the run of the job.
         request.context.events = None;
         let checked = inner.call(request).await;
-        let made = gate.made.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let made = gate
+            .made
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         let Some(accepted) = made else {
             return checked;
         };
@@ -199,15 +203,15 @@ impl CreationGate {
         let (job, is_replayed) = match created {
             Ok(Created::New(job)) => (job, false),
             Ok(Created::Replayed(job)) => {
-                keeper.take_caller(&id);
+                keeper.forget_caller(&id);
                 (job, true)
             }
             Ok(Created::OtherArguments(other)) => {
-                keeper.take_caller(&id);
+                keeper.forget_caller(&id);
                 return Err(errors::other_arguments(&other));
             }
             Err(error) => {
-                keeper.take_caller(&id);
+                keeper.forget_caller(&id);
                 return Err(errors::of_store(&error));
             }
         };

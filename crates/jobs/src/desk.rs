@@ -36,7 +36,10 @@ impl Keeper {
     ) -> Result<Job, Box<CoreError>> {
         let store = self.store()?;
         let id = JobId::parse(id).ok_or_else(errors::not_found)?;
-        let job = store.get(&id).await.map_err(|error| errors::of_store(&error))?;
+        let job = store
+            .get(&id)
+            .await
+            .map_err(|error| errors::of_store(&error))?;
         let job = job.ok_or_else(errors::not_found)?;
         let is_owner = job.owner == caller::owner(caller);
         let may_read = match reader {
@@ -108,7 +111,7 @@ impl JobDesk for Keeper {
                 CancelOutcome::Finished(state) => Err(errors::finished(state)),
                 CancelOutcome::Unknown => Err(errors::not_found()),
                 CancelOutcome::Canceled => {
-                    self.take_caller(&job.id);
+                    self.forget_caller(&job.id);
                     self.show(caller, id).await
                 }
                 CancelOutcome::Asked => {
@@ -140,6 +143,10 @@ impl JobDesk for Keeper {
                 is_error: job.is_error,
             })
         })
+    }
+
+    fn events_may_be_read<'a>(&'a self, caller: &'a Identity, id: &'a str) -> DeskAnswer<'a, ()> {
+        Box::pin(async move { self.find(caller, id, Reader::Owner).await.map(drop) })
     }
 
     fn events<'a>(
@@ -180,7 +187,12 @@ impl JobDesk for Keeper {
 /// Returns the error with which a job ended.
 fn own_error(job: &Job) -> Box<CoreError> {
     let view = view::of(job, true);
-    let member = |name: &str| view.error.as_ref().and_then(|error| error.get(name)).cloned();
+    let member = |name: &str| {
+        view.error
+            .as_ref()
+            .and_then(|error| error.get(name))
+            .cloned()
+    };
     let code = member("code").and_then(|code| code.as_str().map(str::to_owned));
     let code = CallCode::ALL
         .iter()
@@ -191,7 +203,9 @@ fn own_error(job: &Job) -> Box<CoreError> {
     let mut error = CoreError::new(code, message.unwrap_or_else(|| "the job failed".to_owned()));
     error.path = Some(job.path.clone());
     error.details = member("details");
-    error.hint = member("hint").and_then(|text| text.as_str().map(str::to_owned)).or(error.hint);
+    error.hint = member("hint")
+        .and_then(|text| text.as_str().map(str::to_owned))
+        .or(error.hint);
     error.maybe_executed = member("maybe_executed").as_ref().and_then(Value::as_bool);
     Box::new(error)
 }

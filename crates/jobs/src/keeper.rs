@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use broker_core::{Account, CallCode, CoreError, DynBroker, Identity, Owner};
+use broker_core::{Account, Broker as _, CallCode, CoreError, DynBroker, Identity};
 use broker_store::{JobId, JobStore};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -21,8 +21,6 @@ pub struct KeeperParts {
     pub store: Result<JobStore, String>,
     /// The settings.
     pub settings: JobSettings,
-    /// Finds the identity of an API key.
-    pub find_key: Box<FindKey>,
 }
 
 /// Keeps jobs and runs them.
@@ -30,7 +28,7 @@ pub struct Keeper {
     pub(crate) runner: DynBroker,
     store: Result<JobStore, String>,
     pub(crate) settings: JobSettings,
-    pub(crate) find_key: Box<FindKey>,
+    find_key: OnceLock<Box<FindKey>>,
     state: Mutex<KeeperState>,
     /// Notified when a job may have become ready to run.
     pub(crate) wake: Notify,
@@ -76,13 +74,12 @@ impl Keeper {
             runner,
             store,
             settings,
-            find_key,
         } = parts;
         Arc::new(Self {
             runner,
             store,
             settings,
-            find_key,
+            find_key: OnceLock::new(),
             state: Mutex::default(),
             wake: Notify::new(),
             stopping: CancellationToken::new(),
@@ -90,8 +87,12 @@ impl Keeper {
         })
     }
 
-    /// Begins to run the jobs that wait. To be called once, in a runtime.
-    pub fn start(self: &Arc<Self>) {
+    /// Begins to run the jobs that wait. `find_key` finds the identity of an API key. To be called once, in a runtime.
+    pub fn start(
+        self: &Arc<Self>,
+        find_key: impl Fn(&str) -> Option<Identity> + Send + Sync + 'static,
+    ) {
+        self.find_key.get_or_init(|| Box::new(find_key));
         if self.store.is_ok() {
             self.tasks.spawn(Arc::clone(self).run_queued());
         }
@@ -134,6 +135,11 @@ impl Keeper {
         })
     }
 
+    /// Returns the identity of an API key that exists now.
+    pub(crate) fn find_key(&self, name: &str) -> Option<Identity> {
+        self.find_key.get()?(name)
+    }
+
     pub(crate) fn is_durable(&self) -> bool {
         self.store.as_ref().is_ok_and(JobStore::is_durable)
     }
@@ -141,15 +147,16 @@ impl Keeper {
     /// Returns the memory account of an owner: its jobs have one share.
     pub(crate) fn account(&self, owner: Option<&str>) -> Account {
         let owner = owner.map(str::to_owned);
-        let memory = broker_core::Broker::services(&self.runner).memory();
+        let memory = self.runner.services().memory();
         let mut state = self.state();
         state.accounts.retain(|_, account| !account.is_unused());
-        let account = state.accounts.entry(owner).or_insert_with_key(|owner| {
-            match owner {
+        let account = state
+            .accounts
+            .entry(owner)
+            .or_insert_with_key(|owner| match owner {
                 Some(_) => memory.account(),
                 None => memory.anonymous_account(),
-            }
-        });
+            });
         account.clone()
     }
 
@@ -159,8 +166,13 @@ impl Keeper {
     }
 
     /// Returns the caller of a job that was made in this process.
-    pub(crate) fn take_caller(&self, id: &JobId) -> Option<Identity> {
-        self.state().callers.remove(id)
+    pub(crate) fn kept_caller(&self, id: &JobId) -> Option<Identity> {
+        self.state().callers.get(id).cloned()
+    }
+
+    /// Forgets the caller of a job that no longer waits.
+    pub(crate) fn forget_caller(&self, id: &JobId) {
+        self.state().callers.remove(id);
     }
 
     /// Adds a job that runs. Returns what cancels it.

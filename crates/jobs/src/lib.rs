@@ -21,15 +21,10 @@ mod tests;
 use std::fmt;
 use std::sync::Arc;
 
-use broker_core::{
-    Account, Broker, CallMode, CoreError, Described, FoundItem, FoundTools, Health, Identity,
-    ItemKind, JobDesk, ListedItem, Listing, Name, Outcome, Request, SearchQuery, Services, ToolItem,
-    ToolPage, ToolQuery, CallableTool, forward,
-};
+use broker_core::{Broker, CallMode, CoreError, JobDesk, Outcome, Request, forward};
 use futures_util::future::Either;
 
 pub use broker_store::{Bounds, Clock, JobStore, Now, OpenError, Recovered, StoreSettings};
-pub use caller::FindKey;
 pub use keeper::{Keeper, KeeperParts};
 pub use settings::JobSettings;
 
@@ -91,16 +86,21 @@ impl<B: Broker> Broker for Jobs<B> {
         };
         let (inner, keeper) = (self.inner.clone(), Arc::clone(&kept.keeper));
         // Boxed, so that other calls do not carry the size of these.
-        Either::Right(match (job.mode, &job.key) {
+        match (job.mode, &job.key) {
             (CallMode::Sync, None) => Either::Left(self.inner.call(request)),
-            (CallMode::Sync | CallMode::Async, _) | (CallMode::Auto, Some(_)) => {
-                Either::Right(Box::pin(async move { keeper.make(&inner, request, *job).await })
-                    as std::pin::Pin<Box<dyn Future<Output = _> + Send>>)
+            // A job that a restart loses is made only for a caller that asks for it.
+            (CallMode::Auto, None) if keeper.promote_after().is_none() => {
+                Either::Left(self.inner.call(request))
             }
-            (CallMode::Auto, None) => Either::Right(Box::pin(async move {
-                keeper.promote(inner, request, *job).await
-            })),
-        })
+            (CallMode::Sync | CallMode::Async, _) | (CallMode::Auto, Some(_)) => {
+                Either::Right(Either::Left(Box::pin(async move {
+                    keeper.make(&inner, request, *job).await
+                })))
+            }
+            (CallMode::Auto, None) => Either::Right(Either::Right(Box::pin(
+                keeper.promote(inner, request, *job),
+            ))),
+        }
     }
 
     async fn close(&self) {

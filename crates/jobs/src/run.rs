@@ -9,7 +9,10 @@ use broker_core::{
     Operation, Outcome, Request, RequestId, Reserving, ResultForm, SendGate, SendGates, UnsentCall,
     WantedEvents,
 };
-use broker_store::{Claim, EventKind, JobEnd, JobId, JobState, JobStore, NewEvent};
+use broker_model::text::shown_line;
+use broker_store::{
+    Claim, EventKind, JobEnd, JobId, JobState, JobStore, MAX_ERROR_BYTES, NewEvent,
+};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::Receiver;
 use tokio_util::sync::CancellationToken;
@@ -19,6 +22,8 @@ use crate::keeper::Keeper;
 
 /// The maximum number of events of a run that wait for the store.
 const MAX_WAITING_EVENTS: usize = 64;
+/// The maximum characters of the message in an error that is shortened.
+const MAX_MESSAGE_CHARS: usize = 500;
 
 /// Runs a claimed job.
 pub(crate) async fn run(
@@ -132,10 +137,7 @@ async fn finish(
             state: JobState::Canceled,
             result: None,
             is_error: false,
-            error: is_sent.then(|| {
-                let error = CoreError::new(CallCode::JobFinished, "the job was cancelled");
-                error_text(&error.maybe_executed(true))
-            }),
+            error: None,
         },
     };
     note_failure(id, store.finish(id, fence, end).await);
@@ -168,9 +170,21 @@ fn lost() -> JobEnd {
     }
 }
 
-/// Returns the error object of a job.
+/// Returns the error object of a job, shortened to what the store keeps.
 pub(crate) fn error_text(error: &CoreError) -> String {
-    serde_json::to_string(&error.members(None)).unwrap_or_default()
+    let text = |error: &CoreError| serde_json::to_string(&error.members(None)).unwrap_or_default();
+    let whole = text(error);
+    if whole.len() <= MAX_ERROR_BYTES {
+        return whole;
+    }
+    let mut short = CoreError::new(error.code, shown_line(&error.message, MAX_MESSAGE_CHARS));
+    short.path = error
+        .path
+        .clone()
+        .filter(|path| path.len() <= MAX_MESSAGE_CHARS);
+    short.retryable = error.retryable;
+    short.maybe_executed = error.maybe_executed;
+    text(&short)
 }
 
 /// Keeps an event, and those that wait behind it.

@@ -52,8 +52,8 @@ impl Keeper {
         for owner in store.queued(most).await? {
             let free = JobSettings::MAX_RUNNING.saturating_sub(owner.running) as usize;
             for job in owner.jobs.into_iter().take(free) {
-                let is_stopping = self.stopping.is_cancelled()
-                    || self.runner.services().drain().is_draining();
+                let is_stopping =
+                    self.stopping.is_cancelled() || self.runner.services().drain().is_draining();
                 if is_stopping {
                     return Ok(());
                 }
@@ -64,7 +64,7 @@ impl Keeper {
                         let Some(claim) = store.claim(&job.id).await? else {
                             continue;
                         };
-                        self.take_caller(&job.id);
+                        self.forget_caller(&job.id);
                         let cancel = self.begin_run(&job.id);
                         let run = run::run(Arc::clone(self), *identity, claim, cancel);
                         self.tasks.spawn(run);
@@ -82,14 +82,15 @@ impl Keeper {
             Err(error) => return Decision::End(error),
         };
         let withdrawn = || {
-            let message = "the tool of the job is not served as it was reviewed when the job was made";
+            let message =
+                "the tool of the job is not served as it was reviewed when the job was made";
             let error = CoreError::new(CallCode::ToolWithdrawn, message);
             Box::new(error.path(&*job.path).maybe_executed(false))
         };
         let waits = SystemTime::now().duration_since(job.created);
         let is_overdue = waits.is_ok_and(|waits| waits > MAX_WITHDRAWN);
         match self.runner.look_up(&identity, Name::Path(&job.path)) {
-            Ok(found) if found.digest == job.tool_digest && !found.item.is_withdrawn => {
+            Ok(found) if found.digest == job.tool_digest && !found.item.withdrawn => {
                 Decision::Run(Box::new(identity))
             }
             // The right was taken, or another build has other tools.
@@ -107,20 +108,31 @@ impl Keeper {
             let message = "the credential that made the job has ended";
             Box::new(CoreError::new(CallCode::Unauthorized, message).maybe_executed(false))
         };
-        if let Some(identity) = self.take_caller(&job.id) {
-            if identity.is_revoked() || identity.expires().is_some_and(|end| end <= SystemTime::now()) {
+        if let Some(identity) = self.kept_caller(&job.id) {
+            if identity.is_revoked()
+                || identity
+                    .expires()
+                    .is_some_and(|end| end <= SystemTime::now())
+            {
                 return Err(ended());
             }
-            self.keep_caller(&job.id, identity.clone());
             return Ok(identity);
         }
-        caller::from_text(&job.caller, &self.runner, &*self.find_key).map_err(|problem| match problem {
-            NoCaller::Ended => ended(),
-            NoCaller::Unreadable => {
-                tracing::error!(job = job.id.as_str(), "the store has no readable caller of a job");
-                Box::new(CoreError::new(CallCode::Internal, "the caller of the job is not known"))
-            }
-        })
+        caller::from_text(&job.caller, &self.runner, &|name: &str| self.find_key(name)).map_err(
+            |problem| match problem {
+                NoCaller::Ended => ended(),
+                NoCaller::Unreadable => {
+                    tracing::error!(
+                        job = job.id.as_str(),
+                        "the store has no readable caller of a job"
+                    );
+                    Box::new(CoreError::new(
+                        CallCode::Internal,
+                        "the caller of the job is not known",
+                    ))
+                }
+            },
+        )
     }
 
     /// Ends a job that was not sent.
@@ -128,7 +140,7 @@ impl Keeper {
         let Ok(store) = self.store() else {
             return Ok(());
         };
-        self.take_caller(&job.id);
+        self.forget_caller(&job.id);
         if let Some(claim) = store.claim(&job.id).await? {
             let end = JobEnd {
                 state: JobState::Failed,

@@ -1,16 +1,20 @@
 //! Jobs and events as surfaces show them.
 
-use broker_core::{JobEvent, JobEventKind, JobView};
+use broker_core::{JobEvent, JobEventKind, JobState, JobView};
 use broker_store::{EventKind, Job};
 use serde_json::{Value, json};
 
 /// Returns a job without its arguments and its result.
 pub(crate) fn of(job: &Job, is_durable: bool) -> JobView {
-    let error = job.error.as_deref().and_then(|text| serde_json::from_str::<Value>(text).ok());
+    let error = job
+        .error
+        .as_deref()
+        .and_then(|text| serde_json::from_str::<Value>(text).ok());
     let maybe_executed = error
         .as_ref()
         .and_then(|error| error.get("maybe_executed"))
-        .and_then(Value::as_bool);
+        .and_then(Value::as_bool)
+        .or_else(|| (job.state == JobState::Canceled).then_some(job.sent));
     JobView {
         id: job.id.as_str().into(),
         path: job.path.as_str().into(),

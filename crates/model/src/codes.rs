@@ -97,7 +97,7 @@ closed_list! {
         JobNotFinished = "job_not_finished", "The job has no result yet.", "Wait for its end: `GET /jobs/ID/events`, or `mcp-broker jobs wait ID`.", "Wait for its end.";
         JobFinished = "job_finished", "The job has ended, so that it cannot be cancelled, or it ended without a result.", "`details.state` is its state; `GET /jobs/ID` has its error.", "See `details.state`.";
         JobLost = "job_lost", "The broker ended after the call of the job was sent, so that its outcome is not known.", "Check what the call did before you repeat it.";
-        StoreUnavailable = "store_unavailable", "The store of jobs cannot be used, so that no job can be made or read; other calls and listings answer.", "`mcp-broker status` and the log have the reason; correct it, then start the broker again.", "Call without a job (`mode` `sync`), or call again later; if that fails too, tell the operator.";
+        StoreUnavailable = "store_unavailable", "The store of jobs cannot be used, so that no job can be made or read; other calls and listings answer.", "`mcp-broker status` and the log have the reason; correct it, then start the broker again.", "Call without asking for a job, or call again later; if that fails too, tell the operator.";
     }
 }
 
@@ -218,6 +218,7 @@ closed_list! {
 closed_list! {
     /// A problem of a config, a lock, an audits file, or of what `lock` would write.
     DiagnosticCode {
+        JobsUnusable = "jobs_unusable", "The store of jobs cannot be opened.", "Name a file in a folder on this machine that the broker may write; each broker needs its own.";
         AuditUnusable = "audit_unusable", "The audit log or its key cannot be opened.", "Name a file in a folder that the broker may write, and a key that `mcp-broker audit key` made.";
         TelemetryUnusable = "telemetry_unusable", "The broker cannot export its telemetry: it was built without the feature `otlp`, or a variable of OpenTelemetry cannot be used.", "Build with `--features otlp`, or correct the variable that the message names.";
         ConfigUnreadable = "config_unreadable", "The config cannot be read.", "Name an existing file with `--config` or MCP_BROKER_CONFIG.";

@@ -47,11 +47,26 @@ enum Challenge {
 pub(crate) struct HttpReply {
     /// 200, unless the broker is not ready.
     pub(crate) status: StatusCode,
-    pub(crate) body: Bytes,
+    pub(crate) body: ReplyContent,
     /// The media type of the body.
     pub(crate) media: HeaderValue,
     /// As sent, quotes included.
     pub(crate) etag: Option<String>,
+}
+
+/// The body of a reply.
+#[derive(Debug)]
+pub(crate) enum ReplyContent {
+    /// All of it.
+    Whole(Bytes),
+    /// Pieces over time.
+    Stream(Body),
+}
+
+impl<T: Into<Bytes>> From<T> for ReplyContent {
+    fn from(bytes: T) -> Self {
+        Self::Whole(bytes.into())
+    }
 }
 
 impl Refusal {
@@ -204,17 +219,21 @@ pub(crate) fn respond(
             {
                 headers.insert(header::ETAG, etag);
             }
-            (answer.status, answer.body, close)
+            let body = match answer.body {
+                ReplyContent::Whole(bytes) => Body::from(bytes),
+                ReplyContent::Stream(body) => body,
+            };
+            (answer.status, body, close)
         }
         Err(refusal) => {
             let code = refusal.code();
             add_error_headers(&mut headers, &refusal, common.resource);
-            let body = render(&refusal.error, request_id);
+            let body = Body::from(render(&refusal.error, request_id));
             (status_of(code), body, close || ends_connection(code))
         }
     };
     common.add_to(&mut headers, request_id, close);
-    let mut response = Response::new(Body::from(body));
+    let mut response = Response::new(body);
     *response.status_mut() = status;
     *response.headers_mut() = headers;
     response

@@ -36,6 +36,10 @@ pub fn reply(outcome: &Outcome, account: &Account) -> Result<Reply, Box<CoreErro
     if let Some(cut) = &outcome.cut {
         after.push_str(&member("truncated", cut));
     }
+    if let Some(job) = &outcome.job {
+        after.push_str(&member("job_id", &job.job.id));
+        after.push_str(&member("replayed", &job.is_replayed));
+    }
     let parts = [
         PATH.as_bytes(),
         outcome.path.as_bytes(),
