@@ -11,11 +11,10 @@ mod id;
 mod job;
 mod memory;
 mod settings;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 mod store;
 mod watch;
-
-#[cfg(test)]
-mod tests;
 
 pub use bounds::{Bounds, MAX_ERROR_BYTES};
 pub use clock::{Clock, Now};
@@ -29,5 +28,7 @@ pub use job::{
 };
 pub use memory::MemoryStore;
 pub use settings::StoreSettings;
+#[cfg(feature = "sqlite")]
+pub use sqlite::SqliteStore;
 pub use store::{Body, EndedJob, Store};
 pub use watch::JobWatch;

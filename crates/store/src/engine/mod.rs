@@ -31,6 +31,8 @@ pub struct Engine {
     /// The last numbers of events that readers may have seen, of claimed jobs. A group that is taken back does not take
     /// the numbers back.
     seen: HashMap<JobId, u64>,
+    /// Whether the disk has no room for results.
+    is_short: bool,
     /// The numbers of events that were taken back with their group, of claimed jobs.
     lost_events: HashMap<JobId, u64>,
 }
@@ -50,6 +52,7 @@ impl Engine {
             expiry: Expiry::default(),
             adoptable: HashMap::new(),
             seen: HashMap::new(),
+            is_short: false,
             lost_events: HashMap::new(),
         }
     }
@@ -72,9 +75,19 @@ impl Engine {
         self.store.each_ended(&mut |job| expiry.add(&job, now))
     }
 
+    /// Says that the disk has no room for results: ends are stored without theirs.
+    pub const fn set_short(&mut self, is_short: bool) {
+        self.is_short = is_short;
+    }
+
     /// Gives the room on the disk free that is reserved for ends. Returns whether there was some.
     pub fn release_room(&mut self) -> bool {
         self.store.release_room()
+    }
+
+    /// Erases what removed bytes left behind.
+    pub fn rest(&mut self) {
+        self.store.rest();
     }
 
     /// Returns the facts of a job.

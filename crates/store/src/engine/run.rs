@@ -195,7 +195,7 @@ impl Engine {
         let bytes = result.len() as u64;
         if bytes > self.bounds.result_bytes {
             job.dropped = Some(Dropped::TooLarge);
-        } else if self.make_room(job.owner.as_deref(), bytes)?.is_err() {
+        } else if self.is_short || self.make_room(job.owner.as_deref(), bytes)?.is_err() {
             job.dropped = Some(Dropped::NoRoom);
         } else {
             // The events of this job may have made room for its result.

@@ -17,6 +17,8 @@ const MAX_GROUP: usize = 256;
 const SYNC_DELAY: Duration = Duration::from_millis(250);
 /// The number of requests with events after which they are made durable.
 const MAX_UNSYNCED: usize = 256;
+/// The time without a request after which the store rests.
+const REST_DELAY: Duration = Duration::from_secs(1);
 /// The longest sleep of the thread.
 const MAX_SLEEP: Duration = Duration::from_secs(60);
 
@@ -30,6 +32,8 @@ pub(super) struct Writer {
     unsynced: Vec<Waiting>,
     /// The time of the first change that is not yet durable.
     dirty: Option<Duration>,
+    /// Whether the store was changed since it rested.
+    has_changed: bool,
 }
 
 impl Drop for Writer {
@@ -55,6 +59,7 @@ impl Writer {
             watchers,
             unsynced: Vec::new(),
             dirty: None,
+            has_changed: true,
         }
     }
 
@@ -63,6 +68,10 @@ impl Writer {
         while let Some(group) = self.queue.take(MAX_GROUP, self.sleep()) {
             let now = self.clock.now();
             self.expire(now);
+            if group.is_empty() && self.dirty.is_none() && self.has_changed && !self.has_failed() {
+                self.engine.rest();
+                self.has_changed = false;
+            }
             self.answer(group, now);
             let is_late = |since: Duration| now.since >= since + SYNC_DELAY;
             if self.dirty.is_some_and(is_late) || self.unsynced.len() >= MAX_UNSYNCED {
@@ -83,7 +92,12 @@ impl Writer {
         if self.has_failed() {
             return MAX_SLEEP;
         }
-        sleep.min(MAX_SLEEP)
+        let rest = if self.has_changed {
+            REST_DELAY
+        } else {
+            MAX_SLEEP
+        };
+        sleep.min(rest)
     }
 
     /// Removes jobs whose time is over.
@@ -153,6 +167,7 @@ impl Writer {
         self.engine.commit()?;
         self.unsynced.clear();
         self.dirty = None;
+        self.has_changed = true;
         Ok(())
     }
 
@@ -221,39 +236,47 @@ impl Writer {
         self.watchers.end();
     }
 
-    /// Runs a request in its own group. A change of a job that exists may use the reserved room.
+    /// Runs a request in its own group. A change of a job that exists may use the reserved room; if that is not enough, the
+    /// end of a job is stored without its result.
     fn run_alone(&mut self, request: &mut dyn Request, now: Now) -> Result<(), Failure> {
-        loop {
-            let ran = request.run(&mut self.engine, now);
-            let held = match (ran, request.effect()) {
-                (Ok(()), Effect::Read) => Ok(()),
-                (Ok(()), _) => self.engine.commit(),
-                (Err(failure), _) => Err(failure),
-            };
-            match held {
-                Ok(()) => {
-                    self.answer_one(request, Ok(()));
-                    return Ok(());
-                }
-                Err(Failure::NoSpace) => {}
-                Err(failure) => {
-                    request.answer(Err(failure.clone().into()));
-                    return Err(failure);
-                }
-            }
-            self.engine.rollback(now)?;
-            let may_use_reserve = match request.effect() {
-                Effect::Read | Effect::Change => true,
-                Effect::Create | Effect::Events(_) => false,
-            };
-            if may_use_reserve && self.engine.release_room() {
-                continue;
-            }
-            if let (Effect::Events(number), Some(id)) = (request.effect(), request.job()) {
-                self.engine.lose_events(id, number);
-            }
-            request.answer(Err(StoreError::NoSpace));
+        let may_use_reserve = match request.effect() {
+            Effect::Read | Effect::Change => true,
+            Effect::Create | Effect::Events(_) => false,
+        };
+        let mut held = self.try_alone(request, now)?;
+        if !held && may_use_reserve && self.engine.release_room() {
+            held = self.try_alone(request, now)?;
+        }
+        if !held && may_use_reserve {
+            self.engine.set_short(true);
+            let tried = self.try_alone(request, now);
+            self.engine.set_short(false);
+            held = tried?;
+        }
+        if held {
+            self.answer_one(request, Ok(()));
             return Ok(());
+        }
+        if let (Effect::Events(number), Some(id)) = (request.effect(), request.job()) {
+            self.engine.lose_events(id, number);
+        }
+        request.answer(Err(StoreError::NoSpace));
+        Ok(())
+    }
+
+    /// Runs a request and commits it. Returns `false` if the disk has no room for it.
+    fn try_alone(&mut self, request: &mut dyn Request, now: Now) -> Result<bool, Failure> {
+        let mut held = request.run(&mut self.engine, now);
+        if held.is_ok() && request.effect() != Effect::Read {
+            held = self.engine.commit();
+        }
+        match held {
+            Ok(()) => Ok(true),
+            Err(Failure::NoSpace) => self.engine.rollback(now).map(|()| false),
+            Err(failure) => {
+                request.answer(Err(failure.clone().into()));
+                Err(failure)
+            }
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 
-use crate::{Clock, EventKind, JobEnd, JobId, JobStart, JobState, NewEvent, NewJob, Now};
+use broker_store::{Clock, EventKind, JobEnd, JobId, JobStart, JobState, NewEvent, NewJob, Now};
 
 /// The time for which jobs of tests are kept.
 pub(super) const TTL: Duration = Duration::from_secs(3_600);
@@ -80,5 +80,15 @@ pub(super) fn progress(body: impl Into<Bytes>) -> NewEvent {
     NewEvent {
         kind: EventKind::Progress,
         body: body.into(),
+    }
+}
+
+/// Returns an end with an error.
+pub(super) fn failed(error: &str) -> JobEnd {
+    JobEnd {
+        state: JobState::Failed,
+        result: None,
+        is_error: false,
+        error: Some(error.to_owned()),
     }
 }
