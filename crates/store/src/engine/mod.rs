@@ -31,8 +31,6 @@ pub struct Engine {
     /// The last numbers of events that readers may have seen, of claimed jobs. A group that is taken back does not take
     /// the numbers back.
     seen: HashMap<JobId, u64>,
-    /// Whether the disk has no room for results.
-    is_short: bool,
     /// The numbers of events that were taken back with their group, of claimed jobs.
     lost_events: HashMap<JobId, u64>,
 }
@@ -52,7 +50,6 @@ impl Engine {
             expiry: Expiry::default(),
             adoptable: HashMap::new(),
             seen: HashMap::new(),
-            is_short: false,
             lost_events: HashMap::new(),
         }
     }
@@ -73,11 +70,6 @@ impl Engine {
         self.expiry.clear();
         let expiry = &mut self.expiry;
         self.store.each_ended(&mut |job| expiry.add(&job, now))
-    }
-
-    /// Says that the disk has no room for results: ends are stored without theirs.
-    pub const fn set_short(&mut self, is_short: bool) {
-        self.is_short = is_short;
     }
 
     /// Gives the room on the disk free that is reserved for ends. Returns whether there was some.

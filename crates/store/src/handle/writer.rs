@@ -19,6 +19,8 @@ const SYNC_DELAY: Duration = Duration::from_millis(250);
 const MAX_UNSYNCED: usize = 256;
 /// The time without a request after which the store rests.
 const REST_DELAY: Duration = Duration::from_secs(1);
+/// The time after which jobs are removed if the disk was full.
+const EXPIRE_DELAY: Duration = Duration::from_secs(1);
 /// The longest sleep of the thread.
 const MAX_SLEEP: Duration = Duration::from_secs(60);
 
@@ -34,6 +36,8 @@ pub(super) struct Writer {
     dirty: Option<Duration>,
     /// Whether the store was changed since it rested.
     has_changed: bool,
+    /// The time before which no job is removed, because the disk was full.
+    expire_after: Duration,
 }
 
 impl Drop for Writer {
@@ -60,6 +64,7 @@ impl Writer {
             unsynced: Vec::new(),
             dirty: None,
             has_changed: true,
+            expire_after: Duration::ZERO,
         }
     }
 
@@ -86,6 +91,7 @@ impl Writer {
     fn sleep(&self) -> Duration {
         let now = self.clock.now().since;
         let expiry = self.engine.next_expiry();
+        let expiry = expiry.map(|next| next.max(self.expire_after));
         let sync = self.dirty.map(|since| since + SYNC_DELAY);
         let next = expiry.into_iter().chain(sync).min();
         let sleep = next.map_or(MAX_SLEEP, |next| next.saturating_sub(now));
@@ -102,27 +108,20 @@ impl Writer {
 
     /// Removes jobs whose time is over.
     fn expire(&mut self, now: Now) {
-        while !self.has_failed()
-            && self
-                .engine
-                .next_expiry()
-                .is_some_and(|next| next <= now.since)
-        {
-            match self.engine.expire(now) {
-                Ok(ids) => {
-                    self.dirty.get_or_insert(now.since);
-                    for id in &ids {
-                        self.watchers.notify(id);
-                    }
-                    if ids.is_empty() {
-                        break;
-                    }
+        let is_due = |next: Duration| next.max(self.expire_after) <= now.since;
+        if self.has_failed() || !self.engine.next_expiry().is_some_and(is_due) {
+            return;
+        }
+        match self.engine.expire(now) {
+            Ok(ids) => {
+                self.dirty.get_or_insert(now.since);
+                for id in &ids {
+                    self.watchers.notify(id);
                 }
-                Err(failure) => {
-                    self.recover(Vec::new(), failure, now);
-                    break;
-                }
+                // A group removes a number of jobs only.
+                self.expire(now);
             }
+            Err(failure) => self.recover(Vec::new(), failure, now),
         }
     }
 
@@ -213,9 +212,15 @@ impl Writer {
         let mut failed = Some(failure);
         let unsynced = std::mem::take(&mut self.unsynced);
         self.dirty = None;
+        let is_asked = !group.is_empty();
         let mut rest = unsynced.into_iter().chain(group);
         if failed == Some(Failure::NoSpace) {
             failed = self.engine.rollback(now).err();
+            if !is_asked {
+                // The removal of jobs makes room, and may use the reserve for it.
+                self.engine.release_room();
+                self.expire_after = now.since + EXPIRE_DELAY;
+            }
             while failed.is_none()
                 && let Some(mut waiting) = rest.next()
             {
@@ -236,22 +241,17 @@ impl Writer {
         self.watchers.end();
     }
 
-    /// Runs a request in its own group. A change of a job that exists may use the reserved room; if that is not enough, the
-    /// end of a job is stored without its result.
+    /// Runs a request in its own group. A change of a job that exists may use the reserved room. While that room is not
+    /// reserved, ends are stored without large results.
     fn run_alone(&mut self, request: &mut dyn Request, now: Now) -> Result<(), Failure> {
         let may_use_reserve = match request.effect() {
             Effect::Read | Effect::Change => true,
             Effect::Create | Effect::Events(_) => false,
         };
         let mut held = self.try_alone(request, now)?;
-        if !held && may_use_reserve && self.engine.release_room() {
-            held = self.try_alone(request, now)?;
-        }
         if !held && may_use_reserve {
-            self.engine.set_short(true);
-            let tried = self.try_alone(request, now);
-            self.engine.set_short(false);
-            held = tried?;
+            self.engine.release_room();
+            held = self.try_alone(request, now)?;
         }
         if held {
             self.answer_one(request, Ok(()));

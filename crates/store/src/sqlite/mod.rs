@@ -31,7 +31,8 @@ pub struct SqliteStore {
     log: FileIdentity,
     /// Whether the log may have bytes that were erased from the file.
     has_log: bool,
-    _lock: PlaceLock,
+    /// Given back when the store is closed.
+    lock: Option<PlaceLock>,
 }
 
 impl SqliteStore {
@@ -69,7 +70,7 @@ impl SqliteStore {
             log,
             has_log: true,
             path,
-            _lock: lock,
+            lock: Some(lock),
         })
     }
 
@@ -124,7 +125,7 @@ impl SqliteStore {
     /// Closes the connection. The log of a file that was replaced is left to it.
     fn disconnect(&mut self) {
         let is_same = self.check_identity().is_ok();
-        let Some(connection) = self.connection.take() else {
+        let (Some(connection), lock) = (self.connection.take(), self.lock.take()) else {
             return;
         };
         if !is_same {
@@ -137,6 +138,7 @@ impl SqliteStore {
         if let Err((_, error)) = connection.close() {
             tracing::warn!(event = "job_store_close_failed", %error, "the job store was not closed cleanly");
         }
+        drop(lock);
     }
 }
 

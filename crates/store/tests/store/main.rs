@@ -1,5 +1,7 @@
-//! Tests of the store: the rules on each store, the handle, the file, crashes.
+//! Tests of the store: the rules on each store, the handle, the file, crashes, a full disk.
 
 mod conformance;
 mod fake;
+mod file;
 mod handle;
+mod machine;
