@@ -16,6 +16,9 @@ mod sqlite;
 mod store;
 mod watch;
 
+#[cfg(test)]
+mod tests;
+
 pub use bounds::{Bounds, MAX_ERROR_BYTES};
 pub use clock::{Clock, Now};
 pub use engine::Engine;

@@ -25,9 +25,9 @@ pub(super) fn check(path: &Path) -> Result<(), OpenError> {
 fn network_kind(folder: &Path) -> std::io::Result<Option<String>> {
     use std::os::unix::fs::MetadataExt as _;
 
-    let magic = i64::from(rustix::fs::statfs(folder)?.f_type);
     // A magic number is 32 bits; some machines sign it.
-    let magic = u32::try_from(magic & 0xffff_ffff).unwrap_or_default();
+    let magic = rustix::fs::statfs(folder)?.f_type & 0xffff_ffff;
+    let magic = u32::try_from(magic).unwrap_or_default();
     let device = std::fs::metadata(folder)?.dev();
     let name = || {
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();

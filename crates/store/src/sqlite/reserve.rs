@@ -1,7 +1,7 @@
 //! The room on the disk that is reserved for the ends of jobs: a file next to the store whose blocks are allocated.
 //!
 //! A store that grows inside its file would keep free pages for ends, but the log in front of the file needs room first.
-//! So the room is a file of its own that is emptied when the disk is full: the next writes find the room in the file system,
+//! So the room is a separate file that is emptied when the disk is full: the next writes find the room in the file system,
 //! wherever they need it.
 
 use std::fs::File;

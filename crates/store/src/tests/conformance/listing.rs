@@ -1,8 +1,8 @@
 //! Lists, and the queue of each owner.
 
-use broker_store::{Bounds, JobState, ListQuery};
+use crate::{Bounds, JobState, ListQuery};
 
-use crate::fake::new_job;
+use crate::tests::fake::new_job;
 
 use super::{Bed, Make, on_each_store};
 

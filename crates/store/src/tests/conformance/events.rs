@@ -1,8 +1,8 @@
 //! Events: their numbers, their bounds, the gap.
 
-use broker_store::{Bounds, EventKind, Events};
+use crate::{Bounds, EventKind, Events};
 
-use crate::fake::{new_job, progress, succeeded};
+use crate::tests::fake::{new_job, progress, succeeded};
 
 use super::{Bed, Make, on_each_store};
 
@@ -15,7 +15,7 @@ on_each_store! {
     progress_moves_when_events_are_dropped
 }
 
-fn append(bed: &mut Bed, new: &broker_store::NewJob, fence: u64, bodies: &[&str]) -> Option<u64> {
+fn append(bed: &mut Bed, new: &crate::NewJob, fence: u64, bodies: &[&str]) -> Option<u64> {
     let now = bed.clock.now();
     let events: Vec<_> = bodies
         .iter()
@@ -27,7 +27,7 @@ fn append(bed: &mut Bed, new: &broker_store::NewJob, fence: u64, bodies: &[&str]
 }
 
 fn texts(events: &Events) -> Vec<(u64, &'static str, String)> {
-    let text = |event: &broker_store::JobEvent| {
+    let text = |event: &crate::JobEvent| {
         let body = String::from_utf8(event.body.to_vec()).unwrap();
         (event.seq, event.kind.as_str(), body)
     };

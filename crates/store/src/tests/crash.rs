@@ -9,14 +9,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use broker_store::{
+use crate::{
     Bounds, Engine, EventKind, JobEnd, JobId, JobStart, JobState, ListQuery, MemoryStore, NewEvent,
     Now, SqliteStore, Store,
 };
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-use crate::fake::{FakeClock, new_job};
+use crate::tests::fake::{FakeClock, new_job};
 
 /// The jobs that a run may create.
 const SLOTS: usize = 10;

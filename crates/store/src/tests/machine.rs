@@ -6,13 +6,13 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use broker_store::{
+use crate::{
     Bounds, Clock, Created, Dropped, JobId, JobState, JobStore, MAX_ERROR_BYTES, OpenError,
     StoreError, StoreSettings,
 };
 use harness::{Output, Run, has_mount_namespaces, in_mount_namespace};
 
-use crate::fake::{failed, new_job, progress, succeeded};
+use crate::tests::fake::{failed, new_job, progress, succeeded};
 
 /// The variable with the folder of a test that runs behind a fault. Without it the test does nothing.
 const FOLDER: &str = "STORE_TEST_FOLDER";
@@ -20,7 +20,7 @@ const FOLDER: &str = "STORE_TEST_FOLDER";
 /// Returns the run of one test of this program.
 fn own_test(name: &str, folder: &Path) -> Run {
     let program = std::env::current_exe().unwrap();
-    let name = format!("machine::{name}");
+    let name = format!("tests::machine::{name}");
     Run::new(&program)
         .args(["--exact", &name, "--nocapture"])
         .env(FOLDER, folder)
@@ -126,7 +126,7 @@ async fn full_disk_behind_the_fault() {
 }
 
 /// Sends and ends claimed jobs on a full disk: those with a short end, one with a result that has no room.
-async fn end_all(store: &JobStore, claims: &[broker_store::Claim]) {
+async fn end_all(store: &JobStore, claims: &[crate::Claim]) {
     let error = format!("\"{}\"", "e".repeat(MAX_ERROR_BYTES - 2));
     for (number, claim) in claims.iter().enumerate() {
         let id: &JobId = &claim.job.id;

@@ -1,8 +1,8 @@
 //! Creation and idempotency keys.
 
-use broker_store::{Bounds, Created, JobId, JobStart, JobState};
+use crate::{Bounds, Created, JobId, JobStart, JobState};
 
-use crate::fake::{new_job, succeeded};
+use crate::tests::fake::{new_job, succeeded};
 
 use super::{Make, on_each_store};
 

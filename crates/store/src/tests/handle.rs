@@ -1,6 +1,6 @@
 //! The handle: what callers get from the thread of a store in memory.
 
-use broker_store::{Created, JobState, JobStore, StoreSettings};
+use crate::{Created, JobState, JobStore, StoreSettings};
 
 use super::fake::{new_job, progress, succeeded};
 

@@ -1,8 +1,8 @@
 //! The jobs of a run that ended without their end.
 
-use broker_store::{Bounds, JobState, Recovered};
+use crate::{Bounds, JobState, Recovered};
 
-use crate::fake::{new_job, progress, succeeded};
+use crate::tests::fake::{new_job, progress, succeeded};
 
 use super::{Make, on_each_store};
 
@@ -42,7 +42,7 @@ fn sent_job_is_lost_and_says_that_it_may_have_been_executed(make: Make) {
     let claim = bed.claimed(&new);
     assert!(bed.sent(&new.id, claim.fence));
     let recovered = bed.reopen();
-    assert_eq!(recovered.lost, [new.id.clone()]);
+    assert_eq!(recovered.lost, std::slice::from_ref(&new.id));
     assert!(recovered.requeued.is_empty());
     let job = bed.get(&new.id).unwrap();
     assert_eq!(job.state, JobState::Lost);
@@ -59,7 +59,7 @@ fn sent_job_is_lost_and_says_that_it_may_have_been_executed(make: Make) {
 fn promoted_job_is_lost(make: Make) {
     let mut bed = make(Bounds::default());
     let mut new = new_job(None);
-    new.start = broker_store::JobStart::Sent;
+    new.start = crate::JobStart::Sent;
     bed.create(&new);
     assert_eq!(bed.reopen().lost, [new.id]);
 }
@@ -71,7 +71,7 @@ fn job_whose_cancel_was_asked_for_before_it_was_sent_is_canceled(make: Make) {
     let now = bed.clock.now();
     bed.engine().cancel(&new.id, now).unwrap();
     let recovered = bed.reopen();
-    assert_eq!(recovered.canceled, [new.id.clone()]);
+    assert_eq!(recovered.canceled, std::slice::from_ref(&new.id));
     assert_eq!(bed.get(&new.id).unwrap().state, JobState::Canceled);
 }
 
@@ -88,7 +88,7 @@ fn job_with_a_task_that_survives_is_adopted_once(make: Make) {
     assert!(is_set);
     assert!(bed.engine().adopt(&new.id, now).unwrap().is_none());
     let recovered = bed.reopen();
-    assert_eq!(recovered.adoptable, [new.id.clone()]);
+    assert_eq!(recovered.adoptable, std::slice::from_ref(&new.id));
     assert!(!bed.finish(&new.id, claim.fence, &succeeded("r")));
     let adopted = bed.engine().adopt(&new.id, now).unwrap();
     let adopted = adopted.expect("it waits for it");

@@ -9,7 +9,7 @@ mod expiry;
 mod listing;
 mod recovery;
 
-use broker_store::{
+use crate::{
     Bounds, Claim, Created, Engine, Job, JobId, MemoryStore, NewJob, Recovered, SqliteStore,
     StoreError,
 };
@@ -21,10 +21,10 @@ use super::fake::FakeClock;
 macro_rules! on_each_store {
     ($($rule:ident)*) => {
         mod memory {
-            $(#[test] fn $rule() { super::$rule(crate::conformance::Bed::in_memory); })*
+            $(#[test] fn $rule() { super::$rule(crate::tests::conformance::Bed::in_memory); })*
         }
         mod sqlite {
-            $(#[test] fn $rule() { super::$rule(crate::conformance::Bed::in_file); })*
+            $(#[test] fn $rule() { super::$rule(crate::tests::conformance::Bed::in_file); })*
         }
     };
 }
@@ -130,7 +130,7 @@ impl Bed {
         is_sent
     }
 
-    pub(super) fn finish(&mut self, id: &JobId, fence: u64, end: &broker_store::JobEnd) -> bool {
+    pub(super) fn finish(&mut self, id: &JobId, fence: u64, end: &crate::JobEnd) -> bool {
         let now = self.clock.now();
         let has_ended = self.engine().finish(id, fence, end, now).unwrap();
         self.commit();
@@ -138,7 +138,7 @@ impl Bed {
     }
 
     /// Creates, claims, sends and finishes a job.
-    pub(super) fn run(&mut self, new: &NewJob, end: &broker_store::JobEnd) -> Job {
+    pub(super) fn run(&mut self, new: &NewJob, end: &crate::JobEnd) -> Job {
         let claim = self.claimed(new);
         assert!(self.sent(&new.id, claim.fence));
         assert!(self.finish(&new.id, claim.fence, end));

@@ -5,12 +5,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use broker_store::{
-    Bounds, Clock, Created, JobStore, OpenError, SqliteStore, StoreError, StoreSettings,
-};
+use crate::{Bounds, Clock, Created, JobStore, OpenError, SqliteStore, StoreError, StoreSettings};
 use tempfile::TempDir;
 
-use crate::fake::{new_job, succeeded};
+use crate::tests::fake::{new_job, succeeded};
 
 /// The folder of a store, and its settings.
 struct Folder {

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 
-use broker_store::{Clock, EventKind, JobEnd, JobId, JobStart, JobState, NewEvent, NewJob, Now};
+use crate::{Clock, EventKind, JobEnd, JobId, JobStart, JobState, NewEvent, NewJob, Now};
 
 /// The time for which jobs of tests are kept.
 pub(super) const TTL: Duration = Duration::from_secs(3_600);

@@ -1,8 +1,8 @@
 //! Claims, fences, the mark `sent`, ends and cancels: a job is executed at most once.
 
-use broker_store::{Bounds, CancelOutcome, JobEnd, JobState};
+use crate::{Bounds, CancelOutcome, JobEnd, JobState};
 
-use crate::fake::{failed, new_job, succeeded};
+use crate::tests::fake::{failed, new_job, succeeded};
 
 use super::{Make, on_each_store};
 
@@ -67,7 +67,7 @@ fn stale_fence_changes_nothing(make: Make) {
                 .set_upstream(&new.id, fence, "t", true, now)
                 .unwrap()
         );
-        let events = [crate::fake::progress("1")];
+        let events = [crate::tests::fake::progress("1")];
         let appended = bed.engine().append(&new.id, fence, &events, now).unwrap();
         assert_eq!(appended, None);
     }

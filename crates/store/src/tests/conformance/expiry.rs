@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use broker_store::Bounds;
+use crate::Bounds;
 
-use crate::fake::{TTL, new_job, progress, succeeded};
+use crate::tests::fake::{TTL, new_job, progress, succeeded};
 
 use super::{Make, on_each_store};
 
@@ -34,7 +34,7 @@ fn ended_job_is_removed_with_everything_when_its_time_is_over(make: Make) {
     assert!(bed.engine().result(&new.id).unwrap().is_some());
     bed.clock.pass(Duration::from_millis(1));
     assert_eq!(bed.engine().next_expiry(), Some(bed.clock.now().since));
-    assert_eq!(bed.expire(), [new.id.clone()]);
+    assert_eq!(bed.expire(), std::slice::from_ref(&new.id));
     assert_eq!(bed.get(&new.id), None);
     assert_eq!(bed.engine().result(&new.id).unwrap(), None);
     assert!(

@@ -1,8 +1,8 @@
 //! The bounds of owners and of the store.
 
-use broker_store::{Bounds, Dropped, FullLimit, JobState, MAX_ERROR_BYTES, StoreError};
+use crate::{Bounds, Dropped, FullLimit, JobState, MAX_ERROR_BYTES, StoreError};
 
-use crate::fake::{failed, new_job, progress, succeeded};
+use crate::tests::fake::{failed, new_job, progress, succeeded};
 
 use super::{Make, on_each_store};
 
@@ -51,7 +51,7 @@ fn store_has_a_maximum_of_unfinished_jobs(make: Make) {
     let claim = bed.claimed(&first);
     bed.create(&new_job(Some("b")));
     let mut sent = new_job(None);
-    sent.start = broker_store::JobStart::Sent;
+    sent.start = crate::JobStart::Sent;
     bed.create(&sent);
     let limit = FullLimit::Unfinished;
     assert_eq!(
@@ -205,14 +205,8 @@ fn numbers_are_zero_when_all_jobs_have_expired(make: Make) {
     }
     let usage = bed.engine().total().unwrap();
     assert_eq!((usage.unfinished(), usage.finished), (0, 6));
-    bed.clock.pass(crate::fake::TTL);
+    bed.clock.pass(crate::tests::fake::TTL);
     assert_eq!(bed.expire().len(), 6);
-    assert_eq!(
-        bed.engine().total().unwrap(),
-        broker_store::Usage::default()
-    );
-    assert_eq!(
-        bed.engine().usage(None).unwrap(),
-        broker_store::Usage::default()
-    );
+    assert_eq!(bed.engine().total().unwrap(), crate::Usage::default());
+    assert_eq!(bed.engine().usage(None).unwrap(), crate::Usage::default());
 }
