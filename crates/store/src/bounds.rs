@@ -13,6 +13,21 @@ pub const MAX_ERROR_BYTES: usize = 4 << 10;
 /// The maximum bytes of an event of progress that a job shows as its last one.
 pub(crate) const MAX_PROGRESS_BYTES: usize = 4 << 10;
 
+/// The maximum bytes of the result of a job.
+const MAX_RESULT_BYTES: u64 = 16 << 20;
+/// The maximum number of events of a job.
+const MAX_EVENTS: u64 = 10_000;
+/// The maximum bytes of the events of a job.
+const MAX_EVENT_BYTES: u64 = 8 << 20;
+/// The maximum bytes of everything in a store, unless the config has another number.
+const DEFAULT_STORE_BYTES: u64 = 1 << 30;
+/// The part of a store that one owner may use: a quarter.
+const OWNER_PART: u64 = 4;
+/// The maximum number of queued jobs of an owner.
+const MAX_QUEUED: u64 = 100;
+/// The maximum number of jobs that have not ended.
+const MAX_UNFINISHED: u64 = 1_000;
+
 /// The bounds of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bounds {
@@ -33,12 +48,12 @@ pub struct Bounds {
 impl Default for Bounds {
     fn default() -> Self {
         Self {
-            result_bytes: 16 << 20,
-            events: 10_000,
-            event_bytes: 8 << 20,
-            store_bytes: 1 << 30,
-            queued_per_owner: 100,
-            unfinished: 1_000,
+            result_bytes: MAX_RESULT_BYTES,
+            events: MAX_EVENTS,
+            event_bytes: MAX_EVENT_BYTES,
+            store_bytes: DEFAULT_STORE_BYTES,
+            queued_per_owner: MAX_QUEUED,
+            unfinished: MAX_UNFINISHED,
         }
     }
 }
@@ -46,7 +61,7 @@ impl Default for Bounds {
 impl Bounds {
     /// Returns the maximum bytes of one owner: a quarter of the store.
     pub const fn owner_bytes(&self) -> u64 {
-        self.store_bytes / 4
+        self.store_bytes / OWNER_PART
     }
 }
 

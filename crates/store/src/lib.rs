@@ -11,6 +11,8 @@ mod id;
 mod job;
 mod memory;
 mod settings;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 mod store;
 mod watch;
 
@@ -29,5 +31,7 @@ pub use job::{
 };
 pub use memory::MemoryStore;
 pub use settings::StoreSettings;
+#[cfg(feature = "sqlite")]
+pub use sqlite::SqliteStore;
 pub use store::{Body, EndedJob, Store};
 pub use watch::JobWatch;

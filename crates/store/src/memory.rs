@@ -110,6 +110,8 @@ impl Store for MemoryStore {
         false
     }
 
+    fn rest(&mut self) {}
+
     fn load(&mut self, id: &JobId) -> Result<Option<Job>, Failure> {
         Ok(self.jobs.get(id).map(|entry| entry.job.clone()))
     }

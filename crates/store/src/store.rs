@@ -36,6 +36,9 @@ pub trait Store: Send {
     /// Gives the reserved room free for the next group. Returns whether there was some.
     fn release_room(&mut self) -> bool;
 
+    /// Erases what removed bytes left behind. The thread calls it when no request waits.
+    fn rest(&mut self);
+
     /// Returns the facts of a job.
     fn load(&mut self, id: &JobId) -> Result<Option<Job>, Failure>;
 
@@ -93,7 +96,7 @@ pub trait Store: Send {
     /// Returns the faults of the store. The full check reads everything.
     fn check(&mut self, full: bool) -> Result<Vec<String>, Failure>;
 
-    /// Ends the use of the store, after the last commit.
+    /// Ends the use of the store, after the last commit. Changes after it are lost.
     fn close(&mut self);
 }
 

@@ -77,6 +77,11 @@ impl Engine {
         self.store.release_room()
     }
 
+    /// Erases what removed bytes left behind.
+    pub fn rest(&mut self) {
+        self.store.rest();
+    }
+
     /// Returns the facts of a job.
     pub fn get(&mut self, id: &JobId) -> Result<Option<Job>, Failure> {
         self.store.load(id)

@@ -11,6 +11,10 @@ use crate::store::Body;
 
 use super::{Engine, events};
 
+/// The maximum bytes of a result that is stored while the disk is full: the room for ends has this much for each job, since
+/// a job with a result seldom has an error.
+const SMALL_BYTES: u64 = MAX_ERROR_BYTES as u64;
+
 impl Engine {
     /// Claims a queued job whose cancel was not asked for.
     pub fn claim(&mut self, id: &JobId, now: Now) -> Result<Option<Claim>, Failure> {
@@ -195,7 +199,9 @@ impl Engine {
         let bytes = result.len() as u64;
         if bytes > self.bounds.result_bytes {
             job.dropped = Some(Dropped::TooLarge);
-        } else if self.make_room(job.owner.as_deref(), bytes)?.is_err() {
+        } else if (bytes > SMALL_BYTES && !self.store.reserve_room())
+            || self.make_room(job.owner.as_deref(), bytes)?.is_err()
+        {
             job.dropped = Some(Dropped::NoRoom);
         } else {
             // The events of this job may have made room for its result.

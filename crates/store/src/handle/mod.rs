@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
-use crate::clock::Now;
+use crate::clock::{Clock, Now};
 use crate::engine::Engine;
 use crate::error::{Failure, OpenError, StoreError};
 use crate::id::JobId;
@@ -300,20 +300,31 @@ impl JobStore {
 fn open_engine(settings: &StoreSettings, now: Now) -> Result<(Engine, Recovered), OpenError> {
     let store: Box<dyn Store> = match &settings.path {
         None => Box::new(MemoryStore::new()),
-        Some(path) => open_file(path, now)?,
+        Some(path) => open_file(path, &settings.clock)?,
     };
     let mut engine = Engine::new(store, settings.bounds.clone());
     let path = || settings.path.clone().unwrap_or_default();
-    match engine.recover(now) {
+    let mut recovered = engine.recover(now);
+    if recovered == Err(Failure::NoSpace) && engine.release_room() {
+        recovered = engine.rollback(now).and_then(|()| engine.recover(now));
+    }
+    match recovered {
         Ok(recovered) => Ok((engine, recovered)),
         Err(Failure::NoSpace) => Err(OpenError::NoSpace(path())),
-        Err(Failure::Unavailable(found)) => Err(OpenError::Damaged {
+        Err(Failure::Unavailable(reason)) => Err(OpenError::Io {
             path: path(),
-            found,
+            error: std::io::Error::other(reason),
         }),
     }
 }
 
-fn open_file(_: &std::path::Path, _: Now) -> Result<Box<dyn Store>, OpenError> {
+#[cfg(feature = "sqlite")]
+fn open_file(path: &std::path::Path, clock: &Clock) -> Result<Box<dyn Store>, OpenError> {
+    let store = crate::sqlite::SqliteStore::open(path, clock)?;
+    Ok(Box::new(store))
+}
+
+#[cfg(not(feature = "sqlite"))]
+fn open_file(_: &std::path::Path, _: &Clock) -> Result<Box<dyn Store>, OpenError> {
     Err(OpenError::NotBuilt)
 }

@@ -17,6 +17,10 @@ const MAX_GROUP: usize = 256;
 const SYNC_DELAY: Duration = Duration::from_millis(250);
 /// The number of requests with events after which they are made durable.
 const MAX_UNSYNCED: usize = 256;
+/// The time without a request after which the store rests.
+const REST_DELAY: Duration = Duration::from_secs(1);
+/// The time after which jobs are removed if the disk was full.
+const EXPIRE_DELAY: Duration = Duration::from_secs(1);
 /// The longest sleep of the thread.
 const MAX_SLEEP: Duration = Duration::from_secs(60);
 
@@ -30,6 +34,10 @@ pub(super) struct Writer {
     unsynced: Vec<Waiting>,
     /// The time of the first change that is not yet durable.
     dirty: Option<Duration>,
+    /// Whether the store was changed since it rested.
+    has_changed: bool,
+    /// The time before which no job is removed, because the disk was full.
+    expire_after: Duration,
 }
 
 impl Drop for Writer {
@@ -55,6 +63,8 @@ impl Writer {
             watchers,
             unsynced: Vec::new(),
             dirty: None,
+            has_changed: true,
+            expire_after: Duration::ZERO,
         }
     }
 
@@ -63,6 +73,10 @@ impl Writer {
         while let Some(group) = self.queue.take(MAX_GROUP, self.sleep()) {
             let now = self.clock.now();
             self.expire(now);
+            if group.is_empty() && self.dirty.is_none() && self.has_changed && !self.has_failed() {
+                self.engine.rest();
+                self.has_changed = false;
+            }
             self.answer(group, now);
             let is_late = |since: Duration| now.since >= since + SYNC_DELAY;
             if self.dirty.is_some_and(is_late) || self.unsynced.len() >= MAX_UNSYNCED {
@@ -77,38 +91,37 @@ impl Writer {
     fn sleep(&self) -> Duration {
         let now = self.clock.now().since;
         let expiry = self.engine.next_expiry();
+        let expiry = expiry.map(|next| next.max(self.expire_after));
         let sync = self.dirty.map(|since| since + SYNC_DELAY);
         let next = expiry.into_iter().chain(sync).min();
         let sleep = next.map_or(MAX_SLEEP, |next| next.saturating_sub(now));
         if self.has_failed() {
             return MAX_SLEEP;
         }
-        sleep.min(MAX_SLEEP)
+        let rest = if self.has_changed {
+            REST_DELAY
+        } else {
+            MAX_SLEEP
+        };
+        sleep.min(rest)
     }
 
     /// Removes jobs whose time is over.
     fn expire(&mut self, now: Now) {
-        while !self.has_failed()
-            && self
-                .engine
-                .next_expiry()
-                .is_some_and(|next| next <= now.since)
-        {
-            match self.engine.expire(now) {
-                Ok(ids) => {
-                    self.dirty.get_or_insert(now.since);
-                    for id in &ids {
-                        self.watchers.notify(id);
-                    }
-                    if ids.is_empty() {
-                        break;
-                    }
+        let is_due = |next: Duration| next.max(self.expire_after) <= now.since;
+        if self.has_failed() || !self.engine.next_expiry().is_some_and(is_due) {
+            return;
+        }
+        match self.engine.expire(now) {
+            Ok(ids) => {
+                self.dirty.get_or_insert(now.since);
+                for id in &ids {
+                    self.watchers.notify(id);
                 }
-                Err(failure) => {
-                    self.recover(Vec::new(), failure, now);
-                    break;
-                }
+                // A group removes a number of jobs only.
+                self.expire(now);
             }
+            Err(failure) => self.recover(Vec::new(), failure, now),
         }
     }
 
@@ -153,6 +166,7 @@ impl Writer {
         self.engine.commit()?;
         self.unsynced.clear();
         self.dirty = None;
+        self.has_changed = true;
         Ok(())
     }
 
@@ -198,9 +212,15 @@ impl Writer {
         let mut failed = Some(failure);
         let unsynced = std::mem::take(&mut self.unsynced);
         self.dirty = None;
+        let is_asked = !group.is_empty();
         let mut rest = unsynced.into_iter().chain(group);
         if failed == Some(Failure::NoSpace) {
             failed = self.engine.rollback(now).err();
+            if !is_asked {
+                // The removal of jobs makes room, and may use the reserve for it.
+                self.engine.release_room();
+                self.expire_after = now.since + EXPIRE_DELAY;
+            }
             while failed.is_none()
                 && let Some(mut waiting) = rest.next()
             {
@@ -221,39 +241,42 @@ impl Writer {
         self.watchers.end();
     }
 
-    /// Runs a request in its own group. A change of a job that exists may use the reserved room.
+    /// Runs a request in its own group. A change of a job that exists may use the reserved room. While that room is not
+    /// reserved, ends are stored without large results.
     fn run_alone(&mut self, request: &mut dyn Request, now: Now) -> Result<(), Failure> {
-        loop {
-            let ran = request.run(&mut self.engine, now);
-            let held = match (ran, request.effect()) {
-                (Ok(()), Effect::Read) => Ok(()),
-                (Ok(()), _) => self.engine.commit(),
-                (Err(failure), _) => Err(failure),
-            };
-            match held {
-                Ok(()) => {
-                    self.answer_one(request, Ok(()));
-                    return Ok(());
-                }
-                Err(Failure::NoSpace) => {}
-                Err(failure) => {
-                    request.answer(Err(failure.clone().into()));
-                    return Err(failure);
-                }
-            }
-            self.engine.rollback(now)?;
-            let may_use_reserve = match request.effect() {
-                Effect::Read | Effect::Change => true,
-                Effect::Create | Effect::Events(_) => false,
-            };
-            if may_use_reserve && self.engine.release_room() {
-                continue;
-            }
-            if let (Effect::Events(number), Some(id)) = (request.effect(), request.job()) {
-                self.engine.lose_events(id, number);
-            }
-            request.answer(Err(StoreError::NoSpace));
+        let may_use_reserve = match request.effect() {
+            Effect::Read | Effect::Change => true,
+            Effect::Create | Effect::Events(_) => false,
+        };
+        let mut held = self.try_alone(request, now)?;
+        if !held && may_use_reserve {
+            self.engine.release_room();
+            held = self.try_alone(request, now)?;
+        }
+        if held {
+            self.answer_one(request, Ok(()));
             return Ok(());
+        }
+        if let (Effect::Events(number), Some(id)) = (request.effect(), request.job()) {
+            self.engine.lose_events(id, number);
+        }
+        request.answer(Err(StoreError::NoSpace));
+        Ok(())
+    }
+
+    /// Runs a request and commits it. Returns `false` if the disk has no room for it.
+    fn try_alone(&mut self, request: &mut dyn Request, now: Now) -> Result<bool, Failure> {
+        let mut held = request.run(&mut self.engine, now);
+        if held.is_ok() && request.effect() != Effect::Read {
+            held = self.engine.commit();
+        }
+        match held {
+            Ok(()) => Ok(true),
+            Err(Failure::NoSpace) => self.engine.rollback(now).map(|()| false),
+            Err(failure) => {
+                request.answer(Err(failure.clone().into()));
+                Err(failure)
+            }
         }
     }
 

@@ -82,3 +82,13 @@ pub(super) fn progress(body: impl Into<Bytes>) -> NewEvent {
         body: body.into(),
     }
 }
+
+/// Returns an end with an error.
+pub(super) fn failed(error: &str) -> JobEnd {
+    JobEnd {
+        state: JobState::Failed,
+        result: None,
+        is_error: false,
+        error: Some(error.to_owned()),
+    }
+}

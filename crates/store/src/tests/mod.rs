@@ -1,4 +1,9 @@
-//! Tests of the store: the rules, the same for each store; the handle.
+//! Tests of the store: the rules on each store, the handle, the file, crashes, faults of the machine.
+#![cfg(feature = "sqlite")]
 
+mod conformance;
+mod crash;
 mod fake;
+mod file;
 mod handle;
+mod machine;
