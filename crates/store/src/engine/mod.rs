@@ -192,6 +192,7 @@ impl Engine {
                 id: job.id.clone(),
                 ttl: job.ttl,
                 expires,
+                ended_since: job.ended_since,
             };
             self.expiry.add(&ended, now);
         }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::bounds::MAX_ERROR_BYTES;
-use crate::clock::{Now, whole_millis};
+use crate::clock::{Now, whole_millis, whole_millis_since};
 use crate::error::Failure;
 use crate::id::JobId;
 use crate::job::{CancelOutcome, Claim, Dropped, Job, JobEnd, JobState};
@@ -181,6 +181,7 @@ impl Engine {
         let ended = whole_millis(now.wall);
         job.state = state;
         job.ended = Some(ended);
+        job.ended_since = Some(whole_millis_since(now.since));
         job.expires = ended.checked_add(job.ttl);
         job.args_bytes = 0;
         match error {

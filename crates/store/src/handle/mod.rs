@@ -101,6 +101,11 @@ impl JobStore {
         self.0.watchers.len()
     }
 
+    /// Returns the number of requests that wait for the thread of the store.
+    pub fn waiting(&self) -> usize {
+        self.0.queue.waiting()
+    }
+
     /// Stores a new job, or returns the one that has its idempotency key.
     pub async fn create(&self, new: NewJob) -> Result<Created, StoreError> {
         self.refusable(Effect::Create, None, move |engine, now| {
