@@ -269,6 +269,18 @@ async fn folder_that_does_not_exist_is_named() {
 }
 
 #[tokio::test]
+async fn links_in_the_place_of_its_own_files_are_not_followed() {
+    for end in [".lock", ".reserve"] {
+        let folder = Folder::new();
+        let victim = folder.folder.path().join("victim");
+        fs::write(&victim, "text of a victim").unwrap();
+        std::os::unix::fs::symlink(&victim, folder.beside(end)).unwrap();
+        assert!(folder.try_open().await.is_err(), "{end}");
+        assert_eq!(fs::read(&victim).unwrap(), b"text of a victim");
+    }
+}
+
+#[tokio::test]
 async fn half_made_file_of_an_earlier_start_is_made_again() {
     let folder = Folder::new();
     fs::write(folder.beside(".new"), "half").unwrap();
