@@ -152,7 +152,8 @@ impl JobStore {
         .await
     }
 
-    /// Stores the task of the server that executes a claimed job, and whether it outlives this broker.
+    /// Stores the task of the server that executes a claimed job, and whether it outlives this broker. Returns `false` if the
+    /// fence is stale, or if the text has more than [`MAX_UPSTREAM_BYTES`](crate::MAX_UPSTREAM_BYTES).
     pub async fn set_upstream(
         &self,
         id: &JobId,
