@@ -25,6 +25,7 @@ mod connect;
 mod doctor;
 mod failure;
 mod http;
+mod jobs;
 mod key;
 mod lifecycle;
 mod list_changed_exec;
@@ -273,6 +274,7 @@ fn startup<'a>(
         openness: OnceCell::new(),
         list_changed_exec: OnceLock::new(),
         observers: OnceLock::new(),
+        jobs: OnceLock::new(),
         environment: Environment::capture(),
         output,
     })

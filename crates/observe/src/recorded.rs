@@ -228,7 +228,7 @@ impl<F: Future<Output = Result<Outcome, Box<CoreError>>>> Future for Recording<F
 }
 
 impl<B: Broker> Broker for Recorded<B> {
-    forward!(inner: services, look_up, items, callable_tools, health, close);
+    forward!(inner: services, look_up, items, callable_tools, jobs, health, close);
 
     fn list(&self, identity: &Identity, path: &str, depth: u8) -> Result<Listing, Box<CoreError>> {
         let began = Instant::now();

@@ -2,75 +2,10 @@
 
 use std::time::{Duration, SystemTime};
 
+pub use broker_model::job_state::JobState;
 use bytes::Bytes;
 
 use crate::id::JobId;
-
-/// The state of a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum JobState {
-    /// It waits.
-    Queued,
-    /// A broker has claimed it.
-    Running,
-    /// It waits for an answer of its caller.
-    InputRequired,
-    /// It has ended with a result.
-    Succeeded,
-    /// It has ended with an error.
-    Failed,
-    /// It has ended because its owner asked for the end.
-    Canceled,
-    /// It was sent, then its broker died: its fate is unknown.
-    Lost,
-}
-
-impl JobState {
-    /// All states.
-    pub const ALL: [Self; 7] = [
-        Self::Queued,
-        Self::Running,
-        Self::InputRequired,
-        Self::Succeeded,
-        Self::Failed,
-        Self::Canceled,
-        Self::Lost,
-    ];
-
-    /// Whether the job has ended.
-    pub const fn is_finished(self) -> bool {
-        match self {
-            Self::Queued | Self::Running | Self::InputRequired => false,
-            Self::Succeeded | Self::Failed | Self::Canceled | Self::Lost => true,
-        }
-    }
-
-    /// Whether a broker executes the job.
-    pub const fn is_claimed(self) -> bool {
-        match self {
-            Self::Running | Self::InputRequired => true,
-            Self::Queued | Self::Succeeded | Self::Failed | Self::Canceled | Self::Lost => false,
-        }
-    }
-
-    /// Returns the name of the state.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Queued => "queued",
-            Self::Running => "running",
-            Self::InputRequired => "input_required",
-            Self::Succeeded => "succeeded",
-            Self::Failed => "failed",
-            Self::Canceled => "canceled",
-            Self::Lost => "lost",
-        }
-    }
-
-    /// Reads the name of a state.
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.as_str() == name)
-    }
-}
 
 /// The way in which a job begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

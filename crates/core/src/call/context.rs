@@ -15,6 +15,7 @@ use crate::call::cut::Cut;
 use crate::call::record::CallRecord;
 use crate::call::send_gate::SendGates;
 use crate::identity::Identity;
+use crate::jobs::{AcceptedJob, JobRequest};
 
 /// One call. It owns everything that it needs, so that a layer can keep it and make it later.
 #[derive(Debug)]
@@ -69,6 +70,8 @@ pub struct CallContext {
     pub trace: Option<Box<CallTrace>>,
     /// The gates that the call passes right before it is sent.
     pub gates: SendGates,
+    /// What the call asks of a layer that keeps jobs.
+    pub job: Option<Box<JobRequest>>,
 }
 
 impl CallContext {
@@ -87,6 +90,7 @@ impl CallContext {
             record: None,
             trace: None,
             gates: SendGates::none(),
+            job: None,
         }
     }
 }
@@ -156,4 +160,6 @@ pub struct Outcome {
     pub cut: Option<Cut>,
     /// Warnings about the result, written by the broker.
     pub warnings: Vec<String>,
+    /// The job that the call became: then the result is empty.
+    pub job: Option<Box<AcceptedJob>>,
 }

@@ -172,6 +172,7 @@ fn shaped(
             Box::new(failure::memory_error_for_result(charge_error).path(path))
         })?;
     let mut outcome = Outcome {
+        job: None,
         path,
         kind,
         result: Bytes::new(),
