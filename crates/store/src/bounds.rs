@@ -4,12 +4,15 @@ use crate::job::{Job, JobState, Usage};
 
 /// The bytes that are counted for the row of a job, besides its texts: the row, its places in indexes, its events of states.
 const ROW_BYTES: u64 = 2 << 10;
-/// The bytes that are reserved for the end of a job: the mark `sent`, the end, its error and its last progress.
+/// The bytes that are reserved for the end of a job: the mark `sent`, the end, its error, its last progress and
+/// its task.
 const END_BYTES: u64 = 12 << 10;
 /// The bytes that are counted for an event, besides its body.
 pub(crate) const EVENT_BYTES: u64 = 64;
 /// The maximum bytes of the error of a job. A longer one is left out, so that the end always fits.
 pub const MAX_ERROR_BYTES: usize = 4 << 10;
+/// The maximum bytes of the task of a server that executes a job.
+pub const MAX_UPSTREAM_BYTES: usize = 1 << 10;
 /// The maximum bytes of an event of progress that a job shows as its last one.
 pub(crate) const MAX_PROGRESS_BYTES: usize = 4 << 10;
 
@@ -76,11 +79,11 @@ pub(crate) fn usage_of(job: &Job) -> Usage {
         + text(&job.owner)
         + text(&job.meta)
         + text(&job.key)
-        + text(&job.trace)
-        + text(&job.upstream);
+        + text(&job.trace);
     let is_finished = job.state.is_finished();
     let end = if is_finished {
-        (text(&job.error) + job.progress.as_ref().map_or(0, bytes::Bytes::len)) as u64
+        let progress = job.progress.as_ref().map_or(0, bytes::Bytes::len);
+        (text(&job.error) + text(&job.upstream) + progress) as u64
     } else {
         END_BYTES
     };

@@ -1,8 +1,8 @@
 //! The ends of the times for which ended jobs are kept, on both clocks.
 //!
-//! A job is removed when its stored time has passed and this run of the broker has seen the rest of its time on the clock
-//! that never jumps. So a clock that jumps ahead removes nothing early. If the stored time is still to come after twice
-//! the time, the clock has jumped back, and the job is removed.
+//! A job is removed when its stored time has passed and the rest of its time has also passed on the clock that never jumps. So
+//! a clock that jumps ahead removes nothing early. If the stored time is still to come after twice the time, the clock has
+//! jumped back, and the job is removed. After a restart of the machine the rest of the time follows from the stored time.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, SystemTime};
@@ -31,11 +31,22 @@ pub(crate) struct Expiry {
     order: BTreeSet<(Duration, Box<str>)>,
 }
 
+/// Returns the time that a job has left. More than its whole time is left if the clock has jumped back between two starts of
+/// the machine.
+pub(crate) fn left(job: &EndedJob, now: Now) -> Duration {
+    let passed = job
+        .ended_since
+        .and_then(|ended| now.since.checked_sub(ended));
+    passed.map_or_else(
+        || job.expires.duration_since(now.wall).unwrap_or_default(),
+        |passed| job.ttl.saturating_sub(passed),
+    )
+}
+
 impl Expiry {
     /// Adds an ended job.
     pub(crate) fn add(&mut self, job: &EndedJob, now: Now) {
-        let left = job.expires.duration_since(now.wall).unwrap_or_default();
-        // More than its whole time is left only if the clock has jumped back while the store was closed.
+        let left = left(job, now);
         let earliest = now.since + left.min(job.ttl);
         let latest = if left > job.ttl {
             earliest

@@ -128,6 +128,8 @@ pub struct Job {
     pub started: Option<SystemTime>,
     /// The time of its end.
     pub ended: Option<SystemTime>,
+    /// The time of its end on the clock that never jumps, while that clock has not begun again.
+    pub ended_since: Option<Duration>,
     /// The time of its last change: of its state, or by an event.
     pub updated: SystemTime,
     /// The time for which it is kept after its end.

@@ -19,7 +19,7 @@ mod watch;
 #[cfg(test)]
 mod tests;
 
-pub use bounds::{Bounds, MAX_ERROR_BYTES};
+pub use bounds::{Bounds, MAX_ERROR_BYTES, MAX_UPSTREAM_BYTES};
 pub use clock::{Clock, Now};
 pub use engine::Engine;
 pub use error::{Failure, FullLimit, OpenError, StoreError};

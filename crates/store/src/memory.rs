@@ -287,6 +287,7 @@ impl Store for MemoryStore {
                     id: entry.job.id.clone(),
                     ttl: entry.job.ttl,
                     expires,
+                    ended_since: entry.job.ended_since,
                 });
             }
         }

@@ -90,7 +90,7 @@ pub trait Store: Send {
     /// Returns every job that is claimed and has not ended.
     fn claimed(&mut self) -> Result<Vec<Job>, Failure>;
 
-    /// Calls the function with the id, the time of the end, the time for which it is kept and the expiry of every ended job.
+    /// Calls the function with each ended job.
     fn each_ended(&mut self, call: &mut dyn FnMut(EndedJob)) -> Result<(), Failure>;
 
     /// Returns the faults of the store. The full check reads everything.
@@ -109,4 +109,6 @@ pub struct EndedJob {
     pub ttl: std::time::Duration,
     /// The end of this time.
     pub expires: std::time::SystemTime,
+    /// The time of the end on the clock that never jumps, while that clock has not begun again.
+    pub ended_since: Option<std::time::Duration>,
 }

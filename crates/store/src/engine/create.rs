@@ -1,11 +1,9 @@
 //! The creation of a job.
 
-use std::time::Duration;
-
 use subtle::ConstantTimeEq as _;
 
 use crate::bounds::usage_of;
-use crate::clock::{Now, whole_millis};
+use crate::clock::{Now, whole_millis, whole_millis_since};
 use crate::error::{Failure, FullLimit, StoreError};
 use crate::job::{Created, Job, JobStart, JobState, NewJob};
 use crate::store::Body;
@@ -95,8 +93,9 @@ fn job_of(new: &NewJob, now: Now) -> Job {
         created,
         started: sent.then_some(created),
         ended: None,
+        ended_since: None,
         updated: created,
-        ttl: Duration::from_millis(u64::try_from(new.ttl.as_millis()).unwrap_or(u64::MAX)),
+        ttl: whole_millis_since(new.ttl),
         expires: None,
         progress: None,
         last_seq: 0,

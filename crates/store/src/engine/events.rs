@@ -67,10 +67,23 @@ impl Engine {
 
     /// Shows lost events as dropped.
     pub(super) fn push_lost(&mut self, job: &mut Job, now: Now) -> Result<(), Failure> {
-        match self.lost_events.remove(&job.id) {
-            Some(number) => self.drop_events(job, number, now),
-            None => Ok(()),
+        let Some(number) = self.lost_events.remove(&job.id) else {
+            return Ok(());
+        };
+        self.shown_lost.push((job.id.clone(), number));
+        self.drop_events(job, number, now)
+    }
+
+    /// Stores the job, and a change of its state that may come again and again: as an event if the bounds have room for it.
+    pub(super) fn store_counted_state(&mut self, job: &mut Job, now: Now) -> Result<(), Failure> {
+        let event = status(job.state);
+        if !self.takes(job, &event, 0)? {
+            job.updated = whole_millis(now.wall);
+            return self.store.update(job);
         }
+        job.events += 1;
+        job.event_bytes += event.body.len() as u64;
+        self.store_state(job, now)
     }
 
     /// Counts dropped events. The first ones get a gap.

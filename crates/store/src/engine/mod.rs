@@ -33,6 +33,8 @@ pub struct Engine {
     seen: HashMap<JobId, u64>,
     /// The numbers of events that were taken back with their group, of claimed jobs.
     lost_events: HashMap<JobId, u64>,
+    /// Those of them that a job shows since the last commit.
+    shown_lost: Vec<(JobId, u64)>,
 }
 
 impl std::fmt::Debug for Engine {
@@ -51,6 +53,7 @@ impl Engine {
             adoptable: HashMap::new(),
             seen: HashMap::new(),
             lost_events: HashMap::new(),
+            shown_lost: Vec::new(),
         }
     }
 
@@ -61,12 +64,17 @@ impl Engine {
 
     /// Makes the changes since the last commit durable.
     pub fn commit(&mut self) -> Result<(), Failure> {
-        self.store.commit()
+        self.store.commit()?;
+        self.shown_lost.clear();
+        Ok(())
     }
 
     /// Takes the changes since the last commit back.
     pub fn rollback(&mut self, now: Now) -> Result<(), Failure> {
         self.store.rollback();
+        for (id, number) in std::mem::take(&mut self.shown_lost) {
+            self.lose_events(&id, number);
+        }
         self.expiry.clear();
         let expiry = &mut self.expiry;
         self.store.each_ended(&mut |job| expiry.add(&job, now))
@@ -192,6 +200,7 @@ impl Engine {
                 id: job.id.clone(),
                 ttl: job.ttl,
                 expires,
+                ended_since: job.ended_since,
             };
             self.expiry.add(&ended, now);
         }

@@ -2,6 +2,7 @@
 
 use crate::clock::Now;
 use crate::error::Failure;
+use crate::expiry::left;
 use crate::job::{JobState, Recovered};
 
 use super::Engine;
@@ -50,11 +51,7 @@ impl Engine {
         let expiry = &mut self.expiry;
         self.store.each_ended(&mut |job| {
             expiry.add(&job, now);
-            if job
-                .expires
-                .duration_since(now.wall)
-                .is_ok_and(|left| left > job.ttl)
-            {
+            if left(&job, now) > job.ttl {
                 ahead.push(job.id);
             }
         })?;

@@ -2,14 +2,14 @@
 
 use bytes::Bytes;
 
-use crate::bounds::MAX_ERROR_BYTES;
-use crate::clock::{Now, whole_millis};
+use crate::bounds::{MAX_ERROR_BYTES, MAX_UPSTREAM_BYTES};
+use crate::clock::{Now, whole_millis, whole_millis_since};
 use crate::error::Failure;
 use crate::id::JobId;
 use crate::job::{CancelOutcome, Claim, Dropped, Job, JobEnd, JobState};
 use crate::store::Body;
 
-use super::{Engine, events};
+use super::Engine;
 
 /// The maximum bytes of a result that is stored while the disk is full: the room for ends has this much for each job, since
 /// a job with a result seldom has an error.
@@ -26,7 +26,11 @@ impl Engine {
         job.state = JobState::Running;
         job.fence += 1;
         job.started = Some(whole_millis(now.wall));
-        self.store_state(&mut job, now)?;
+        if job.fence == 1 {
+            self.store_state(&mut job, now)?;
+        } else {
+            self.store_counted_state(&mut job, now)?;
+        }
         let args = self.store.body(id, Body::Args)?.unwrap_or_default();
         let fence = job.fence;
         Ok(Some(Claim { job, args, fence }))
@@ -73,7 +77,7 @@ impl Engine {
             return Ok(false);
         }
         job.state = JobState::Queued;
-        self.store_state(&mut job, now)?;
+        self.store_counted_state(&mut job, now)?;
         Ok(true)
     }
 
@@ -95,19 +99,13 @@ impl Engine {
         };
         if job.state != state {
             job.state = state;
-            // A server decides how often the state changes, so the events of these changes are counted.
-            if self.takes(&job, &events::status(state), 0)? {
-                job.events += 1;
-                job.event_bytes += events::status(state).body.len() as u64;
-                self.store_state(&mut job, now)?;
-            } else {
-                self.store.update(&job)?;
-            }
+            self.store_counted_state(&mut job, now)?;
         }
         Ok(true)
     }
 
-    /// Stores the task of the server that executes a claimed job, and whether it outlives this broker.
+    /// Stores the task of the server that executes a claimed job, and whether it outlives this broker. Returns `false` if the
+    /// fence is stale, or if the text has more than [`MAX_UPSTREAM_BYTES`].
     pub fn set_upstream(
         &mut self,
         id: &JobId,
@@ -119,6 +117,9 @@ impl Engine {
         let Some(mut job) = self.claimed(id, fence)? else {
             return Ok(false);
         };
+        if task.len() > MAX_UPSTREAM_BYTES {
+            return Ok(false);
+        }
         job.upstream = Some(task.to_owned());
         job.upstream_survives = survives;
         job.updated = whole_millis(now.wall);
@@ -181,6 +182,7 @@ impl Engine {
         let ended = whole_millis(now.wall);
         job.state = state;
         job.ended = Some(ended);
+        job.ended_since = Some(whole_millis_since(now.since));
         job.expires = ended.checked_add(job.ttl);
         job.args_bytes = 0;
         match error {

@@ -101,6 +101,11 @@ impl JobStore {
         self.0.watchers.len()
     }
 
+    /// Returns the number of requests that wait for the thread of the store.
+    pub fn waiting(&self) -> usize {
+        self.0.queue.waiting()
+    }
+
     /// Stores a new job, or returns the one that has its idempotency key.
     pub async fn create(&self, new: NewJob) -> Result<Created, StoreError> {
         self.refusable(Effect::Create, None, move |engine, now| {
@@ -147,7 +152,8 @@ impl JobStore {
         .await
     }
 
-    /// Stores the task of the server that executes a claimed job, and whether it outlives this broker.
+    /// Stores the task of the server that executes a claimed job, and whether it outlives this broker. Returns `false` if the
+    /// fence is stale, or if the text has more than [`MAX_UPSTREAM_BYTES`](crate::MAX_UPSTREAM_BYTES).
     pub async fn set_upstream(
         &self,
         id: &JobId,

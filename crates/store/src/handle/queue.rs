@@ -92,6 +92,11 @@ impl Queue {
         Some(state.requests.drain(..number).collect())
     }
 
+    /// Returns the number of requests that wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.lock().requests.len()
+    }
+
     /// Takes no more requests. The thread answers those that wait, and ends.
     pub(super) fn close(&self) {
         self.lock().is_closing = true;

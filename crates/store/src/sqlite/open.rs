@@ -5,7 +5,7 @@ use std::io::{self, Read as _};
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension as _};
 
 use crate::clock::{Clock, millis};
 use crate::error::OpenError;
@@ -198,15 +198,26 @@ fn tables(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     rows.collect()
 }
 
-/// Writes which process uses the store, and in which boot of the machine.
+/// Writes which process uses the store, and in which boot of the machine. The clock that never jumps goes on within one boot
+/// only, so its times of another boot are removed.
 pub(super) fn write_process(connection: &Connection, clock: &Clock) -> rusqlite::Result<()> {
-    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let boot = clock.boot().unwrap_or_default();
     let opened = i64::try_from(millis(clock.now().wall)).unwrap_or(i64::MAX);
-    connection.execute(
+    let group = connection.unchecked_transaction()?;
+    let last: Option<String> = group
+        .query_row("SELECT boot_id FROM process", [], |row| row.get(0))
+        .optional()?;
+    if boot.is_empty() || last.is_none_or(|last| last != boot) {
+        group.execute(
+            "UPDATE job SET ended_since = NULL WHERE ended_since IS NOT NULL",
+            [],
+        )?;
+    }
+    group.execute(
         "INSERT OR REPLACE INTO process VALUES (1, ?1, ?2, ?3)",
-        (boot.trim(), std::process::id(), opened),
+        (boot, std::process::id(), opened),
     )?;
-    Ok(())
+    group.commit()
 }
 
 /// Returns an error of SQLite as the reason why a store is not opened.

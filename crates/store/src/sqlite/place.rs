@@ -68,7 +68,6 @@ impl PlaceLock {
         let mut file = options
             .create(true)
             .truncate(false)
-            .custom_flags(no_follow())
             .open(lock)
             .map_err(failed)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -105,10 +104,15 @@ fn holder(file: &mut File) -> String {
     }
 }
 
-/// Returns options that read and write, and create with the mode of a store.
+/// Returns options that read and write, create with the mode of a store, and follow no link: the names of these files are
+/// known to everyone who may write the folder.
 pub(super) fn create_options() -> OpenOptions {
     let mut options = OpenOptions::new();
-    options.read(true).write(true).mode(MODE);
+    options
+        .read(true)
+        .write(true)
+        .mode(MODE)
+        .custom_flags(no_follow());
     options
 }
 

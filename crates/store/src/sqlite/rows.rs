@@ -18,7 +18,7 @@ macro_rules! columns {
          job.caller, job.trace, job.ttl, job.created, job.upstream, job.upstream_survives, job.state, job.sent, \
          job.cancel_asked, job.fence, job.started, job.ended, job.updated, job.expires, job.progress, job.last_seq, \
          job.events, job.event_bytes, job.dropped_events, job.is_error, job.error, job.result_bytes, job.dropped, \
-         job.args_bytes, job.seq"
+         job.args_bytes, job.seq, job.ended_since"
     };
 }
 
@@ -57,16 +57,16 @@ pub(super) const LIST_OWNER: &str = concat!(
 );
 pub(super) const INSERT: &str = "
 INSERT INTO job (id_hash, id, owner, path, tool_digest, catalog_digest, args_sha256, meta, idem_key, caller, trace, ttl,
-    created, upstream, upstream_survives, state, sent, cancel_asked, fence, started, ended, updated, expires, progress,
+    created, upstream, upstream_survives, state, sent, cancel_asked, fence, started, ended, ended_since, updated, expires, progress,
     last_seq, events, event_bytes, dropped_events, is_error, error, result_bytes, dropped, args_bytes, queued, running,
     finished, bytes, evictable)
 VALUES (:id_hash, :id, :owner, :path, :tool_digest, :catalog_digest, :args_sha256, :meta, :idem_key, :caller, :trace,
-    :ttl, :created, :upstream, :upstream_survives, :state, :sent, :cancel_asked, :fence, :started, :ended, :updated,
+    :ttl, :created, :upstream, :upstream_survives, :state, :sent, :cancel_asked, :fence, :started, :ended, :ended_since, :updated,
     :expires, :progress, :last_seq, :events, :event_bytes, :dropped_events, :is_error, :error, :result_bytes, :dropped,
     :args_bytes, :queued, :running, :finished, :bytes, :evictable)";
 pub(super) const UPDATE: &str = "
 UPDATE job SET upstream = :upstream, upstream_survives = :upstream_survives, state = :state, sent = :sent,
-    cancel_asked = :cancel_asked, fence = :fence, started = :started, ended = :ended, updated = :updated,
+    cancel_asked = :cancel_asked, fence = :fence, started = :started, ended = :ended, ended_since = :ended_since, updated = :updated,
     expires = :expires, progress = :progress, last_seq = :last_seq, events = :events, event_bytes = :event_bytes,
     dropped_events = :dropped_events, is_error = :is_error, error = :error, result_bytes = :result_bytes,
     dropped = :dropped, args_bytes = :args_bytes, queued = :queued, running = :running, finished = :finished,
@@ -91,6 +91,7 @@ pub(super) fn with_changing<T>(
         ":fence": number(job.fence),
         ":started": time(job.started),
         ":ended": time(job.ended),
+        ":ended_since": job.ended_since.map(whole),
         ":updated": number(millis(job.updated)),
         ":expires": time(job.expires),
         ":progress": job.progress.as_deref(),
@@ -124,9 +125,14 @@ pub(super) fn with_fixed<T>(job: &Job, call: impl FnOnce(&[(&str, &dyn ToSql)]) 
         ":idem_key": job.key,
         ":caller": job.caller,
         ":trace": job.trace,
-        ":ttl": i64::try_from(job.ttl.as_millis()).unwrap_or(i64::MAX),
+        ":ttl": whole(job.ttl),
         ":created": number(millis(job.created)),
     })
+}
+
+/// Returns a time as whole milliseconds.
+fn whole(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// Returns a number as SQLite has them.
@@ -141,6 +147,7 @@ pub(super) fn job(row: &Row<'_>) -> rusqlite::Result<Job> {
         Ok::<_, rusqlite::Error>(millis.map(from_millis))
     };
     let progress: Option<Vec<u8>> = row.get(22)?;
+    let ended_since: Option<u64> = row.get(33)?;
     Ok(Job {
         id: id(row, 0)?,
         owner: row.get(1)?,
@@ -162,6 +169,7 @@ pub(super) fn job(row: &Row<'_>) -> rusqlite::Result<Job> {
         fence: row.get(17)?,
         started: time(18)?,
         ended: time(19)?,
+        ended_since: ended_since.map(Duration::from_millis),
         updated: from_millis(row.get(20)?),
         expires: time(21)?,
         progress: progress.map(Bytes::from),

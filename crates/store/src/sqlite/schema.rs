@@ -39,6 +39,7 @@ CREATE TABLE job (
     fence INTEGER NOT NULL,
     started INTEGER,
     ended INTEGER,
+    ended_since INTEGER,
     updated INTEGER NOT NULL,
     expires INTEGER,
     progress BLOB,

@@ -296,14 +296,16 @@ impl Store for SqliteStore {
 
     fn each_ended(&mut self, call: &mut dyn FnMut(EndedJob)) -> Result<(), Failure> {
         let read = |row: &Row<'_>| {
+            let ended_since: Option<u64> = row.get(3)?;
             call(EndedJob {
                 id: rows::id(row, 0)?,
                 ttl: std::time::Duration::from_millis(row.get(1)?),
                 expires: from_millis(row.get(2)?),
+                ended_since: ended_since.map(std::time::Duration::from_millis),
             });
             Ok(())
         };
-        let sql = "SELECT id, ttl, expires FROM job WHERE expires IS NOT NULL";
+        let sql = "SELECT id, ttl, expires, ended_since FROM job WHERE expires IS NOT NULL";
         self.query(sql, [], read).map(|_| ())
     }
 

@@ -11,6 +11,9 @@ use crate::{Clock, EventKind, JobEnd, JobId, JobStart, JobState, NewEvent, NewJo
 /// The time for which jobs of tests are kept.
 pub(super) const TTL: Duration = Duration::from_secs(3_600);
 
+/// The id of the boot of the machine.
+const BOOT: &str = "9a2f0c52-0000-4000-8000-000000000001";
+
 /// A clock that stays until it is moved.
 #[derive(Clone, Debug)]
 pub(super) struct FakeClock(Arc<Mutex<Now>>);
@@ -25,7 +28,13 @@ impl FakeClock {
 
     pub(super) fn clock(&self) -> Clock {
         let its = self.clone();
-        Clock::new(move || its.now())
+        Clock::with_boot(BOOT, move || its.now())
+    }
+
+    /// Returns the clock after another start of the machine.
+    pub(super) fn after_boot(&self) -> Clock {
+        let its = self.clone();
+        Clock::with_boot("another boot", move || its.now())
     }
 
     pub(super) fn now(&self) -> Now {

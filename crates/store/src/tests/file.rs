@@ -5,10 +5,12 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::{Bounds, Clock, Created, JobStore, OpenError, SqliteStore, StoreError, StoreSettings};
+use crate::{
+    Bounds, Clock, Created, Engine, JobStore, OpenError, SqliteStore, StoreError, StoreSettings,
+};
 use tempfile::TempDir;
 
-use crate::tests::fake::{new_job, succeeded};
+use crate::tests::fake::{FakeClock, TTL, new_job, succeeded};
 
 /// The folder of a store, and its settings.
 struct Folder {
@@ -214,7 +216,20 @@ async fn damaged_file_is_refused_and_left_as_it_is() {
     cut.filled().await;
     let whole = fs::read(cut.path()).unwrap();
     fs::write(cut.path(), &whole[..whole.len() / 2]).unwrap();
-    for folder in [pages, tables, cut] {
+    let index = Folder::new();
+    index.filled().await;
+    let root: i64 = rusqlite::Connection::open(index.path())
+        .unwrap()
+        .query_row(
+            "SELECT rootpage FROM sqlite_schema WHERE name = 'job_owner'",
+            [],
+            |row| row.get(0),
+        )
+        .unwrap();
+    // No start reads this index, only the check does.
+    let at = usize::try_from(root - 1).unwrap() * 4_096;
+    patch(&index.path(), at, &[0xaa; 64]);
+    for folder in [pages, tables, cut, index] {
         let before = fs::read(folder.path()).unwrap();
         let error = folder.try_open().await.unwrap_err();
         assert!(matches!(error, OpenError::Damaged { .. }), "{error}");
@@ -251,6 +266,18 @@ async fn folder_that_does_not_exist_is_named() {
     settings.path = Some(folder.folder.path().join("missing/jobs.db"));
     let error = JobStore::open(settings).await.unwrap_err();
     assert!(error.to_string().contains("missing/jobs.db"), "{error}");
+}
+
+#[tokio::test]
+async fn links_in_the_place_of_its_own_files_are_not_followed() {
+    for end in [".lock", ".reserve"] {
+        let folder = Folder::new();
+        let victim = folder.folder.path().join("victim");
+        fs::write(&victim, "text of a victim").unwrap();
+        std::os::unix::fs::symlink(&victim, folder.beside(end)).unwrap();
+        assert!(folder.try_open().await.is_err(), "{end}");
+        assert_eq!(fs::read(&victim).unwrap(), b"text of a victim");
+    }
 }
 
 #[tokio::test]
@@ -374,4 +401,78 @@ async fn full_check_names_what_the_rows_do_not_agree_on() {
             "owners with other numbers than their jobs give: 1",
         ]
     );
+}
+
+/// After another start of the machine only the stored time says what is left of it.
+#[test]
+fn after_a_start_of_the_machine_a_result_has_at_most_its_time_again() {
+    let folder = Folder::new();
+    let clock = FakeClock::new();
+    let open = |clock: Clock| {
+        let store = SqliteStore::open(&folder.path(), &clock).unwrap();
+        let mut engine = Engine::new(Box::new(store), Bounds::default());
+        engine.recover(clock.now()).unwrap();
+        engine
+    };
+    let mut engine = open(clock.clock());
+    let new = new_job(Some("a"));
+    let now = clock.now();
+    engine.create(&new, now).unwrap().unwrap();
+    let fence = engine
+        .claim(&new.id, now)
+        .unwrap()
+        .expect("it is queued")
+        .fence;
+    engine.finish(&new.id, fence, &succeeded("r"), now).unwrap();
+    engine.commit().unwrap();
+    drop(engine);
+    clock.pass(TTL / 2);
+    let day = Duration::from_secs(86_400);
+    clock.jump(clock.now().wall - day);
+    let mut engine = open(clock.after_boot());
+    let job = engine.get(&new.id).unwrap().expect("it is kept");
+    assert_eq!(job.ended_since, None);
+    assert_eq!(job.expires, Some(clock.now().wall + TTL));
+    clock.pass(TTL - Duration::from_secs(1));
+    assert!(engine.expire(clock.now()).unwrap().is_empty());
+    clock.pass(Duration::from_secs(1));
+    assert_eq!(engine.expire(clock.now()).unwrap(), [new.id]);
+}
+
+#[tokio::test]
+async fn log_of_another_file_is_not_removed_at_the_end() {
+    let folder = Folder::new();
+    let store = folder.open().await;
+    run(&store).await;
+    fs::write(folder.beside("-wal.other"), "log of another file").unwrap();
+    fs::rename(folder.beside("-wal.other"), folder.beside("-wal")).unwrap();
+    store.close().await;
+    let log = fs::read(folder.beside("-wal")).unwrap();
+    assert_eq!(log, b"log of another file");
+}
+
+#[tokio::test]
+async fn thread_removes_expired_jobs_by_itself() {
+    let folder = Folder::new();
+    let store = folder.open().await;
+    let mut new = new_job(Some("a"));
+    new.ttl = Duration::from_millis(50);
+    let id = new.id.clone();
+    store.create(new).await.unwrap();
+    let mut watch = store.subscribe(&id).expect("there is a place");
+    let claim = store.claim(&id).await.unwrap().expect("it is queued");
+    assert!(
+        store
+            .finish(&id, claim.fence, succeeded("r"))
+            .await
+            .unwrap()
+    );
+    // The claim, the end, and then the removal without another request.
+    for _ in 0..3 {
+        assert!(watch.changed().await);
+        if store.get(&id).await.unwrap().is_none() {
+            return;
+        }
+    }
+    panic!("the job is kept");
 }

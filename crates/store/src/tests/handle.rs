@@ -1,8 +1,10 @@
 //! The handle: what callers get from the thread of a store in memory.
 
-use crate::{Created, JobState, JobStore, StoreSettings};
+use std::sync::{Arc, Condvar, Mutex};
 
-use super::fake::{new_job, progress, succeeded};
+use crate::{Clock, Created, JobState, JobStore, StoreError, StoreSettings};
+
+use super::fake::{FakeClock, new_job, progress, succeeded};
 
 async fn open() -> JobStore {
     JobStore::open(StoreSettings::in_memory()).await.unwrap().0
@@ -89,4 +91,58 @@ async fn last_handle_ends_the_store() {
     let mut watch = store.subscribe(&id).expect("there is a place");
     drop(store);
     assert!(!watch.changed().await);
+}
+
+/// The clock of this store blocks its thread, as a slow disk does.
+#[tokio::test]
+async fn runtime_goes_on_and_the_queue_has_a_bound_while_the_thread_waits() {
+    let gate = Arc::new((Mutex::new(false), Condvar::new()));
+    let its_gate = Arc::clone(&gate);
+    let clock = FakeClock::new();
+    let settings = StoreSettings {
+        clock: Clock::new(move || {
+            let (is_closed, opened) = &*its_gate;
+            let gate = opened.wait_while(is_closed.lock().unwrap(), |is_closed| *is_closed);
+            drop(gate.unwrap());
+            clock.now()
+        }),
+        ..StoreSettings::in_memory()
+    };
+    let (store, _) = JobStore::open(settings).await.unwrap();
+    *gate.0.lock().unwrap() = true;
+    let mut asked = tokio::task::JoinSet::new();
+    for _ in 0..3_000 {
+        let store = store.clone();
+        asked.spawn(async move { store.counts().await });
+    }
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
+    }
+    assert!(asked.try_join_next().is_none());
+    // At most those that the thread took before it waits, and those in the queue.
+    assert!(store.waiting() <= 1_024, "{}", store.waiting());
+    *gate.0.lock().unwrap() = false;
+    gate.1.notify_all();
+    while let Some(answer) = asked.join_next().await {
+        answer.unwrap().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn requests_that_wait_are_answered_before_the_store_closes() {
+    let store = open().await;
+    let mut asked = tokio::task::JoinSet::new();
+    for _ in 0..50 {
+        let store = store.clone();
+        asked.spawn(async move { store.create(new_job(Some("a"))).await });
+    }
+    tokio::task::yield_now().await;
+    store.close().await;
+    while let Some(answer) = asked.join_next().await {
+        match answer.unwrap() {
+            Ok(_) | Err(StoreError::Unavailable { .. }) => {}
+            Err(other) => panic!("{other}"),
+        }
+    }
+    assert_eq!(store.unavailable().as_deref(), Some("it is closed"));
 }

@@ -211,8 +211,11 @@ fn every_answer_comes_after_the_sync_of_its_writes() {
             marks.push(syncs);
         }
     }
-    assert_eq!(marks.len(), 6, "{trace}");
+    assert_eq!(marks.len(), 7, "{trace}");
     assert!(marks.windows(2).all(|pair| pair[0] < pair[1]), "{marks:?}");
+    // Requests that wait together share a sync.
+    let shared = marks[6] - marks[5];
+    assert!(shared < 30, "60 creations have {shared} syncs");
 }
 
 /// Whether there is `strace`. With `MCP_BROKER_STRACE=1` it must be there.
@@ -247,4 +250,13 @@ async fn answers_with_marks() {
     store.create(other.clone()).await.unwrap();
     store.cancel(&other.id).await.unwrap();
     mark("canceled");
+    let mut creations = tokio::task::JoinSet::new();
+    for _ in 0..60 {
+        let store = store.clone();
+        creations.spawn(async move { store.create(new_job(Some("b"))).await });
+    }
+    while let Some(created) = creations.join_next().await {
+        created.unwrap().unwrap();
+    }
+    mark("created 60");
 }

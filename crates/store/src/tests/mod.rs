@@ -6,4 +6,5 @@ mod crash;
 mod fake;
 mod file;
 mod handle;
+mod ids;
 mod machine;

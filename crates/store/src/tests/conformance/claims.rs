@@ -1,6 +1,6 @@
 //! Claims, fences, the mark `sent`, ends and cancels: a job is executed at most once.
 
-use crate::{Bounds, CancelOutcome, JobEnd, JobState};
+use crate::{Bounds, CancelOutcome, JobEnd, JobState, MAX_UPSTREAM_BYTES};
 
 use crate::tests::fake::{failed, new_job, succeeded};
 
@@ -14,6 +14,8 @@ on_each_store! {
     queued_job_is_canceled_at_once
     running_job_is_asked_to_end_and_is_not_sent_after_that
     claimed_job_that_was_not_sent_is_queued_again
+    claims_that_are_given_back_have_a_bound_of_events
+    task_of_a_server_has_a_bound
     job_that_waits_for_input_is_claimed_and_counted
 }
 
@@ -188,4 +190,44 @@ fn job_that_waits_for_input_is_claimed_and_counted(make: Make) {
     assert_eq!((job.state, job.events), (JobState::InputRequired, 3));
     assert_eq!(bed.engine().usage(Some("a")).unwrap().running, 1);
     assert!(bed.finish(&new.id, claim.fence, &succeeded("r")));
+}
+
+fn claims_that_are_given_back_have_a_bound_of_events(make: Make) {
+    let mut bed = make(Bounds {
+        events: 4,
+        ..Bounds::default()
+    });
+    let new = new_job(Some("a"));
+    bed.create(&new);
+    let now = bed.clock.now();
+    for _ in 0..20 {
+        let claim = bed.claim(&new.id).expect("it is queued");
+        assert!(bed.engine().requeue(&new.id, claim.fence, now).unwrap());
+    }
+    bed.commit();
+    let events = bed.engine().events(&new.id, 0, 100).unwrap().events;
+    assert_eq!(events.len(), 6);
+    let claim = bed.claim(&new.id).expect("it is queued");
+    assert!(bed.finish(&new.id, claim.fence, &succeeded("r")));
+    let events = bed.engine().events(&new.id, 0, 100).unwrap().events;
+    let last = events.last().expect("there are events");
+    assert_eq!(&last.body[..], br#"{"status":"succeeded"}"#);
+}
+
+fn task_of_a_server_has_a_bound(make: Make) {
+    let mut bed = make(Bounds::default());
+    let new = new_job(Some("a"));
+    let claim = bed.claimed(&new);
+    let now = bed.clock.now();
+    let before = bed.engine().total().unwrap().bytes;
+    for (bytes, is_stored) in [(MAX_UPSTREAM_BYTES + 1, false), (MAX_UPSTREAM_BYTES, true)] {
+        let task = "t".repeat(bytes);
+        let is_set = bed
+            .engine()
+            .set_upstream(&new.id, claim.fence, &task, true, now)
+            .unwrap();
+        assert_eq!(is_set, is_stored);
+    }
+    bed.commit();
+    assert_eq!(bed.engine().total().unwrap().bytes, before);
 }

@@ -17,6 +17,7 @@ on_each_store! {
     clock_that_jumps_ahead_removes_no_result_early
     clock_that_jumps_back_keeps_no_result_longer_than_twice_its_time
     clock_that_jumps_back_between_runs_keeps_no_result_longer_than_twice_its_time
+    clock_that_jumps_ahead_between_runs_removes_no_result_early
     time_in_which_the_store_is_closed_counts
 }
 
@@ -89,9 +90,21 @@ fn clock_that_jumps_back_between_runs_keeps_no_result_longer_than_twice_its_time
     bed.clock.pass(TTL / 2);
     bed.clock.jump(bed.clock.now().wall - DAY);
     bed.reopen();
-    let job = bed.get(&new.id).unwrap();
-    assert_eq!(job.expires, Some(bed.clock.now().wall + TTL));
-    bed.clock.pass(TTL - Duration::from_secs(1));
+    bed.clock.pass(TTL * 3 / 2 - Duration::from_secs(1));
+    assert!(bed.expire().is_empty());
+    bed.clock.pass(Duration::from_secs(1));
+    assert_eq!(bed.expire(), [new.id]);
+}
+
+fn clock_that_jumps_ahead_between_runs_removes_no_result_early(make: Make) {
+    let mut bed = make(Bounds::default());
+    let new = new_job(Some("a"));
+    bed.run(&new, &succeeded("r"));
+    bed.clock.pass(TTL / 2);
+    bed.clock.jump(bed.clock.now().wall + DAY);
+    bed.reopen();
+    assert!(bed.expire().is_empty());
+    bed.clock.pass(TTL / 2 - Duration::from_secs(1));
     assert!(bed.expire().is_empty());
     bed.clock.pass(Duration::from_secs(1));
     assert_eq!(bed.expire(), [new.id]);
