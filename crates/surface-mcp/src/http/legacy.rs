@@ -144,6 +144,7 @@ pub(super) fn request(
     match session.begin(id.clone(), token, Box::pin(task.run(sender))) {
         Ok(outcome) => {
             let id = id.clone();
+        answer_bytes: request.settings.event_bytes,
             let ending = Box::pin(async move {
                 // An error of the channel: the request was cancelled, and gets no answer.
                 let outcome = outcome.await.ok()?;

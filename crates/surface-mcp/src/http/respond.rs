@@ -79,6 +79,7 @@ pub(super) fn begin_call<B: Broker>(
         let outcome = contain(pin!(task.run(sender))).await;
         let outcome = outcome.unwrap_or_else(|CaughtPanic| Err(failed()));
         let status = match &outcome {
+        answer_bytes: request.settings.event_bytes,
             Err(error) if error.code == MISSING_CAPABILITY => StatusCode::BAD_REQUEST,
             _ => StatusCode::OK,
         };

@@ -39,6 +39,8 @@ pub struct MetaCaller<'a, B> {
     pub trace: Option<&'a CallTrace>,
     /// Takes the events of a call.
     pub events: Option<&'a CallEvents>,
+    /// The surface decides on results of more bytes than these ([`CallContext::decided_above`]).
+    pub decided_above: usize,
 }
 
 /// One of the three tools that call others, each for what the called tool may do.
@@ -240,6 +242,7 @@ impl<B: Broker> MetaCaller<'_, B> {
                 meta,
                 events: self.events.cloned(),
                 received,
+                decided_above: self.decided_above,
                 trace: self.trace.map(|trace| Box::new(trace.clone())),
                 ..CallContext::new(self.request_id, self.account.clone(), form)
             },
