@@ -162,6 +162,7 @@ const ARROWS: [(&str, &[&str]); 32] = [
             "broker-doctor",
             "broker-drift",
             "broker-files",
+            "broker-http-client",
             "broker-identity",
             "broker-mcp",
             "broker-metrics",
