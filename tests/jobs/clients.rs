@@ -1,10 +1,10 @@
 //! Clients of MCP that know no jobs: a long call becomes one, and a tool waits for it.
 
-use harness::mcp_http::{McpSession, modern};
+use harness::mcp_http::{McpSession, modern, without_chunks};
 use harness::{contains, wait_until};
 use serde_json::{Value, json};
 
-use crate::stage::{bench, executed, serve};
+use crate::stage::{Caller, bench, executed, serve};
 
 /// Returns the text of a tool's result.
 fn text(result: &Value) -> &str {
@@ -138,4 +138,40 @@ fn jobs_in_memory_are_made_for_callers_that_ask_only() {
     contains(text(&result), &["\"n\":1"]);
     let tools = session.result("tools/list", &json!({}));
     assert!(tools["tools"][0].get("outputSchema").is_some(), "{tools}");
+}
+
+#[test]
+fn simple_client_gets_a_job_and_its_ticks() {
+    let bench = bench(&json!({}), &json!({}));
+    let broker = serve(&bench);
+    for (method, params) in [
+        (
+            "tools/call",
+            json!({"name": "a-slow", "arguments": {"n": 1}, "mode": "async"}),
+        ),
+        (
+            "callTool",
+            json!({"stage": "a", "command": "slow", "args": {"n": 2}, "mode": "async"}),
+        ),
+    ] {
+        let request = json!({"jsonrpc": "2.0", "id": 5, "method": method, "params": params});
+        let reply = broker.post("/v1/mcp", &request);
+        assert_eq!(reply.status, 200, "{}", reply.text());
+        let result = reply.json()["result"].clone();
+        let id = result["job_id"].as_str().expect("an id").to_owned();
+        assert_eq!(result["status"], "accepted");
+        assert_eq!(result["poll"], format!("/jobs/{id}"));
+        assert_eq!(result["ws"], format!("/ws/jobs/{id}"));
+        assert_eq!(result["download"], format!("/jobs/{id}/download"));
+        assert_eq!(result["manifest"], format!("/jobs/{id}/manifest"));
+        let caller = Caller::of(&broker);
+        let ticks = caller.get(&format!("/v1/mcp/progress/{id}?interval_ms=100"));
+        contains(
+            &without_chunks(&ticks.body),
+            &["\"status\":\"succeeded\"", &id],
+        );
+        let output = caller.get(&format!("/v1/jobs/{id}/download"));
+        assert!(output.json()["content"].is_array(), "{}", output.text());
+    }
+    assert_eq!(executed(&bench, "slow"), [1, 2]);
 }

@@ -5,3 +5,4 @@ mod owners;
 mod restarts;
 mod routes;
 mod stage;
+mod verbs;

@@ -26,6 +26,7 @@ mod doctor;
 mod failure;
 mod http;
 mod jobs;
+mod jobs_verb;
 mod key;
 mod lifecycle;
 mod list_changed_exec;
@@ -142,7 +143,12 @@ fn run(cli: &Cli, origin: CatalogOrigin, read: ReadCatalog<'_>) -> ExitCode {
         None => cli.options.log_level,
         Some(Verb::Doctor(_)) => LogLevel::Error,
         Some(
-            Verb::Status(_) | Verb::Logs(_) | Verb::Connect(_) | Verb::Key(_) | Verb::Audit(_),
+            Verb::Status(_)
+            | Verb::Logs(_)
+            | Verb::Jobs(_)
+            | Verb::Connect(_)
+            | Verb::Key(_)
+            | Verb::Audit(_),
         ) => LogLevel::Warn,
     };
     output.install(level.into());
@@ -156,6 +162,8 @@ fn run(cli: &Cli, origin: CatalogOrigin, read: ReadCatalog<'_>) -> ExitCode {
         in_runtime(&output, status::run(args, &output))
     } else if let Some(Verb::Logs(args)) = &cli.verb {
         in_runtime(&output, logs::run(args, &output))
+    } else if let Some(Verb::Jobs(verb)) = &cli.verb {
+        in_runtime(&output, jobs_verb::run(verb, &output))
     } else if let Some(Verb::Connect(args)) = &cli.verb {
         connect::run(args, &output)
     } else if let Some(Verb::Audit(verb)) = &cli.verb {

@@ -7,12 +7,14 @@ use clap::{CommandFactory as _, Parser};
 
 mod audit;
 mod format;
+mod jobs;
 mod options;
 mod serve;
 mod verbs;
 
 pub(crate) use audit::{AuditVerb, ExplainArgs, KeyArgs, ReplayArgs, TailArgs, VerifyArgs};
 pub(crate) use format::Format;
+pub(crate) use jobs::{AskedBroker, JobsVerb, OneJob};
 pub(crate) use options::{LogLevel, ModeOption, RunOptions, TreeForm};
 pub use serve::ServeOptions;
 pub(crate) use verbs::{DoctorArgs, KeyVerb, LogsArgs, NewKeyArgs, StatusArgs, Verb};
@@ -66,7 +68,8 @@ Examples:
   mcp-broker connect cursor --write            adds the broker to the file of Cursor
   mcp-broker key new ci                        makes an API key for a caller
   mcp-broker status 127.0.0.1:8100             shows how a running broker is doing
-  mcp-broker logs /repo                        prints what a server of it wrote to stderr";
+  mcp-broker logs /repo                        prints what a server of it wrote to stderr
+  mcp-broker jobs list                         lists the jobs of a running broker";
 
 /// The definition of the command line, for completions and man pages.
 pub fn command() -> clap::Command {
@@ -99,7 +102,7 @@ const DEFAULT_HOST: &str = "127.0.0.1";
 
 /// The subcommands and words for ADDR of a broker, for suggestions.
 pub(crate) const WORDS: &[&str] = &[
-    "connect", "doctor", "key", "logs", "status", "stdio", "help",
+    "connect", "doctor", "jobs", "key", "logs", "status", "stdio", "help",
 ];
 /// The words for ADDR of `broker-gen serve`. It has no subcommands.
 pub(crate) const SERVE_WORDS: &[&str] = &["stdio"];

@@ -19,9 +19,11 @@ mod view;
 mod tests;
 
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 use broker_core::{Broker, CallMode, CoreError, JobDesk, Outcome, Request, forward};
+use broker_store::SqliteStore;
 use futures_util::future::Either;
 
 pub use broker_store::{Bounds, Clock, JobStore, Now, OpenError, Recovered, StoreSettings};
@@ -112,4 +114,13 @@ impl<B: Broker> Broker for Jobs<B> {
             kept.keeper.close().await;
         }
     }
+}
+
+/// Returns the faults of the file of a store, after a check of all of it. The store must not be in use.
+///
+/// # Errors
+///
+/// [`OpenError`] if the file cannot be opened as a store.
+pub fn check_file(path: &Path) -> Result<Vec<String>, OpenError> {
+    SqliteStore::check_file(path, &Clock::system())
 }

@@ -26,13 +26,19 @@ pub enum Exit {
     Bind,
     /// 8: partly done: something was left out, and the rest was done.
     Partial,
+    /// 9: the job failed.
+    JobFailed,
+    /// 14: the job is lost.
+    JobLost,
+    /// 15: the job was cancelled.
+    JobCanceled,
     /// 130: interrupted twice.
     Interrupted,
 }
 
 impl Exit {
     /// All, in the order of their codes.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 13] = [
         Self::Ok,
         Self::Failure,
         Self::Usage,
@@ -42,6 +48,9 @@ impl Exit {
         Self::Lint,
         Self::Bind,
         Self::Partial,
+        Self::JobFailed,
+        Self::JobLost,
+        Self::JobCanceled,
         Self::Interrupted,
     ];
 
@@ -67,6 +76,11 @@ impl Exit {
             Self::Partial => {
                 "partly done: `lock` left something out that is not accepted, and wrote the rest"
             }
+            Self::JobFailed => "`jobs wait`: the job failed",
+            Self::JobLost => {
+                "`jobs wait`: the job is lost, so that it is not known whether its call was executed"
+            }
+            Self::JobCanceled => "`jobs wait`: the job was cancelled",
             Self::Interrupted => "interrupted twice; `doctor` and verbs that launch servers: once",
         }
     }
@@ -83,6 +97,9 @@ impl Exit {
             Self::Lint => 6,
             Self::Bind => 7,
             Self::Partial => 8,
+            Self::JobFailed => 9,
+            Self::JobLost => 14,
+            Self::JobCanceled => 15,
             Self::Interrupted => 130,
         }
     }
@@ -90,7 +107,7 @@ impl Exit {
     /// The code that is reported when both apply: 2, 5, 4, 6, 3, 8 in that order, then the rest.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
-        const ORDER: [Exit; 10] = [
+        const ORDER: [Exit; 13] = [
             Exit::Interrupted,
             Exit::Usage,
             Exit::Lock,
@@ -100,6 +117,9 @@ impl Exit {
             Exit::Partial,
             Exit::Bind,
             Exit::Failure,
+            Exit::JobLost,
+            Exit::JobFailed,
+            Exit::JobCanceled,
             Exit::Ok,
         ];
         let rank = |exit| ORDER.iter().position(|known| *known == exit);

@@ -13,7 +13,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use super::adapter::{CommandCall, Dialect, ResultForm, check_mode};
+use super::adapter::{CommandCall, Dialect, ResultForm, read_mode};
 use super::items::{self, ItemAnswer, ItemCall, ItemMethod};
 use super::notifications::TOOLS_CHANGED;
 use super::params::Params;
@@ -24,9 +24,10 @@ use super::tools::{OwnTool, call_names, own_names, own_tool};
 use super::{Client, cut_note, job_tool, listing_text, result, retrieve, server_error};
 use crate::ClientView;
 use broker_core::{
-    Account, Broker, CallEvents, CallTrace, Charge, CoreError, FlatTool, ItemKind, Name, Outcome,
-    RequestId, ResultLimit, memory_error_for_request, memory_error_for_result,
+    Account, Broker, CallEvents, CallMode, CallTrace, Charge, CoreError, FlatTool, ItemKind, Name,
+    Outcome, RequestId, ResultLimit, memory_error_for_request, memory_error_for_result,
 };
+use broker_surface::job_json;
 use broker_surface::meta::{
     BodyForm, Listing, MetaCaller, ReplyRoom, is_quoted_object, similar_names,
 };
@@ -56,6 +57,8 @@ pub(super) struct ToolCall {
     pub(super) meta: RequestMeta,
     /// The form of its result, if it differs from the specification.
     form: Option<Box<ResultForm>>,
+    /// How long the caller waits, if the request says so.
+    mode: Option<CallMode>,
 }
 
 #[derive(Debug)]
@@ -94,6 +97,8 @@ enum CallError {
     Refused(Box<CoreError>),
     /// The server answered with this error.
     Server(RpcError),
+    /// It became a job; the answer has the form of the dialect.
+    Accepted(Text),
 }
 
 impl From<Box<CoreError>> for CallError {
@@ -142,9 +147,12 @@ impl ToolCall {
             }
             Some(_) => return Err(wrong("`arguments` must be an object")),
         };
-        if client.dialect != Dialect::Standard {
-            check_mode(&params.members)?;
-        }
+        let mode = match client.dialect {
+            Dialect::Standard => None,
+            Dialect::Aliases | Dialect::Simple => {
+                read_mode(&params.members, broker.jobs().is_some())?
+            }
+        };
         let form = (client.dialect == Dialect::Simple).then(|| {
             let path = match &tool {
                 Tool::Flat(tool) => tool.path,
@@ -158,6 +166,7 @@ impl ToolCall {
             era,
             meta: RequestMeta::read(&params.meta, era)?,
             form,
+            mode,
         })
     }
 
@@ -169,6 +178,7 @@ impl ToolCall {
             era,
             meta: RequestMeta::read(&params.meta, era)?,
             form: None,
+            mode: None,
         })
     }
 
@@ -184,6 +194,7 @@ impl ToolCall {
             era,
             meta: RequestMeta::read(&params.meta, era)?,
             form: None,
+            mode: None,
         })
     }
 
@@ -199,6 +210,7 @@ impl ToolCall {
             arguments,
             era,
             meta: RequestMeta::read(&params.meta, era)?,
+            mode: read_mode(&params.members, client.broker.jobs().is_some())?,
             form: Some(Box::new(ResultForm::Command(call))),
         })
     }
@@ -229,6 +241,7 @@ impl ToolCall {
                     Some(form) => form.server_error(error),
                 });
             }
+            Err(CallError::Accepted(text)) => return Ok(text),
             Err(CallError::Refused(error)) => {
                 let request_id = parts.request_id.as_str();
                 tracing::debug!(request_id, code = error.code.as_str(), "refused");
@@ -296,7 +309,7 @@ impl ToolCall {
             },
             trace: parts.trace,
             events: parts.events.as_ref(),
-            mode: client.call_mode(),
+            mode: self.mode.unwrap_or_else(|| client.call_mode()),
             key: None,
             decided_above: parts.answer_bytes / MAX_ANSWER_COPIES,
         };
@@ -317,7 +330,7 @@ impl ToolCall {
             | Tool::AfterStart(_)
             | Tool::Refused => {
                 let outcome = self.call(client, &asker).await?;
-                return Ok(self.forwarded(client, parts.account, outcome).await?);
+                return self.forwarded(client, parts.account, outcome).await;
             }
         };
         // Boxed, so that calls do not carry the size of a listing.
@@ -428,10 +441,16 @@ impl ToolCall {
         client: &Client<impl Broker>,
         account: &Account,
         mut outcome: Outcome,
-    ) -> Result<Text, Box<CoreError>> {
+    ) -> Result<Text, CallError> {
         let (length, era) = (outcome.result.len(), self.era);
         if let Some(accepted) = outcome.job.as_ref().filter(|_| length == 0) {
-            return Ok(job_tool::accepted(accepted, era).into());
+            return match &self.form {
+                None => Ok(job_tool::accepted(accepted, era).into()),
+                Some(_) => {
+                    let text = job_json::accepted(accepted).into_bytes();
+                    Err(CallError::Accepted(text.into()))
+                }
+            };
         }
         let receipt = outcome.receipt.take();
         let form = match &self.tool {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::DEFAULT_ADDRESS;
 use super::audit::{AUDIT, AuditVerb};
 use super::format::Format;
+use super::jobs::{JOBS, JobsVerb};
 use crate::connect::ConnectArgs;
 
 /// A subcommand.
@@ -31,6 +32,10 @@ pub(crate) enum Verb {
     /// answers, with 1 if not, or if the path is not in it.
     #[command(after_help = LOGS)]
     Logs(LogsArgs),
+
+    /// List, show, wait for and cancel the jobs of a running broker
+    #[command(subcommand, after_help = JOBS)]
+    Jobs(JobsVerb),
 
     /// Print the entry of this broker for an MCP client, or add it to the client's file
     ///

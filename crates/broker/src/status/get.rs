@@ -1,4 +1,4 @@
-//! One `GET` on a new connection: follows no redirect, and limits the length of the reply.
+//! One request on a new connection: follows no redirect, and limits the length of the reply.
 
 use std::error::Error;
 use std::io;
@@ -34,6 +34,15 @@ pub(super) async fn json(
     route: &str,
     secret: Option<&Secret>,
 ) -> Result<(Value, String), String> {
+    ask(target, (Method::GET, route), secret).await
+}
+
+/// Sends a request without a body, and returns its reply like [`json`].
+pub(super) async fn ask(
+    target: &Target,
+    (method, route): (Method, &str),
+    secret: Option<&Secret>,
+) -> Result<(Value, String), String> {
     let shown = target.shown();
     let no_broker = || format!("the server at `{shown}` is not an mcp-broker");
     let mut headers = HeaderMap::from_iter([(ACCEPT, JSON.clone())]);
@@ -49,7 +58,7 @@ pub(super) async fn json(
         .target(url)
         .map_err(|error| format!("`{shown}` is not a URL that can be asked: {error}"))?;
     let failed = |error: TransportError| failed(&shown, &error);
-    let asked = transport.send(Method::GET, &of_client, headers, Bytes::new());
+    let asked = transport.send(method, &of_client, headers, Bytes::new());
     let mut response = asked.await.map_err(failed)?;
     let status = response.status().as_u16();
     let mut body = Vec::new();

@@ -2,6 +2,7 @@
 
 mod age;
 mod get;
+mod jobs;
 mod logs;
 mod table;
 mod target;
@@ -13,6 +14,7 @@ use broker_model::text::shown_line;
 use serde_json::Value;
 use tokio::time::timeout;
 
+pub(crate) use jobs::{JobsClient, ShownJob};
 pub(crate) use logs::ask_for_logs;
 pub(crate) use target::Target;
 

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::Client;
 use crate::params::Params;
-use broker_core::{Broker, FlatTool, ItemKind, Name};
+use broker_core::{Broker, CallMode, FlatTool, ItemKind, Name};
 
 /// The params of `callTool`: `{"stage"?,"command","args"?,"mode"?}`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +28,6 @@ impl CommandCall {
 
     /// Reads the params; returns the arguments as well, one JSON object.
     pub(crate) fn read(params: &Params<'_>) -> Result<(Self, Bytes), RpcError> {
-        check_mode(&params.members)?;
         let text = |name: &str| match params.members.given(name).map(valid_string) {
             None => Ok(None),
             Some(Some(text)) => Ok(Some(text.into_owned())),
@@ -72,18 +71,22 @@ impl CommandCall {
     }
 }
 
-/// Refuses a `mode` other than `sync`.
-pub(crate) fn check_mode(params: &JsonMembers<'_>) -> Result<(), RpcError> {
+/// Returns the `mode` of a call, if it names one: how long its caller waits. Without jobs only `sync` is possible.
+pub(crate) fn read_mode(
+    params: &JsonMembers<'_>,
+    has_jobs: bool,
+) -> Result<Option<CallMode>, RpcError> {
     let Some(mode) = params.given("mode") else {
-        return Ok(());
+        return Ok(None);
     };
-    match valid_string(mode).as_deref() {
-        Some("sync") => Ok(()),
-        Some("async") => {
-            let error = wrong("`mode` `async` is not supported yet: use `sync`");
-            Err(error.data(json!({ "code": "not_supported_yet" })))
+    let mode = valid_string(mode).and_then(|name| CallMode::of_name(&name));
+    match (mode, has_jobs) {
+        (Some(CallMode::Async), false) => {
+            let error = wrong("`mode` `async` needs jobs, which are off here: use `sync`");
+            Err(error.data(json!({ "code": "not_durable" })))
         }
-        _ => Err(wrong("`mode` must be `sync`")),
+        (Some(mode), _) => Ok(Some(mode)),
+        (None, _) => Err(wrong("`mode` must be `sync`, `async` or `auto`")),
     }
 }
 

@@ -13,7 +13,7 @@ mod command_call;
 mod command_result;
 mod discovery;
 
-pub(super) use command_call::{CommandCall, check_mode};
+pub(super) use command_call::{CommandCall, read_mode};
 pub(super) use command_result::ResultForm;
 pub(super) use discovery::{Document, document};
 

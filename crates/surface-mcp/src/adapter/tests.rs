@@ -5,10 +5,10 @@ use broker_wire::write::Text;
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::command_call::check_mode;
+use super::command_call::read_mode;
 use super::*;
 use crate::params::Params;
-use broker_core::{Charge, CoreError};
+use broker_core::{CallMode, Charge, CoreError};
 use broker_model::CallCode;
 
 fn command() -> ResultForm {
@@ -127,14 +127,26 @@ fn params_of_a_command_are_read_or_refused() {
         (r#"{"command":1}"#, "`command` must be a string"),
         (r#"{"command":"c","stage":[]}"#, "`stage` must be a string"),
         (r#"{"command":"c","args":[]}"#, "`args` must be an object"),
-        (r#"{"command":"c","mode":"later"}"#, "`mode` must be"),
     ] {
         let message = read(wrong).expect_err(wrong);
         assert!(message.contains(part), "{wrong}: {message}");
     }
-    let members = JsonMembers::parse(r#"{"mode":"async"}"#).expect("an object");
-    let refused = check_mode(&members).expect_err("not supported");
-    assert_eq!(refused.data, Some(json!({"code": "not_supported_yet"})));
+    let mode = |text: &str, has_jobs| {
+        let members = JsonMembers::parse(text).expect("an object");
+        read_mode(&members, has_jobs)
+    };
+    let asks_for_job = r#"{"mode":"async"}"#;
+    assert_eq!(mode(asks_for_job, true), Ok(Some(CallMode::Async)));
+    let refused = mode(asks_for_job, false).expect_err("jobs are off");
+    assert_eq!(refused.data, Some(json!({"code": "not_durable"})));
+    assert_eq!(mode("{}", false), Ok(None));
+    assert_eq!(mode(r#"{"mode":"sync"}"#, false), Ok(Some(CallMode::Sync)));
+    let wrong = mode(r#"{"mode":"later"}"#, true).expect_err("unknown");
+    assert!(
+        wrong.message.contains("`mode` must be"),
+        "{}",
+        wrong.message
+    );
 }
 
 #[test]

@@ -16,7 +16,7 @@ const ARROWS: [(&str, &[&str]); 33] = [
     ("broker-memory", &[]),
     ("broker-model", &[]),
     ("broker-search", &[]),
-    ("broker-store", &[]),
+    ("broker-store", &["broker-model"]),
     ("broker-audit", &["broker-files", "broker-model"]),
     ("broker-audits-file", &["broker-files", "broker-model"]),
     ("broker-config", &["broker-model"]),
@@ -83,6 +83,10 @@ const ARROWS: [(&str, &[&str]); 33] = [
             "broker-process",
             "broker-wire",
         ],
+    ),
+    (
+        "broker-jobs",
+        &["broker-core", "broker-model", "broker-store"],
     ),
     (
         "broker-otlp",
@@ -165,6 +169,7 @@ const ARROWS: [(&str, &[&str]); 33] = [
             "broker-files",
             "broker-http-client",
             "broker-identity",
+            "broker-jobs",
             "broker-mcp",
             "broker-metrics",
             "broker-model",
