@@ -140,6 +140,7 @@ impl Keeper {
             cut: None,
             warnings: Vec::new(),
             job: None,
+            receipt: None,
         })
     }
 }

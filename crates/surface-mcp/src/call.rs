@@ -43,6 +43,9 @@ const MIN_POOLED_BYTES: usize = 256 << 10;
 /// text in JSON it has at most twice its bytes, and it is copied.
 const MAX_OWN_COPIES: usize = 6;
 
+/// The maximum length of an answer, as a multiple of the length of the server's result.
+const MAX_ANSWER_COPIES: usize = 8;
+
 /// A call of a tool.
 #[derive(Debug)]
 pub(super) struct ToolCall {
@@ -77,6 +80,8 @@ pub(super) struct CallParts<'a> {
     pub(super) account: &'a Account,
     /// The trace context of the request that brought the call.
     pub(super) trace: Option<&'a CallTrace>,
+    /// The maximum length of the answer.
+    pub(super) answer_bytes: usize,
     /// Receives the events that the caller wants.
     pub(super) events: Option<CallEvents>,
     /// Receives the announcement of a change of the list that the call makes.
@@ -293,6 +298,7 @@ impl ToolCall {
             events: parts.events.as_ref(),
             mode: client.call_mode(),
             key: None,
+            decided_above: parts.answer_bytes / MAX_ANSWER_COPIES,
         };
         let listing = match self.tool {
             Tool::Own(OwnTool::Tree) => Listing::Tree,
@@ -421,12 +427,13 @@ impl ToolCall {
         &self,
         client: &Client<impl Broker>,
         account: &Account,
-        outcome: Outcome,
+        mut outcome: Outcome,
     ) -> Result<Text, Box<CoreError>> {
         let (length, era) = (outcome.result.len(), self.era);
         if let Some(accepted) = outcome.job.as_ref().filter(|_| length == 0) {
             return Ok(job_tool::accepted(accepted, era).into());
         }
+        let receipt = outcome.receipt.take();
         let form = match &self.tool {
             Tool::Item(item) if item.is_cacheable() => ServerResult::Cacheable {
                 is_private: client.broker.services().lists_may_differ(),
@@ -457,7 +464,7 @@ impl ToolCall {
         } else {
             result::forward(&outcome, form, era)?
         };
-        Ok(Text::charged(result, charge))
+        Ok(Text::charged(result, charge).with_receipt(receipt))
     }
 }
 

@@ -169,6 +169,7 @@ async fn whole(
         cut: None,
         warnings: Vec::new(),
         job: None,
+        receipt: None,
     };
     result::forward(&outcome, ServerResult::Same, era)
 }

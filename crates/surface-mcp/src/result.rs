@@ -326,6 +326,7 @@ mod tests {
             is_error: false,
             cut: None,
             warnings: Vec::new(),
+            receipt: None,
         }
     }
 

@@ -7,6 +7,7 @@ use broker_mcp::{CallEvents, TraceHeaders};
 use broker_memory::Account;
 use broker_model::RequestId;
 use broker_model::item::ItemKind;
+use broker_wire::write::Receipt;
 use bytes::Bytes;
 use tokio::time::Instant;
 
@@ -66,6 +67,9 @@ pub struct CallContext {
     pub form: ResultForm,
     /// The record that a layer keeps of the call.
     pub record: Option<Arc<CallRecord>>,
+    /// The surface decides whether the caller gets a result of more bytes than these. The record of such a call ends with
+    /// the receipt of its outcome.
+    pub decided_above: usize,
     /// The trace context of the call, if a layer traces calls.
     pub trace: Option<Box<CallTrace>>,
     /// The gates that the call passes right before it is sent.
@@ -88,6 +92,7 @@ impl CallContext {
             cancel: CancelMode::OnDrop,
             form,
             record: None,
+            decided_above: usize::MAX,
             trace: None,
             gates: SendGates::none(),
             job: None,
@@ -162,4 +167,6 @@ pub struct Outcome {
     pub warnings: Vec<String>,
     /// The job that the call became: then the result is empty.
     pub job: Option<Box<AcceptedJob>>,
+    /// Learns whether the caller gets the result, if the surface decides on it later.
+    pub receipt: Option<Box<dyn Receipt>>,
 }

@@ -179,6 +179,7 @@ fn shaped(
         is_error: answer.is_error && kind == ItemKind::Tool,
         cut: None,
         warnings,
+        receipt: None,
     };
     match form {
         // A copy, since the server's bytes stay charged until they are dropped.

@@ -45,6 +45,7 @@ impl<B: Broker> HttpSurface<B> {
             events: None,
             mode: CallMode::Sync,
             key: idempotency_key(&parts.headers)?,
+            decided_above: usize::MAX,
         };
         let reply = match tool {
             MetaTool::List(listing) => asker.list(listing, body).await.and_then(|listed| {

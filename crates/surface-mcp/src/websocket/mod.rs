@@ -125,6 +125,7 @@ impl<B: Broker> WebSocketClient<B> {
             MAX_IN_FLIGHT,
         );
         let mut connection = connection.taking_empty_initialize();
+        connection.answer_bytes = self.answer_limit.bytes;
         let mut control = ControlFrames::default();
         let mut keep_alive = interval(KEEP_ALIVE_INTERVAL);
         keep_alive.set_missed_tick_behavior(MissedTickBehavior::Delay);

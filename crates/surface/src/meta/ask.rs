@@ -44,6 +44,8 @@ pub struct MetaCaller<'a, B> {
     pub mode: CallMode,
     /// The idempotency key of a call.
     pub key: Option<&'a str>,
+    /// The surface decides on results of more bytes than these ([`CallContext::decided_above`]).
+    pub decided_above: usize,
 }
 
 /// One of the three tools that call others, each for what the called tool may do.
@@ -273,6 +275,7 @@ impl<B: Broker> MetaCaller<'_, B> {
                 job,
                 events: self.events.cloned(),
                 received,
+                decided_above: self.decided_above,
                 trace: self.trace.map(|trace| Box::new(trace.clone())),
                 ..CallContext::new(self.request_id, self.account.clone(), form)
             },

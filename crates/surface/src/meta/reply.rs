@@ -105,6 +105,7 @@ mod tests {
             is_error: false,
             cut: None,
             warnings: Vec::new(),
+            receipt: None,
         };
         let plain = reply(&outcome, &account).unwrap();
         let expected = r#"{"path":"/a/t","result": {"content": [], "n":1.00,"n":2}}"#;

@@ -163,6 +163,7 @@ const ARROWS: [(&str, &[&str]); 33] = [
             "broker-doctor",
             "broker-drift",
             "broker-files",
+            "broker-http-client",
             "broker-identity",
             "broker-mcp",
             "broker-metrics",
