@@ -13,6 +13,8 @@ use super::request::{Effect, Request};
 
 /// The maximum number of requests in a group.
 const MAX_GROUP: usize = 256;
+/// The bytes of a group after which the next one begins: the log in front of the file grows by a group.
+const MAX_GROUP_BYTES: usize = 16 << 20;
 /// The time after which events are made durable that no other change took along.
 const SYNC_DELAY: Duration = Duration::from_millis(250);
 /// The number of requests with events after which they are made durable.
@@ -73,7 +75,7 @@ impl Writer {
 
     /// Answers requests until the queue is closed.
     pub(super) fn run(mut self) {
-        while let Some(group) = self.queue.take(MAX_GROUP, self.sleep()) {
+        while let Some(group) = self.queue.take(MAX_GROUP, MAX_GROUP_BYTES, self.sleep()) {
             let now = self.clock.now();
             self.expire(now);
             if group.is_empty() && self.dirty.is_none() && self.has_changed && !self.has_failed() {

@@ -515,3 +515,28 @@ fn check_at_the_opening_ends_when_its_time_is_over() {
     });
     SqliteStore::open(&folder.path(), &hasty).unwrap();
 }
+
+#[tokio::test]
+async fn large_results_at_once_do_not_make_a_large_log() {
+    let folder = Folder::new();
+    let store = folder.open().await;
+    let result = bytes::Bytes::from(vec![b'r'; 12 << 20]);
+    let mut claims = Vec::new();
+    for _ in 0..8 {
+        let new = new_job(None);
+        store.create(new.clone()).await.unwrap();
+        claims.push(store.claim(&new.id).await.unwrap().expect("it is queued"));
+    }
+    let mut ends = tokio::task::JoinSet::new();
+    for claim in claims {
+        let (store, end) = (store.clone(), succeeded(result.clone()));
+        ends.spawn(async move { store.finish(&claim.job.id, claim.fence, end).await });
+    }
+    let mut largest = 0;
+    while let Some(end) = ends.join_next().await {
+        assert!(end.unwrap().unwrap());
+        largest = largest.max(fs::metadata(folder.beside("-wal")).unwrap().len());
+    }
+    // Two results of a group, and what is in the log before it.
+    assert!(largest < 48 << 20, "{largest}");
+}
