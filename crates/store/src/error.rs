@@ -119,7 +119,7 @@ pub enum OpenError {
         /// The version of this program.
         known: i64,
     },
-    /// The path is not that of a job store.
+    /// The file at the path is not a job store.
     #[error("`{}` is not a job store: {found}; name another file", path.display())]
     NotAStore {
         /// The file.

@@ -1,5 +1,5 @@
-//! The store of jobs: in memory, or in a SQLite file. [`JobStore`] asks the thread that owns a [`Store`]; the rules of jobs
-//! are those of [`Engine`] over each store. Independent of MCP, of HTTP and of the call path.
+//! The store of jobs: in memory, or in a SQLite file. [`JobStore`] asks the thread that owns a [`Store`]; [`Engine`] has the rules
+//! of jobs over each store. Independent of MCP, of HTTP and of the call path.
 
 mod bounds;
 mod clock;

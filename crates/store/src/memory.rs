@@ -22,7 +22,7 @@ struct Entry {
     events: Vec<JobEvent>,
 }
 
-/// The place of an ended job among those of its owner that have something stored.
+/// The place of an ended job among the jobs of its owner that have something stored.
 type StoredPlace = (Option<String>, u64, u64);
 
 /// An owner, a path and an idempotency key.

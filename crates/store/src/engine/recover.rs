@@ -9,7 +9,7 @@ use super::Engine;
 
 /// The error of a job that is lost.
 const LOST: &str = r#"{"code":"job_lost","message":"the broker ended while the call of the job was under way","hint":"Check what the call did before you repeat it.","retryable":false,"maybe_executed":true}"#;
-/// Numbers of events that are left out behind those of the last run, besides one for each possible event.
+/// Numbers of events that are left out behind the numbers of the last run, besides one for each possible event.
 const SEQ_MARGIN: u64 = 1_000;
 
 impl Engine {

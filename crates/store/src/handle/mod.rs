@@ -108,7 +108,8 @@ impl JobStore {
 
     /// Stores a new job, or returns the one that has its idempotency key.
     pub async fn create(&self, new: NewJob) -> Result<Created, StoreError> {
-        self.refusable(Effect::Create, None, move |engine, now| {
+        let bytes = new.args.len();
+        self.refusable(Effect::Create, None, bytes, move |engine, now| {
             engine.create(&new, now)
         })
         .await
@@ -176,18 +177,19 @@ impl JobStore {
         events: Vec<NewEvent>,
     ) -> Result<Option<u64>, StoreError> {
         let (its_id, number) = (id.clone(), events.len() as u64);
+        let bytes = events.iter().map(|event| event.body.len()).sum();
         let run = move |engine: &mut Engine, now: Now| engine.append(&its_id, fence, &events, now);
-        self.ask(Effect::Events(number), Some(id.clone()), run)
+        self.ask(Effect::Events(number), Some(id.clone()), bytes, run)
             .await
     }
 
     /// Ends a claimed job. Returns `false` if the fence is stale. The end always fits; a result or an error without room is
     /// left out, and the job says so.
     pub async fn finish(&self, id: &JobId, fence: u64, end: JobEnd) -> Result<bool, StoreError> {
-        self.change(id, move |engine, id, now| {
-            engine.finish(id, fence, &end, now)
-        })
-        .await
+        let bytes = end.result.as_ref().map_or(0, Bytes::len);
+        let its_id = id.clone();
+        let run = move |engine: &mut Engine, now: Now| engine.finish(&its_id, fence, &end, now);
+        self.ask(Effect::Change, Some(id.clone()), bytes, run).await
     }
 
     /// Cancels a queued job, or asks the broker of a claimed job to end it.
@@ -245,7 +247,7 @@ impl JobStore {
     /// Removes the jobs whose time is over, as the thread of the store does by itself. Returns once they are removed.
     pub async fn expire(&self) -> Result<(), StoreError> {
         // The thread removes them before each request.
-        self.ask(Effect::Change, None, |_, _| Ok(())).await
+        self.ask(Effect::Change, None, 0, |_, _| Ok(())).await
     }
 
     /// Returns the faults of the store. The full check reads everything.
@@ -263,7 +265,7 @@ impl JobStore {
         &self,
         mut run: impl FnMut(&mut Engine) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.ask(Effect::Read, None, move |engine, _| run(engine))
+        self.ask(Effect::Read, None, 0, move |engine, _| run(engine))
             .await
     }
 
@@ -273,7 +275,7 @@ impl JobStore {
         mut run: impl FnMut(&mut Engine, &JobId, Now) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
         let its_id = id.clone();
-        self.ask(Effect::Change, Some(id.clone()), move |engine, now| {
+        self.ask(Effect::Change, Some(id.clone()), 0, move |engine, now| {
             run(engine, &its_id, now)
         })
         .await
@@ -283,20 +285,24 @@ impl JobStore {
         &self,
         effect: Effect,
         id: Option<JobId>,
+        bytes: usize,
         mut run: impl FnMut(&mut Engine, Now) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
-        self.refusable(effect, id, move |engine, now| run(engine, now).map(Ok))
-            .await
+        self.refusable(effect, id, bytes, move |engine, now| {
+            run(engine, now).map(Ok)
+        })
+        .await
     }
 
     async fn refusable<T: Send + 'static>(
         &self,
         effect: Effect,
         id: Option<JobId>,
+        bytes: usize,
         run: impl FnMut(&mut Engine, Now) -> Result<Result<T, StoreError>, Failure> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
-        let asked = Asked::new(effect, id, run, reply);
+        let asked = Asked::new(effect, id, bytes, run, reply);
         self.0.queue.push(Box::new(asked)).await?;
         answer.await.unwrap_or_else(|_| Err(self.0.queue.error()))
     }

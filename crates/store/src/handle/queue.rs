@@ -76,9 +76,14 @@ impl Queue {
         Ok(())
     }
 
-    /// Takes up to `max` requests. Waits for the first one, at most for the time. Returns `None` when the queue is closed and
+    /// Takes up to `max` requests, and no more once they write `max_bytes`. Waits for the first one, at most for the time. Returns `None` when the queue is closed and
     /// empty.
-    pub(super) fn take(&self, max: usize, timeout: Duration) -> Option<Vec<Waiting>> {
+    pub(super) fn take(
+        &self,
+        max: usize,
+        max_bytes: usize,
+        timeout: Duration,
+    ) -> Option<Vec<Waiting>> {
         let mut state = self.lock();
         if state.requests.is_empty() && !state.is_closing {
             let is_idle = |state: &mut State| state.requests.is_empty() && !state.is_closing;
@@ -88,7 +93,13 @@ impl Queue {
         if state.requests.is_empty() && state.is_closing {
             return None;
         }
-        let number = state.requests.len().min(max);
+        let mut bytes = 0;
+        let within = |waiting: &&Waiting| {
+            let has_room = bytes < max_bytes;
+            bytes += waiting.request.bytes();
+            has_room
+        };
+        let number = state.requests.iter().take(max).take_while(within).count();
         Some(state.requests.drain(..number).collect())
     }
 

@@ -28,6 +28,9 @@ pub(super) trait Request: Send {
     /// Returns the job that it changes.
     fn job(&self) -> Option<&JobId>;
 
+    /// Returns the bytes that it writes, besides the row.
+    fn bytes(&self) -> usize;
+
     /// Does what is asked and keeps the answer.
     fn run(&mut self, engine: &mut Engine, now: Now) -> Result<(), Failure>;
 
@@ -39,6 +42,7 @@ pub(super) trait Request: Send {
 pub(super) struct Asked<T, F> {
     effect: Effect,
     job: Option<JobId>,
+    bytes: usize,
     run: F,
     output: Option<Result<T, StoreError>>,
     reply: Option<oneshot::Sender<Result<T, StoreError>>>,
@@ -51,12 +55,14 @@ where
     pub(super) const fn new(
         effect: Effect,
         job: Option<JobId>,
+        bytes: usize,
         run: F,
         reply: oneshot::Sender<Result<T, StoreError>>,
     ) -> Self {
         Self {
             effect,
             job,
+            bytes,
             run,
             output: None,
             reply: Some(reply),
@@ -75,6 +81,10 @@ where
 
     fn job(&self) -> Option<&JobId> {
         self.job.as_ref()
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes
     }
 
     fn run(&mut self, engine: &mut Engine, now: Now) -> Result<(), Failure> {

@@ -13,6 +13,8 @@ use super::request::{Effect, Request};
 
 /// The maximum number of requests in a group.
 const MAX_GROUP: usize = 256;
+/// The bytes of a group after which the next one begins: the log in front of the file grows by a group.
+const MAX_GROUP_BYTES: usize = 16 << 20;
 /// The time after which events are made durable that no other change took along.
 const SYNC_DELAY: Duration = Duration::from_millis(250);
 /// The number of requests with events after which they are made durable.
@@ -36,6 +38,8 @@ pub(super) struct Writer {
     dirty: Option<Duration>,
     /// Whether the store was changed since it rested.
     has_changed: bool,
+    /// Whether jobs were removed since the last commit.
+    has_expired: bool,
     /// The time before which no job is removed, because the disk was full.
     expire_after: Duration,
 }
@@ -64,13 +68,14 @@ impl Writer {
             unsynced: Vec::new(),
             dirty: None,
             has_changed: true,
+            has_expired: false,
             expire_after: Duration::ZERO,
         }
     }
 
     /// Answers requests until the queue is closed.
     pub(super) fn run(mut self) {
-        while let Some(group) = self.queue.take(MAX_GROUP, self.sleep()) {
+        while let Some(group) = self.queue.take(MAX_GROUP, MAX_GROUP_BYTES, self.sleep()) {
             let now = self.clock.now();
             self.expire(now);
             if group.is_empty() && self.dirty.is_none() && self.has_changed && !self.has_failed() {
@@ -112,6 +117,7 @@ impl Writer {
         if self.has_failed() || !self.engine.next_expiry().is_some_and(is_due) {
             return;
         }
+        self.has_expired = true;
         match self.engine.expire(now) {
             Ok(ids) => {
                 self.dirty.get_or_insert(now.since);
@@ -167,6 +173,7 @@ impl Writer {
         self.unsynced.clear();
         self.dirty = None;
         self.has_changed = true;
+        self.has_expired = false;
         Ok(())
     }
 
@@ -212,14 +219,11 @@ impl Writer {
         let mut failed = Some(failure);
         let unsynced = std::mem::take(&mut self.unsynced);
         self.dirty = None;
-        let is_asked = !group.is_empty();
         let mut rest = unsynced.into_iter().chain(group);
         if failed == Some(Failure::NoSpace) {
             failed = self.engine.rollback(now).err();
-            if !is_asked {
-                // The removal of jobs makes room, and may use the reserve for it.
-                self.engine.release_room();
-                self.expire_after = now.since + EXPIRE_DELAY;
+            if failed.is_none() && std::mem::take(&mut self.has_expired) {
+                failed = self.expire_alone(now).err();
             }
             while failed.is_none()
                 && let Some(mut waiting) = rest.next()
@@ -239,6 +243,25 @@ impl Writer {
             waiting.request.answer(Err(error.clone()));
         }
         self.watchers.end();
+    }
+
+    /// Removes jobs whose time is over, on a full disk: the removal makes room, so that it may use the reserve.
+    fn expire_alone(&mut self, now: Now) -> Result<(), Failure> {
+        self.expire_after = now.since + EXPIRE_DELAY;
+        self.engine.release_room();
+        let removed = self.engine.expire(now);
+        match removed.and_then(|ids| self.engine.commit().map(|()| ids)) {
+            Ok(ids) => {
+                for id in &ids {
+                    self.watchers.notify(id);
+                }
+                // The log has what was removed until the file is written, which takes no more room.
+                self.engine.rest();
+                Ok(())
+            }
+            Err(Failure::NoSpace) => self.engine.rollback(now),
+            Err(failure) => Err(failure),
+        }
     }
 
     /// Runs a request in its own group. A change of a job that exists may use the reserved room. While that room is not

@@ -70,7 +70,7 @@ const FUSE: u32 = 0x6573_5546;
 #[cfg(any(target_os = "linux", test))]
 const LOCAL_FUSE: [&str; 2] = ["fuseblk", "fuse.fuse-overlayfs"];
 
-/// Returns the kind, if the numbers are those of a network file system. Of a file system of a program only the name says
+/// Returns the kind, if the number belongs to a network file system. Of a file system of a program only the name says
 /// where its files are; one that is not known is refused.
 #[cfg(any(target_os = "linux", test))]
 fn kind_of(magic: u32, name: impl FnOnce() -> Option<String>) -> Option<String> {

@@ -22,8 +22,8 @@ const VERSION_AT: usize = 60;
 const APPLICATION_AT: usize = 68;
 /// The time for the check at the opening. A large file is checked as far as this time allows.
 const CHECK_TIMEOUT: Duration = Duration::from_millis(800);
-/// The steps of SQLite between two looks at the clock.
-const STEPS_PER_LOOK: i32 = 1_000;
+/// The steps of SQLite between two looks at the clock: pages of a check.
+const STEPS_PER_LOOK: i32 = 16;
 /// The statements that are kept prepared: all that the store has.
 const KEPT_STATEMENTS: usize = 64;
 

@@ -476,3 +476,67 @@ async fn thread_removes_expired_jobs_by_itself() {
     }
     panic!("the job is kept");
 }
+
+/// The clock of the second opening jumps by a second at each look, so that the check has no time.
+#[test]
+fn check_at_the_opening_ends_when_its_time_is_over() {
+    let folder = Folder::new();
+    let clock = FakeClock::new();
+    let mut engine = Engine::new(
+        Box::new(SqliteStore::open(&folder.path(), &clock.clock()).unwrap()),
+        Bounds {
+            queued_per_owner: 1_000,
+            ..Bounds::default()
+        },
+    );
+    for _ in 0..400 {
+        let new = new_job(Some("a"));
+        engine.create(&new, clock.now()).unwrap().unwrap();
+    }
+    engine.commit().unwrap();
+    drop(engine);
+    let connection = rusqlite::Connection::open(folder.path()).unwrap();
+    let root: i64 = connection
+        .query_row(
+            "SELECT rootpage FROM sqlite_schema WHERE name = 'job_owner'",
+            [],
+            |row| row.get(0),
+        )
+        .unwrap();
+    drop(connection);
+    let at = usize::try_from(root - 1).unwrap() * 4_096;
+    patch(&folder.path(), at, &[0xaa; 64]);
+    let error = SqliteStore::open(&folder.path(), &clock.clock()).unwrap_err();
+    assert!(matches!(error, OpenError::Damaged { .. }), "{error}");
+    let its = clock.clone();
+    let hasty = Clock::new(move || {
+        its.pass(Duration::from_secs(1));
+        its.now()
+    });
+    SqliteStore::open(&folder.path(), &hasty).unwrap();
+}
+
+#[tokio::test]
+async fn large_results_at_once_do_not_make_a_large_log() {
+    let folder = Folder::new();
+    let store = folder.open().await;
+    let result = bytes::Bytes::from(vec![b'r'; 12 << 20]);
+    let mut claims = Vec::new();
+    for _ in 0..8 {
+        let new = new_job(None);
+        store.create(new.clone()).await.unwrap();
+        claims.push(store.claim(&new.id).await.unwrap().expect("it is queued"));
+    }
+    let mut ends = tokio::task::JoinSet::new();
+    for claim in claims {
+        let (store, end) = (store.clone(), succeeded(result.clone()));
+        ends.spawn(async move { store.finish(&claim.job.id, claim.fence, end).await });
+    }
+    let mut largest = 0;
+    while let Some(end) = ends.join_next().await {
+        assert!(end.unwrap().unwrap());
+        largest = largest.max(fs::metadata(folder.beside("-wal")).unwrap().len());
+    }
+    // Two results of a group, and what is in the log before it.
+    assert!(largest < 48 << 20, "{largest}");
+}

@@ -7,10 +7,10 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use crate::{
-    Bounds, Clock, Created, Dropped, JobId, JobState, JobStore, MAX_ERROR_BYTES, OpenError,
-    StoreError, StoreSettings,
+    Bounds, Clock, Created, Dropped, Engine, JobId, JobState, JobStore, MAX_ERROR_BYTES, OpenError,
+    SqliteStore, StoreError, StoreSettings,
 };
-use harness::{Output, Run, has_mount_namespaces, in_mount_namespace};
+use harness::{Output, Run, has_mount_namespaces, in_mount_namespace, wait_until};
 
 use crate::tests::fake::{failed, new_job, progress, succeeded};
 
@@ -62,8 +62,46 @@ fn full_disk_refuses_new_jobs_and_ends_those_that_exist() {
     let folder = tempfile::tempdir().unwrap();
     let script =
         format!("mount -t tmpfs -o size=64m none \"${FOLDER}\" || exit 99\nexec \"$0\" \"$@\"");
-    let run = own_test("full_disk_behind_the_fault", folder.path());
-    passed(&in_mount_namespace(run, &script).output());
+    for name in [
+        "full_disk_behind_the_fault",
+        "full_disk_with_expired_jobs_behind_the_fault",
+    ] {
+        let run = own_test(name, folder.path());
+        passed(&in_mount_namespace(run, &script).output());
+    }
+}
+
+/// The removal of a job needs room before it makes room.
+#[tokio::test]
+async fn full_disk_with_expired_jobs_behind_the_fault() {
+    let Some(path) = behind() else {
+        return;
+    };
+    let store = try_open(&path).await.unwrap();
+    let mut ids = Vec::new();
+    for _ in 0..20 {
+        let mut new = new_job(Some("a"));
+        new.ttl = std::time::Duration::from_secs(3);
+        store.create(new.clone()).await.unwrap();
+        let claim = store.claim(&new.id).await.unwrap().expect("it is queued");
+        let end = succeeded(vec![b'r'; 100_000]);
+        assert!(store.finish(&new.id, claim.fence, end).await.unwrap());
+        ids.push(new.id);
+    }
+    let log = path.with_file_name("jobs.db-wal");
+    wait_until("the log is empty", || {
+        fs::metadata(&log).unwrap().len() == 0
+    });
+    fill(&path);
+    for id in &ids {
+        let begun = tokio::time::Instant::now();
+        while store.get(id).await.unwrap().is_some() {
+            assert!(begun.elapsed().as_secs() < 30, "the job is removed");
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    }
+    assert_eq!(store.unavailable(), None);
+    assert!(store.check(true).await.unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -218,9 +256,9 @@ fn every_answer_comes_after_the_sync_of_its_writes() {
     assert!(shared < 30, "60 creations have {shared} syncs");
 }
 
-/// Whether there is `strace`. With `MCP_BROKER_STRACE=1` it must be there.
+/// Whether there is `strace`, and the kernel lets it trace. With `MCP_BROKER_STRACE=1` it must be so.
 fn has_strace() -> bool {
-    let found = Run::new(Path::new("sh")).args(["-c", "command -v strace"]);
+    let found = Run::new(Path::new("sh")).args(["-c", "strace -o /dev/null true"]);
     let has_it = found.output().code == Some(0);
     let is_needed = std::env::var("MCP_BROKER_STRACE").is_ok_and(|value| value == "1");
     assert!(has_it || !is_needed, "install strace");
@@ -259,4 +297,86 @@ async fn answers_with_marks() {
         created.unwrap().unwrap();
     }
     mark("created 60");
+}
+
+/// Kills of a process at any moment: each change that it got an answer for is there, and no job is sent twice.
+#[test]
+fn killed_process_leaves_every_answered_change() {
+    let folder = tempfile::tempdir().unwrap();
+    let answers = folder.path().join("answers");
+    let lines = || {
+        let text = fs::read_to_string(&answers).unwrap_or_default();
+        // The last line may be cut.
+        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        let lines = text[..whole].lines().map(str::to_owned);
+        lines.collect::<Vec<_>>()
+    };
+    for kill in 1..=8_usize {
+        let mut child = own_test("changes_until_the_kill", folder.path()).spawn_with_input();
+        let wanted = lines().len() + 13 * kill;
+        wait_until("the child has answers", || lines().len() >= wanted);
+        assert_eq!(child.try_wait().unwrap(), None, "the child goes on");
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    let store = SqliteStore::open(&folder.path().join("jobs.db"), &Clock::system()).unwrap();
+    let mut engine = Engine::new(Box::new(store), Bounds::default());
+    let recovered = engine.recover(Clock::system().now()).unwrap();
+    assert!(recovered.requeued.len() + recovered.lost.len() <= 1);
+    let (mut sent, mut ended) = (std::collections::HashSet::new(), 0);
+    for line in lines() {
+        let (answer, id) = line.split_once(' ').expect("an answer and an id");
+        let id = JobId::parse(id).expect("it is an id");
+        let job = engine.get(&id).unwrap().expect("an answered job is there");
+        match answer {
+            "created" => {}
+            "sent" => {
+                assert!(job.sent, "{job:?}");
+                assert!(sent.insert(id), "a job is sent twice");
+            }
+            "ended" => {
+                assert_eq!(job.state, JobState::Succeeded);
+                ended += 1;
+            }
+            other => panic!("{other}"),
+        }
+        let is_sent_and_over = !job.sent || job.state.is_finished();
+        assert!(is_sent_and_over, "no sent job is left open: {job:?}");
+    }
+    assert!(ended > 50, "{ended}");
+    assert_eq!(engine.check(true).unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn changes_until_the_kill() {
+    let Some(path) = behind() else {
+        return;
+    };
+    let store = try_open(&path).await.unwrap();
+    let mut options = fs::OpenOptions::new();
+    let mut answers = options
+        .create(true)
+        .append(true)
+        .open(path.with_file_name("answers"))
+        .unwrap();
+    let mut answer = |answer: &str, id: &JobId| {
+        let line = format!("{answer} {id}\n");
+        answers.write_all(line.as_bytes()).unwrap();
+    };
+    loop {
+        let new = new_job(Some("a"));
+        store.create(new.clone()).await.unwrap();
+        answer("created", &new.id);
+        // The oldest may be one that the last run had claimed and not sent.
+        let queue = store.queued(1).await.unwrap();
+        let id = queue[0].jobs[0].id.clone();
+        let claim = store.claim(&id).await.unwrap().expect("it is queued");
+        assert!(store.mark_sent(&id, claim.fence).await.unwrap());
+        answer("sent", &id);
+        let events = vec![progress("1"), progress("2")];
+        store.append(&id, claim.fence, events).await.unwrap();
+        let end = succeeded("r");
+        assert!(store.finish(&id, claim.fence, end).await.unwrap());
+        answer("ended", &id);
+    }
 }
