@@ -68,7 +68,7 @@ pub struct CallContext {
     pub record: Option<Arc<CallRecord>>,
     /// The surface decides whether the caller gets a result of more bytes than these. The record of such a call ends with
     /// the receipt of its outcome.
-    pub decided_above: usize,
+    pub decided_above: u32,
     /// The trace context of the call, if a layer traces calls.
     pub trace: Option<Box<CallTrace>>,
     /// The gates that the call passes right before it is sent.
@@ -89,7 +89,7 @@ impl CallContext {
             cancel: CancelMode::OnDrop,
             form,
             record: None,
-            decided_above: usize::MAX,
+            decided_above: u32::MAX,
             trace: None,
             gates: SendGates::none(),
         }
@@ -162,5 +162,5 @@ pub struct Outcome {
     /// Warnings about the result, written by the broker.
     pub warnings: Vec<String>,
     /// Learns whether the caller gets the result, if the surface decides on it later.
-    pub receipt: Option<Box<dyn Receipt>>,
+    pub receipt: Option<Receipt>,
 }

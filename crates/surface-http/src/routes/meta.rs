@@ -37,7 +37,7 @@ impl<B: Broker> HttpSurface<B> {
             meta: None,
             trace: trace.as_deref(),
             events: None,
-            decided_above: usize::MAX,
+            decided_above: u32::MAX,
         };
         let reply = match tool {
             MetaTool::List(listing) => asker.list(listing, body).await.and_then(|listed| {
