@@ -85,7 +85,7 @@ pub use broker_model::item::ItemKind;
 pub use broker_model::job_state::JobState;
 pub use broker_model::{CallCode, RequestId};
 pub use broker_wire::LogLevel;
-pub use broker_wire::write::Receipt;
+pub use broker_wire::write::{AnswerReader, Receipt};
 pub use builder::CoreBuilder;
 pub use call::arguments::{Args, ParsedCharge, memory_error_for_request};
 pub use call::context::{

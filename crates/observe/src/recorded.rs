@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use broker_core::{
-    Account, Broker, CallRecord, CoreError, Described, FoundTools, Identity, ItemKind, ListedItem,
-    Listing, Operation, Outcome, Receipt, Request, RequestId, SearchQuery, ToolPage, ToolQuery,
-    forward,
+    Account, AnswerReader, Broker, CallRecord, CoreError, Described, FoundTools, Identity,
+    ItemKind, ListedItem, Listing, Operation, Outcome, Receipt, Request, RequestId, SearchQuery,
+    ToolPage, ToolQuery, forward,
 };
 use broker_metrics::Method;
 use broker_model::CallCode;
@@ -208,7 +208,7 @@ struct UndecidedRecord {
     is_error: bool,
 }
 
-impl Receipt for UndecidedRecord {
+impl AnswerReader for UndecidedRecord {
     fn replaced(mut self: Box<Self>) {
         if let Some(record) = self.record.take() {
             let message = "the answer is longer than its client reads";
@@ -244,7 +244,7 @@ pin_project! {
         call: F,
         // Boxed, so that calls without a record do not carry its size.
         record: Option<Box<OpenRecord>>,
-        decided_above: usize,
+        decided_above: u32,
     }
 }
 
@@ -256,8 +256,8 @@ impl<F: Future<Output = Result<Outcome, Box<CoreError>>>> Future for Recording<F
         let mut outcome = ready!(this.call.poll(context));
         if let Some(record) = this.record.take() {
             match &mut outcome {
-                Ok(outcome) if outcome.result.len() > *this.decided_above => {
-                    outcome.receipt = Some(Box::new(UndecidedRecord {
+                Ok(outcome) if outcome.result.len() > *this.decided_above as usize => {
+                    outcome.receipt = Some(Receipt::new(UndecidedRecord {
                         record: Some(record),
                         result_bytes: outcome.result.len(),
                         is_error: outcome.is_error,

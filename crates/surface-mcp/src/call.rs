@@ -9,7 +9,6 @@ use broker_wire::protocol::INVALID_PARAMS;
 use broker_wire::write::{self, Outgoing};
 use broker_wire::{Era, RpcError, valid_string};
 use bytes::Bytes;
-use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
@@ -20,17 +19,15 @@ use super::params::Params;
 use super::reply::{Answer, Text};
 use super::request_meta::RequestMeta;
 use super::result::ServerResult;
-use super::tools::{OwnTool, call_names, own_names, own_tool};
+use super::tools::{OwnTool, own_tool};
+use super::unknown_tool::{unknown_flat_name, unknown_own_tool};
 use super::{Client, cut_note, job_tool, listing_text, result, retrieve, server_error};
-use crate::ClientView;
 use broker_core::{
     Account, Broker, CallEvents, CallMode, CallTrace, Charge, CoreError, FlatTool, ItemKind, Name,
     Outcome, RequestId, ResultLimit, memory_error_for_request, memory_error_for_result,
 };
 use broker_surface::job_json;
-use broker_surface::meta::{
-    BodyForm, Listing, MetaCaller, ReplyRoom, is_quoted_object, similar_names,
-};
+use broker_surface::meta::{BodyForm, Listing, MetaCaller, ReplyRoom, is_quoted_object};
 
 /// Maximum time that a call waits for the sources to be compared with the lock: a client calls right
 /// after its start, and a wait is better than an error. Shorter than the timeouts of clients.
@@ -55,6 +52,8 @@ pub(super) struct ToolCall {
     arguments: Bytes,
     pub(super) era: Era,
     pub(super) meta: RequestMeta,
+    /// Results of more bytes may make an answer that is too long.
+    decided_above: u32,
     /// The form of its result, if it differs from the specification.
     form: Option<Box<ResultForm>>,
     /// How long the caller waits, if the request says so.
@@ -83,8 +82,6 @@ pub(super) struct CallParts<'a> {
     pub(super) account: &'a Account,
     /// The trace context of the request that brought the call.
     pub(super) trace: Option<&'a CallTrace>,
-    /// The maximum length of the answer.
-    pub(super) answer_bytes: usize,
     /// Receives the events that the caller wants.
     pub(super) events: Option<CallEvents>,
     /// Receives the announcement of a change of the list that the call makes.
@@ -165,6 +162,7 @@ impl ToolCall {
             arguments,
             era,
             meta: RequestMeta::read(&params.meta, era)?,
+            decided_above: u32::MAX,
             form,
             mode,
         })
@@ -177,6 +175,7 @@ impl ToolCall {
             tool: Tool::Item(Box::new(call)),
             era,
             meta: RequestMeta::read(&params.meta, era)?,
+            decided_above: u32::MAX,
             form: None,
             mode: None,
         })
@@ -193,6 +192,7 @@ impl ToolCall {
             arguments: params.raw.clone(),
             era,
             meta: RequestMeta::read(&params.meta, era)?,
+            decided_above: u32::MAX,
             form: None,
             mode: None,
         })
@@ -211,8 +211,18 @@ impl ToolCall {
             era,
             meta: RequestMeta::read(&params.meta, era)?,
             mode: read_mode(&params.members, client.broker.jobs().is_some())?,
+            decided_above: u32::MAX,
             form: Some(Box::new(ResultForm::Command(call))),
         })
+    }
+
+    /// Returns the call for a client that reads answers of so many bytes.
+    pub(super) fn for_reader_of(self, bytes: usize) -> Self {
+        let bytes = u32::try_from(bytes / MAX_ANSWER_COPIES);
+        Self {
+            decided_above: bytes.unwrap_or(u32::MAX),
+            ..self
+        }
     }
 
     /// The tool, if it was called by its flat name.
@@ -276,7 +286,8 @@ impl ToolCall {
             match items::answer(client, parts.account, method, &params, self.era)? {
                 ItemAnswer::List(list) => Ok(list),
                 ItemAnswer::Call(call) => {
-                    let call = Self::wrap(call, &params, self.era)?;
+                    let mut call = Self::wrap(call, &params, self.era)?;
+                    call.decided_above = self.decided_above;
                     call.run(client, parts).await
                 }
             }
@@ -311,7 +322,7 @@ impl ToolCall {
             events: parts.events.as_ref(),
             mode: self.mode.unwrap_or_else(|| client.call_mode()),
             key: None,
-            decided_above: parts.answer_bytes / MAX_ANSWER_COPIES,
+            decided_above: self.decided_above,
         };
         let listing = match self.tool {
             Tool::Own(OwnTool::Tree) => Listing::Tree,
@@ -496,36 +507,4 @@ async fn started(client: &Client<impl Broker>) {
         _ = verdict => {}
         () = draining.cancelled() => {}
     }
-}
-
-fn unknown_own_tool(view: ClientView, name: &str) -> RpcError {
-    let shown = broker_model::text::shown_line(name, 80);
-    let names = own_names(view);
-    let quoted: Vec<_> = names.iter().map(|name| format!("`{name}`")).collect();
-    let message = match (view.mode, name.starts_with('/'), call_names(view).first()) {
-        (McpMode::Search, true, Some(call)) => {
-            format!("unknown tool `{shown}`: call it by `{call}` with this as `name`")
-        }
-        (_, true, Some(call)) => {
-            format!("unknown tool `{shown}`: call it by `{call}` with this as `path`")
-        }
-        _ => {
-            let (last, others) = quoted.split_last().expect("a view has tools");
-            let others = others.join(", ");
-            format!("unknown tool `{shown}`: there are {others} and {last}")
-        }
-    };
-    let error = RpcError::new(INVALID_PARAMS, message);
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    match similar_names(name, &names) {
-        close if close.is_empty() => error,
-        close => error.data(json!({ "did_you_mean": close })),
-    }
-}
-
-/// The same for a tool that does not exist and one that the caller may not see.
-fn unknown_flat_name(name: &str) -> RpcError {
-    let shown = broker_model::text::shown_line(name, 160);
-    let message = format!("unknown tool `{shown}`: `tools/list` has the names");
-    RpcError::new(INVALID_PARAMS, message)
 }

@@ -294,10 +294,9 @@ impl<B: Broker> Connection<B> {
                 Era::Modern => call.meta.log_level,
             },
             client: Arc::clone(&self.client),
-            call,
+            call: call.for_reader_of(self.answer_bytes),
             account: self.account.clone(),
             request_id,
-            answer_bytes: self.answer_bytes,
             trace: self.trace.clone(),
             waiting,
         };

@@ -38,6 +38,7 @@ mod settings;
 pub mod stdio;
 mod subscription;
 mod tools;
+mod unknown_tool;
 mod websocket;
 
 pub use settings::{ClientView, McpSettings};

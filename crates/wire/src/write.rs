@@ -1,7 +1,5 @@
 //! Writes messages, each on one line. A long result is a part of its line and is not copied.
 
-use std::fmt;
-
 use broker_memory::Charge;
 use broker_model::json::to_text;
 use bytes::{Buf as _, Bytes};
@@ -12,8 +10,11 @@ use crate::{Id, RpcError};
 
 mod fitting;
 mod object_writer;
+mod receipt;
 
 pub use object_writer::ObjectWriter;
+use receipt::Receipts;
+pub use receipt::{AnswerReader, Receipt};
 
 /// Room in front of a result for the beginning of its message, with an id of up to 63 bytes.
 const HEAD_ROOM: usize = 96;
@@ -38,29 +39,19 @@ pub struct Json {
 pub struct Text {
     json: Json,
     charge: Charge,
-    receipt: Option<Box<dyn Receipt>>,
-}
-
-/// Learns whether the reader of an answer gets it. It is dropped once the answer is written as it is.
-pub trait Receipt: fmt::Debug + Send {
-    /// Another answer is written, since this one is too long for its reader.
-    fn replaced(self: Box<Self>);
+    receipt: Option<Receipt>,
 }
 
 /// An outgoing message, without its line end.
 #[derive(Debug)]
-pub struct Outgoing {
-    content: Content,
-    /// The receipts of its answers, each with the index of its answer in a batch.
-    receipts: Vec<(usize, Box<dyn Receipt>)>,
-}
+pub struct Outgoing(Content);
 
 #[derive(Debug)]
 enum Content {
     /// One part that can be continued.
     Whole(Text),
-    /// Several non-empty parts.
-    Parts(Vec<Bytes>),
+    /// Several non-empty parts. The text of a single answer keeps its receipt.
+    Parts(Vec<Bytes>, Receipts),
 }
 
 /// A line to be written: its parts in order, with its line end.
@@ -110,12 +101,12 @@ impl Text {
     }
 
     /// Returns the text with a receipt.
-    pub fn with_receipt(self, receipt: Option<Box<dyn Receipt>>) -> Self {
+    pub fn with_receipt(self, receipt: Option<Receipt>) -> Self {
         Self { receipt, ..self }
     }
 
     /// Takes the receipt, for a text that is written in place of this one.
-    pub fn take_receipt(&mut self) -> Option<Box<dyn Receipt>> {
+    pub fn take_receipt(&mut self) -> Option<Receipt> {
         self.receipt.take()
     }
 
@@ -154,40 +145,38 @@ impl<T: Into<Json>> From<T> for Text {
     }
 }
 
-impl From<Content> for Outgoing {
-    fn from(content: Content) -> Self {
-        Self {
-            content,
-            receipts: Vec::new(),
-        }
-    }
-}
-
 impl Outgoing {
     /// Returns the number of its bytes.
     pub fn size(&self) -> usize {
-        match &self.content {
+        match &self.0 {
             Content::Whole(text) => text.as_ref().len(),
-            Content::Parts(parts) => parts.iter().map(Bytes::len).sum(),
+            Content::Parts(parts, _) => parts.iter().map(Bytes::len).sum(),
+        }
+    }
+
+    fn take_receipts(&mut self) -> Receipts {
+        match &mut self.0 {
+            Content::Whole(text) => Receipts::from_one(text.receipt.take()),
+            Content::Parts(_, receipts) => std::mem::take(receipts),
         }
     }
 
     /// Returns the non-empty parts of the message, in order.
     pub fn into_parts(self) -> Vec<Bytes> {
-        match self.content {
+        match self.0 {
             Content::Whole(text) => vec![text.into_bytes()],
-            Content::Parts(parts) => parts,
+            Content::Parts(parts, _) => parts,
         }
     }
 
     /// Returns the line of this single message.
     pub fn into_line(self) -> Line {
-        let parts = match self.content {
+        let parts = match self.0 {
             Content::Whole(mut text) => {
                 text.push(b'\n');
                 vec![text.into_bytes()]
             }
-            Content::Parts(mut parts) => {
+            Content::Parts(mut parts, _) => {
                 parts.push(Bytes::from_static(b"\n"));
                 parts
             }
@@ -252,20 +241,19 @@ pub fn result(id: &Id, mut result: Text) -> Outgoing {
     head.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     push_id(&mut head, id);
     head.extend_from_slice(br#","result":"#);
-    let receipts = result.receipt.take().map(|receipt| (0, receipt));
-    let receipts = receipts.into_iter().collect();
-    let message = |content| Outgoing { content, receipts };
     if result.begin(&head) {
         result.push(b'}');
-        return message(Content::Whole(result));
+        return Outgoing(Content::Whole(result));
     }
     let json = result.json.as_ref();
     if json.len() <= MAX_COPIED_BYTES {
         head.reserve_exact(json.len() + END_ROOM);
         head.extend_from_slice(json);
         head.push(b'}');
-        return message(Content::Whole(head.into()));
+        let receipt = result.receipt.take();
+        return Outgoing(Content::Whole(plain(head).with_receipt(receipt)));
     }
+    let receipts = Receipts::from_one(result.receipt.take());
     // With room for the line end.
     let mut parts = Vec::with_capacity(4);
     parts.extend([
@@ -273,7 +261,7 @@ pub fn result(id: &Id, mut result: Text) -> Outgoing {
         result.into_bytes(),
         Bytes::from_static(b"}"),
     ]);
-    message(Content::Parts(parts))
+    Outgoing(Content::Parts(parts, receipts))
 }
 
 /// Returns the answer to a request: an error. The id is left out if it could not be read, as in the protocol's schema.
@@ -292,18 +280,14 @@ pub fn error(id: Option<&Id>, error: RpcError) -> Outgoing {
 pub fn batch(messages: Vec<Outgoing>) -> Outgoing {
     // With room for the line end.
     let mut parts = Vec::with_capacity(2 * messages.len() + 2);
-    let mut receipts = Vec::new();
+    let mut receipts = Receipts::default();
     for (at, mut message) in messages.into_iter().enumerate() {
-        let of_message = message.receipts.drain(..);
-        receipts.extend(of_message.map(|(_, receipt)| (at, receipt)));
+        receipts.add(at, message.take_receipts());
         parts.push(Bytes::from_static(if at == 0 { b"[" } else { b"," }));
         parts.extend(message.into_parts());
     }
     parts.push(Bytes::from_static(b"]"));
-    Outgoing {
-        content: Content::Parts(parts),
-        receipts,
-    }
+    Outgoing(Content::Parts(parts, receipts))
 }
 
 /// Appends a string as JSON.
@@ -322,7 +306,16 @@ pub fn push_one_line(line: &mut Vec<u8>, mut json: &[u8]) {
 }
 
 fn whole(json: Vec<u8>) -> Outgoing {
-    Content::Whole(json.into()).into()
+    Outgoing(Content::Whole(plain(json)))
+}
+
+/// Returns a text without a charge that has no line ends.
+fn plain(json: Vec<u8>) -> Text {
+    Text {
+        json: json.into(),
+        charge: Charge::default(),
+        receipt: None,
+    }
 }
 
 fn push_id(line: &mut Vec<u8>, id: &Id) {

@@ -69,7 +69,7 @@ pub struct CallContext {
     pub record: Option<Arc<CallRecord>>,
     /// The surface decides whether the caller gets a result of more bytes than these. The record of such a call ends with
     /// the receipt of its outcome.
-    pub decided_above: usize,
+    pub decided_above: u32,
     /// The trace context of the call, if a layer traces calls.
     pub trace: Option<Box<CallTrace>>,
     /// The gates that the call passes right before it is sent.
@@ -92,7 +92,7 @@ impl CallContext {
             cancel: CancelMode::OnDrop,
             form,
             record: None,
-            decided_above: usize::MAX,
+            decided_above: u32::MAX,
             trace: None,
             gates: SendGates::none(),
             job: None,
@@ -168,5 +168,5 @@ pub struct Outcome {
     /// The job that the call became: then the result is empty.
     pub job: Option<Box<AcceptedJob>>,
     /// Learns whether the caller gets the result, if the surface decides on it later.
-    pub receipt: Option<Box<dyn Receipt>>,
+    pub receipt: Option<Receipt>,
 }

@@ -50,7 +50,7 @@ pub(crate) fn share_with_guard(memory: File) {
 }
 
 /// Takes the containers of processes that have ended into the list, each as `adopt` returns it. Those for which `adopt`
-/// returns `None` stay in the file of their process.
+/// returns `None` stay in the file of their process, if their program exists.
 pub(super) fn take_abandoned(adopt: impl Fn(&Container) -> Option<Container>) -> Vec<Container> {
     let mut list = lock();
     let mut taken = Vec::new();
@@ -59,6 +59,8 @@ pub(super) fn take_abandoned(adopt: impl Fn(&Container) -> Option<Container>) ->
         for container in parse(bytes) {
             match adopt(&container) {
                 Some(container) => taken.push(container),
+                // Without its program it cannot be removed, and its file would stay.
+                None if !container.program.exists() => {}
                 None => rest.push(container),
             }
         }

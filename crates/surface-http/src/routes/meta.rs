@@ -45,7 +45,7 @@ impl<B: Broker> HttpSurface<B> {
             events: None,
             mode: CallMode::Sync,
             key: idempotency_key(&parts.headers)?,
-            decided_above: usize::MAX,
+            decided_above: u32::MAX,
         };
         let reply = match tool {
             MetaTool::List(listing) => asker.list(listing, body).await.and_then(|listed| {

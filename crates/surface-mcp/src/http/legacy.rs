@@ -141,10 +141,9 @@ pub(super) fn request(
     let task = CallTask {
         level: client.log_level.get(),
         client: Arc::clone(client),
-        call,
+        call: call.for_reader_of(request.settings.event_bytes),
         account: session.account.clone(),
         request_id: request.request_id,
-        answer_bytes: request.settings.event_bytes,
         trace: request.trace(&client.broker),
         waiting,
     };

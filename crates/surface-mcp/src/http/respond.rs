@@ -76,10 +76,9 @@ pub(super) fn begin_call<B: Broker>(
     let task = CallTask {
         level: call.meta.log_level,
         client: Arc::new(client),
-        call,
+        call: call.for_reader_of(request.settings.event_bytes),
         account: request.account.clone(),
         request_id: request.request_id,
-        answer_bytes: request.settings.event_bytes,
         trace: request.trace(&endpoint.broker),
         waiting: Charge::default(),
     };

@@ -117,7 +117,6 @@ async fn answer_request(
         call,
         account: request.account.clone(),
         request_id: request.request_id,
-        answer_bytes: usize::MAX,
         trace: request.trace(&endpoint.broker),
         waiting: Charge::default(),
     };

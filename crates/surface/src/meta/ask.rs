@@ -45,7 +45,7 @@ pub struct MetaCaller<'a, B> {
     /// The idempotency key of a call.
     pub key: Option<&'a str>,
     /// The surface decides on results of more bytes than these ([`CallContext::decided_above`]).
-    pub decided_above: usize,
+    pub decided_above: u32,
 }
 
 /// One of the three tools that call others, each for what the called tool may do.

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use super::receipt::Receipts;
 use super::{Content, Outgoing, Text, batch, error};
 use crate::scan::after_value;
 use crate::{Id, RpcError};
@@ -15,25 +16,19 @@ impl Outgoing {
         limit: usize,
         other: impl Fn(&str) -> Result<Text, RpcError>,
     ) -> Option<Self> {
-        let receipts = std::mem::take(&mut self.receipts);
+        let receipts = self.take_receipts();
         if self.size() <= limit {
             return Some(self);
         }
-        match self.content {
-            Content::Parts(parts) if parts.first().is_some_and(|first| first == "[") => {
+        match self.0 {
+            Content::Parts(parts, _) if parts.first().is_some_and(|first| first == "[") => {
                 let (batch, is_replaced) = fitting_batch(parts, limit, other)?;
-                for (at, receipt) in receipts {
-                    if is_replaced.get(at) == Some(&true) {
-                        receipt.replaced();
-                    }
-                }
+                receipts.report(|at| is_replaced.get(at) == Some(&true));
                 Some(batch)
             }
             content => {
-                let message = replaced(&content.into(), other)?;
-                receipts
-                    .into_iter()
-                    .for_each(|(_, receipt)| receipt.replaced());
+                let message = replaced(&Self(content), other)?;
+                receipts.report(|_| true);
                 Some(message)
             }
         }
@@ -57,7 +52,7 @@ fn fitting_batch(
     }
     let answers = answers
         .into_iter()
-        .map(|parts| Outgoing::from(Content::Parts(parts)));
+        .map(|parts| Outgoing(Content::Parts(parts, Receipts::default())));
     let mut answers: Vec<_> = answers.map(|answer| (answer, false)).collect();
     let room = limit.saturating_sub(answers.len() + 1);
     let size = |answers: &[(Outgoing, bool)]| -> usize {
@@ -83,9 +78,9 @@ fn replaced(
     other: impl Fn(&str) -> Result<Text, RpcError>,
 ) -> Option<Outgoing> {
     const HEAD: &str = r#"{"jsonrpc":"2.0","id":"#;
-    let (text, separate) = match &message.content {
+    let (text, separate) = match &message.0 {
         Content::Whole(text) => (text.as_ref(), None),
-        Content::Parts(parts) => (&parts.first()?[..], parts.get(1)),
+        Content::Parts(parts, _) => (&parts.first()?[..], parts.get(1)),
     };
     let text = std::str::from_utf8(text).ok()?;
     let behind = text.strip_prefix(HEAD)?;
@@ -106,7 +101,7 @@ fn replaced(
 mod tests {
     use std::sync::{Arc, Mutex};
 
-    use super::super::{Receipt, notification, result};
+    use super::super::{AnswerReader, Receipt, notification, result};
     use super::*;
 
     fn fitting(message: Outgoing, limit: usize) -> Option<String> {
@@ -151,7 +146,7 @@ mod tests {
     #[derive(Debug)]
     struct Number(u8, Arc<Mutex<Vec<u8>>>);
 
-    impl Receipt for Number {
+    impl AnswerReader for Number {
         fn replaced(self: Box<Self>) {
             self.1.lock().unwrap().push(self.0);
         }
@@ -163,7 +158,7 @@ mod tests {
         let answer = |number: u8, length: usize| {
             let text = format!("{{\"a\":\"{}\"}}", "x".repeat(length));
             let text = Text::from(text.into_bytes());
-            let receipt: Box<dyn Receipt> = Box::new(Number(number, Arc::clone(&list)));
+            let receipt = Receipt::new(Number(number, Arc::clone(&list)));
             result(
                 &Id::Integer(number.into()),
                 text.with_receipt(Some(receipt)),
