@@ -150,6 +150,7 @@ const ARROWS: [(&str, &[&str]); 32] = [
             "broker-files",
             "broker-model",
             "broker-process",
+            "broker-schema",
         ],
     ),
     (
