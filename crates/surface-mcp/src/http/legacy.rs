@@ -137,7 +137,7 @@ pub(super) fn request(
         call,
         account: session.account.clone(),
         request_id: request.request_id,
-        trace: request.trace(&client.broker),
+        trace: request.trace_of_rpc(&client.broker, Some(id), || Some(session.revision)),
         waiting,
     };
     let (sender, messages) = channel(&task, accepted);
