@@ -59,6 +59,10 @@ soak:
 search-cost:
     cargo bench --locked -p broker-build --bench search_cost
 
+# Compares the changes of a job with a bare insert into a SQLite file
+job-cost:
+    cargo bench --locked -p broker-store --bench job_cost
+
 # Counts the instructions of a call without optimisation
 call-cost:
     cargo bench --locked --bench instructions --workspace --profile dev

@@ -56,6 +56,18 @@ fn kill(pids: &[u32]) {
     assert_eq!(killed.code, Some(0), "{}", killed.stderr);
 }
 
+/// Kills a broker and its guard at once.
+fn kill_both(broker: Broker) {
+    let pid = broker.pid();
+    kill(&[broker.guard(), pid]);
+    drop(broker);
+    // The process that adopts it may leave it as a zombie.
+    wait_until("the broker has ended", || {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.is_empty() || stat.contains(") Z ")
+    });
+}
+
 /// The process ids of clients of the stand-in that run a container of this broker.
 fn clients(broker: &Broker) -> Vec<u32> {
     let children = harness::children_of(broker.pid()).into_iter();
@@ -133,4 +145,91 @@ fn container_that_ends_by_itself_is_not_removed_by_the_broker() {
     for word in ["was killed", "was removed", "cannot be removed"] {
         assert!(!log.contains(word), "{log}");
     }
+}
+
+#[test]
+fn container_of_broker_and_guard_killed_at_once_is_removed_by_the_next_start() {
+    for name in ["", "--name mine "] {
+        let command = format!("docker run -i --rm {name}deaf");
+        let command: Vec<&str> = command.split(' ').collect();
+        let stage = Stage::locked(&json!(command));
+        for next in ["serve", "doctor", "lock"] {
+            let broker = stage.serve();
+            let left = stage.docker.containers();
+            kill_both(broker);
+            assert_eq!(
+                stage.docker.containers(),
+                left,
+                "no process is left that removes it"
+            );
+            if next == "serve" {
+                // A name of the config is free again.
+                let broker = stage.serve();
+                let (status, log) = broker.terminate();
+                assert!(status.success(), "{log}");
+                contains(
+                    &log,
+                    &["a container was removed that a killed process had left"],
+                );
+            } else {
+                // `doctor` warns of the container that does not end.
+                let output = stage.run(&[next]).output();
+                let expected = i32::from(next == "doctor");
+                assert_eq!(
+                    output.code,
+                    Some(expected),
+                    "{}{}",
+                    output.stdout,
+                    output.stderr
+                );
+            }
+            assert_eq!(stage.docker.containers(), [""; 0], "after {next}");
+        }
+    }
+}
+
+#[test]
+fn container_of_a_killed_lock_or_doctor_is_removed_by_the_next_start() {
+    for killed in ["lock", "doctor"] {
+        // The server does not answer, so that the command waits for it.
+        let stage = Stage::new(&json!(["docker", "run", "-i", "--rm", "mute"]));
+        let mut command = stage.run(&[killed]).spawn_with_input();
+        wait_until("its container runs", || {
+            stage.docker.containers().len() == 1
+        });
+        command.kill().expect("ours");
+        command.wait().expect("it was killed");
+        assert_eq!(stage.docker.containers().len(), 1);
+        stage.bench.configure([(
+            "a",
+            json!({"command": ["docker", "run", "-i", "--rm", "deaf"]}),
+        )]);
+        let output = stage.run(&["lock", "--once"]).output();
+        assert_eq!(output.code, Some(0), "{}", output.stderr);
+        assert_eq!(stage.docker.containers(), [""; 0], "after {killed}");
+    }
+}
+
+#[test]
+fn container_of_a_running_broker_or_of_another_program_is_left() {
+    let stage = Stage::locked(&json!(["docker", "run", "-i", "--rm", "deaf"]));
+    let first = stage.serve();
+    let left = stage.docker.containers();
+    let output = stage.run(&["doctor"]).output();
+    assert_eq!(output.code, Some(1), "{}", output.stdout);
+    assert_eq!(stage.docker.containers(), left, "its broker runs");
+    kill_both(first);
+
+    let command = |program: &str| json!({"command": [program, "run", "-i", "--rm", "deaf"]});
+    stage.bench.configure([("a", command("podman"))]);
+    let output = stage.run(&["doctor"]).output();
+    assert_eq!(output.code, Some(1), "{}", output.stdout);
+    assert_eq!(
+        stage.docker.containers(),
+        left,
+        "another program started it"
+    );
+    stage.bench.configure([("a", command("docker"))]);
+    stage.run(&["doctor"]).output();
+    assert_eq!(stage.docker.containers(), [""; 0]);
 }

@@ -233,6 +233,38 @@ fn source_starts_again_as_soon_as_there_is_another_token() {
     }
 }
 
+/// A reload that changes the headers is a new connection: it does not wait for the next attempt with the refused one.
+#[test]
+fn source_starts_again_after_a_reload_with_other_headers() {
+    const SOONER: Duration = Duration::from_secs(30);
+    let (chaos, server) = (Chaos::new(), TokenServer::start());
+    let url = format!("http://127.0.0.1:{}/mcp", server.port);
+    let configure = |token: &str| {
+        let headers = json!({"Authorization": format!("Bearer {token}")});
+        let source = json!({"url": url, "headers": headers});
+        let config = json!({"tree": [{"path": "/a", "type": "node", "source": source}]});
+        chaos.file("c.json", &config.to_string());
+    };
+    configure(TOKEN);
+    let locked = verb(&chaos, "lock", &[]);
+    assert_eq!(locked.code, Some(0), "{}", locked.stderr);
+    let config = chaos.path().join("c.json");
+    let args = ["serve", "--config", config.to_str().expect("a path"), "0"];
+    let broker = Broker::start_ready(chaos.run("broker-gen", &args));
+    server.accept("second-token");
+    broker.call("/a/look", json!({}));
+    wait_until("the source has failed", || {
+        broker.source("/a")["state"] == "failed"
+    });
+    assert_eq!(broker.source("/a")["cause"], "needs_auth");
+    configure("second-token");
+    broker.signal("HUP");
+    wait_within(SOONER, "the source starts without a call", || {
+        broker.source("/a")["state"] == "ready"
+    });
+    assert_eq!(broker.call("/a/look", json!({})).status, 200);
+}
+
 /// A token of `https://idp.invalid` for the audience `a`, which does not expire soon; its signature is zeros.
 const CALLER_TOKEN: &str = "eyJhbGciOiAiRVMyNTYiLCAidHlwIjogImF0K2p3dCIsICJraWQiOiAiayJ9.eyJpc3MiOiAiaHR0cHM6Ly9pZHAuaW52YWxpZCIsICJhdWQiOiAiYSIsICJzdWIiOiAicyIsICJleHAiOiA0MDAwMDAwMDAwfQ.AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 

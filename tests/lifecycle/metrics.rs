@@ -1,6 +1,8 @@
 //! The metrics that a running broker reads from its state when a client scrapes.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::time::{Duration, Instant};
 
 use harness::access::KEY;
 use harness::{
@@ -145,6 +147,42 @@ fn broker_over_stdio_shows_its_metrics_at_the_address_of_the_config() {
     let text = get(&address, "/metrics").text();
     let counted = r#"mcp_broker_calls_total{source="/a",tool="/a/echo",outcome="ok"} 1"#;
     assert!(text.lines().any(|line| line == counted), "{text}");
+}
+
+#[test]
+fn expiry_of_the_certificate_of_the_client_is_shown() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let key = folder.path().join("key.pem");
+    fs::copy(certificate("key"), &key).expect("writable");
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("ours");
+    // The chain has an expired certificate behind the one of the client.
+    let chain = ["trusted", "expired"].map(|name| fs::read_to_string(certificate(name)));
+    let chain = chain.map(|text| text.expect("a file")).concat();
+    let file = folder.path().join("chain.pem");
+    fs::write(&file, chain).expect("writable");
+    let sources = HttpSources::with(&json!({}), |config| {
+        let source = &mut config["tree"][0]["source"];
+        source["url"] = json!("https://127.0.0.1:${TLS_PORT}/mcp");
+        source["ca_file"] = json!(certificate("authority"));
+        source["client_cert"] = json!(file);
+        source["client_key"] = json!(key);
+    });
+    let front = TlsFront::start("trusted", &sources.a.address);
+    let (_, port) = front.address.rsplit_once(':').expect("a port");
+    let stage = sources.variable("TLS_PORT", port).serve(&json!({}), &[]);
+    let expires = || stage.state()["certificate_expires"].clone();
+    let expired = expires();
+    assert!(expired.as_str() < Some("2026"), "{expired}");
+    // The renewed chain is read before the next connection, and an unused connection is closed after 4 s.
+    fs::copy(certificate("trusted"), &file).expect("writable");
+    let mut since = Instant::now();
+    wait_until("the expiry is that of the new certificate", || {
+        if since.elapsed() > Duration::from_secs(5) {
+            stage.broker.call("/a/echo", json!({"text": "x"}));
+            since = Instant::now();
+        }
+        expires() == "2120-01-01T00:00:00Z"
+    });
 }
 
 #[test]

@@ -26,6 +26,7 @@ mod doctor;
 mod failure;
 mod followed_log;
 mod http;
+mod jobs;
 mod key;
 mod lifecycle;
 mod list_changed_exec;
@@ -274,6 +275,7 @@ fn startup<'a>(
         openness: OnceCell::new(),
         list_changed_exec: OnceLock::new(),
         observers: OnceLock::new(),
+        jobs: OnceLock::new(),
         environment: Environment::capture(),
         output,
     })

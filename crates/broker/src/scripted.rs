@@ -71,7 +71,7 @@ pub async fn serve_http(
         tracer,
         ..observers(core)
     };
-    let stack = stack(core.clone(), observers);
+    let stack = stack(core.clone(), observers, None);
     let surface = HttpSurface::new(stack, settings(), access, address);
     Arc::new(surface).serve_stream(stream).await;
     if let Some(audit) = audit {
@@ -102,7 +102,7 @@ pub async fn serve_stdio(
     input: impl Read + Send + 'static,
     output: impl Write + Send + 'static,
 ) -> io::Result<()> {
-    let stack = stack(core.clone(), observers(core));
+    let stack = stack(core.clone(), observers(core), None);
     embed::serve_stdio(stack, Identity::local(), input, output).await
 }
 

@@ -25,6 +25,7 @@ pub(super) enum Level {
     Limits,
     Mcp,
     Audit,
+    Jobs,
     Telemetry,
     Search,
     Surfaces,
@@ -39,7 +40,7 @@ pub(super) enum Level {
     KeysFile,
 }
 
-const LEVELS: [Level; 21] = [
+const LEVELS: [Level; 22] = [
     Level::Top,
     Level::Node,
     Level::Source,
@@ -49,6 +50,7 @@ const LEVELS: [Level; 21] = [
     Level::Limits,
     Level::Mcp,
     Level::Audit,
+    Level::Jobs,
     Level::Telemetry,
     Level::Search,
     Level::Surfaces,

@@ -34,6 +34,7 @@ mod findings;
 mod http_endpoint;
 pub mod identities;
 mod items;
+mod jobs;
 pub mod json_schema;
 mod keys;
 mod kind;
@@ -71,6 +72,7 @@ pub use endpoint::{Auth, ClientCertificate, ClientCredentials, Endpoint};
 pub use endpoint::{HttpEndpoint, ProcessEndpoint};
 pub use http_endpoint::{invalid_url, plain_http, plain_http_token};
 pub use identities::Identities;
+pub use jobs::{JobsConfig, McpCallMode};
 pub use limits::Limits;
 pub use mcp::{LegacySessions, Mcp, McpMode, Routing};
 pub use narrow::{KnownTools, Narrowing};
@@ -127,6 +129,8 @@ pub struct Config {
     pub surfaces: Surfaces,
     /// The log of calls.
     pub audit: Option<AuditConfig>,
+    /// Calls that outlive their caller.
+    pub jobs: Option<JobsConfig>,
     /// What the broker measures.
     pub telemetry: Telemetry,
     /// The access rules for callers and tools; without them, all callers see all tools.

@@ -10,8 +10,8 @@ use super::reader;
 use super::spanned::{Data, Member, Spanned};
 use super::{
     Config, Document, Identities, Limits, Mcp, Node, Parsed, Search, StartDrift, Surfaces,
-    Telemetry, TextDrift, Unreachable, access, audit, clients, fields, identities, limits, lists,
-    mcp, public_url, search, servers, surfaces, telemetry, tree, trust, vscode,
+    Telemetry, TextDrift, Unreachable, access, audit, clients, fields, identities, jobs, limits,
+    lists, mcp, public_url, search, servers, surfaces, telemetry, tree, trust, vscode,
 };
 use broker_model::codes::DiagnosticCode as Code;
 use broker_model::diagnostic::Diagnostic;
@@ -133,6 +133,7 @@ fn top(
         search: Search::default(),
         surfaces: Surfaces::default(),
         audit: None,
+        jobs: None,
         telemetry: Telemetry::default(),
         access: None,
         allowed_hosts: Vec::new(),
@@ -182,6 +183,7 @@ fn top(
             "search" => config.search = search::read(findings, &value),
             "surfaces" => config.surfaces = surfaces::read(findings, &value),
             "audit" => config.audit = audit::read(findings, &value),
+            "jobs" => config.jobs = jobs::read(findings, &value),
             "telemetry" => config.telemetry = telemetry::read(findings, &value),
             "access" => config.access = access::read(findings, &value),
             "identities" => config.identities = identities::read(findings, &value),

@@ -59,6 +59,7 @@ mod generations;
 mod heap_trim;
 mod identity;
 mod item;
+mod jobs;
 mod life_cycle;
 mod listing;
 mod services;
@@ -81,8 +82,10 @@ pub use broker_memory::{
     Account, Charge, ChargeError, MemoryBudget, Owner, SMALL_BYTES, Size, UNCHARGED_BYTES, reserve,
 };
 pub use broker_model::item::ItemKind;
+pub use broker_model::job_state::JobState;
 pub use broker_model::{CallCode, RequestId};
 pub use broker_wire::LogLevel;
+pub use broker_wire::write::Receipt;
 pub use builder::CoreBuilder;
 pub use call::arguments::{Args, ParsedCharge, memory_error_for_request};
 pub use call::context::{
@@ -101,6 +104,10 @@ pub use errors::json_error::json_invalid;
 pub use errors::server_error::ServerError;
 pub use identity::{Claims, Identity, Origin, Revocation, Subject, Via};
 pub use item::ToolItem;
+pub use jobs::{
+    AcceptedJob, CallMode, DeskAnswer, JobDesk, JobEvent, JobEventKind, JobEvents, JobPage,
+    JobQuery, JobRequest, JobResult, JobView,
+};
 pub use listing::changes::ToolListChanges;
 pub use listing::description::{Described, Description};
 pub use listing::entry::{EntryType, ListedEntry, WithdrawalNote};

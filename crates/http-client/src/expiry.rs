@@ -8,8 +8,8 @@ use crate::certificate::{Certificate, not_after};
 /// The value of a time that is not known.
 const UNKNOWN: u64 = u64::MAX;
 
-/// When certificates of an origin expire: those of the file, and the one that the server presented last. Cheap to
-/// clone; all clones have the same times.
+/// When certificates of an origin expire: those of the file, the one that the server presented last, and those of the
+/// client. Cheap to clone; all clones have the same times.
 #[derive(Clone, Debug)]
 pub struct CertificateExpiry(Arc<Times>);
 
@@ -17,6 +17,7 @@ pub struct CertificateExpiry(Arc<Times>);
 struct Times {
     file: u64,
     peer: AtomicU64,
+    client: AtomicU64,
 }
 
 impl CertificateExpiry {
@@ -25,6 +26,7 @@ impl CertificateExpiry {
         Self(Arc::new(Times {
             file: times.min().unwrap_or(UNKNOWN),
             peer: AtomicU64::new(UNKNOWN),
+            client: AtomicU64::new(UNKNOWN),
         }))
     }
 
@@ -35,10 +37,20 @@ impl CertificateExpiry {
         }
     }
 
+    /// Notes the chain of certificates that the client presents from now on.
+    pub(crate) fn note_client(&self, chain: &[Certificate]) {
+        let times = chain
+            .iter()
+            .filter_map(|certificate| not_after(certificate));
+        let soonest = times.min().unwrap_or(UNKNOWN);
+        self.0.client.store(soonest, Ordering::Relaxed);
+    }
+
     /// Returns the second in Unix time after which the first of the certificates is not valid; `None` while none is
     /// known.
     pub fn soonest(&self) -> Option<u64> {
-        let soonest = self.0.file.min(self.0.peer.load(Ordering::Relaxed));
+        let noted = [&self.0.peer, &self.0.client].map(|time| time.load(Ordering::Relaxed));
+        let soonest = noted.into_iter().fold(self.0.file, u64::min);
         (soonest != UNKNOWN).then_some(soonest)
     }
 }

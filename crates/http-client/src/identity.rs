@@ -12,6 +12,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::sign::CertifiedKey;
 use tokio::task::spawn_blocking;
 
+use crate::expiry::CertificateExpiry;
+
 /// The files with the certificate of the client and its key.
 pub trait IdentityFiles: Send + Sync + 'static {
     /// Reads both files, unless they are as they were when it read them last. May wait for a file system.
@@ -44,18 +46,21 @@ struct Shared {
     files: Arc<dyn IdentityFiles>,
     current: RwLock<Option<Arc<CertifiedKey>>>,
     provider: Arc<CryptoProvider>,
+    expiry: CertificateExpiry,
 }
 
 impl ClientIdentity {
-    /// Reads the files.
+    /// Reads the files. `expiry` gets the end of the certificates, now and when they are replaced.
     pub(crate) fn read(
         files: Arc<dyn IdentityFiles>,
         provider: Arc<CryptoProvider>,
+        expiry: CertificateExpiry,
     ) -> Result<Self, String> {
         let identity = Self(Arc::new(Shared {
             files,
             current: RwLock::default(),
             provider,
+            expiry,
         }));
         identity.renew()?;
         Ok(identity)
@@ -74,6 +79,7 @@ impl ClientIdentity {
     fn renew(&self) -> Result<(), String> {
         if let Some(pem) = self.0.files.read_if_changed()? {
             let read = parse(&pem, &self.0.provider)?;
+            self.0.expiry.note_client(&read.cert);
             let current = self.0.current.write();
             *current.unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(read));
         }

@@ -142,7 +142,8 @@ impl HttpTransport {
         let is_tls = url.scheme() == "https";
         let more = is_tls.then_some(certificates);
         let identity = identity.filter(|_| is_tls);
-        let identity = identity.map(|files| ClientIdentity::read(files, tls::provider()));
+        let identity =
+            identity.map(|files| ClientIdentity::read(files, tls::provider(), expiry.clone()));
         let identity = identity.transpose()?;
         let tls = tls::config(more, &expiry, identity.as_ref())?;
         let connector = Connector::new(url, tls, proxy, identity)?;

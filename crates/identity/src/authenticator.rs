@@ -118,6 +118,12 @@ impl Authenticator {
         accepted.keys.next_expiry(self.shared.clock.now())
     }
 
+    /// Returns the caller of the key in force with this name; `None` if there is none or it has expired.
+    pub fn key(&self, name: &str) -> Option<Arc<Principal>> {
+        let accepted = self.shared.accepted.load();
+        accepted.keys.by_name(name, self.shared.clock.now())
+    }
+
     /// Returns the issuers with their keys. One that has its keys from the same place as before keeps its key set.
     fn issuers(
         &self,

@@ -67,6 +67,14 @@ impl KeyTable {
         Ok(principal.clone())
     }
 
+    /// Finds the caller of the key with this name; `None` if there is none or it has expired.
+    pub(crate) fn by_name(&self, name: &str, now: SystemTime) -> Option<Arc<Principal>> {
+        let named = |principal: &&Arc<Principal>| matches!(&principal.subject, PrincipalSubject::Key { name: known } if known == name);
+        let found = self.0.values().find(named)?;
+        let is_valid = !is_expired(found, now) && !found.grant.has_ended();
+        is_valid.then(|| found.clone())
+    }
+
     /// Ends the right of every expired key. Returns the time to the next expiry.
     pub(crate) fn end_expired(&self, now: SystemTime) -> Option<Duration> {
         let mut next = None;

@@ -87,6 +87,7 @@ pub(crate) const fn is_failure(code: CallCode) -> bool {
         | CallCode::UpstreamHttp
         | CallCode::SourceProtocol
         | CallCode::OutputTooLarge
+        | CallCode::JobLost
         | CallCode::CallTimeout => true,
         CallCode::JsonInvalid
         | CallCode::PathInvalid
@@ -113,6 +114,12 @@ pub(crate) const fn is_failure(code: CallCode) -> bool {
         | CallCode::Starting
         | CallCode::StartRefused
         | CallCode::LockStale
+        | CallCode::NotDurable
+        | CallCode::IdempotencyMismatch
+        | CallCode::JobNotFound
+        | CallCode::JobNotFinished
+        | CallCode::JobFinished
+        | CallCode::StoreUnavailable
         | CallCode::ShuttingDown => false,
     }
 }

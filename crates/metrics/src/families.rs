@@ -73,7 +73,7 @@ families! {
     QUEUE_DEPTH = Gauge "mcp_broker_queue_depth", ["source"], "calls", "Calls that wait for the source.";
     QUEUE_WAITS = Counter "mcp_broker_queue_waits_total", ["source"], "calls", "Calls that had to wait for the source.";
     QUEUE_WAIT_TIME = Counter "mcp_broker_queue_wait_seconds_total", ["source"], "seconds", "The sum of the times that calls waited for the source.";
-    CERTIFICATE_EXPIRY = Gauge "mcp_broker_certificate_expiry_timestamp_seconds", ["source"], "seconds", "When the first of the certificates expires that the source was verified with, in seconds since 1970.";
+    CERTIFICATE_EXPIRY = Gauge "mcp_broker_certificate_expiry_timestamp_seconds", ["source"], "seconds", "When the first certificate of the source expires, of its server, `ca_file` or `client_cert`, in seconds since 1970.";
     TOOLS_WITHDRAWN = Gauge "mcp_broker_tools_withdrawn", [], "tools", "Exposed tools that are withdrawn because of drift.";
     DRIFT_FINDINGS = Counter "mcp_broker_drift_findings_total", ["class"], "findings", "Differences between a source and the lock that a comparison found, by drift class.";
     SESSIONS = Gauge "mcp_broker_sessions", [], "sessions", "Sessions of MCP clients.";

@@ -91,6 +91,13 @@ closed_list! {
         LockStale = "lock_stale", "The config of the source has changed since it was locked, or the source is not in the lock; the other sources are served.", "Run `broker-gen lock`, review the lock, and start the broker again.", OPERATOR_HINT;
         ShuttingDown = "shutting_down", "The broker is shutting down.", "Call again when it has restarted.";
         CallTimeout = "call_timeout", "The call's time limit passed before its arguments were checked or the server answered.", "Raise `timeout`. The server may have executed the call: check before you repeat it.", "Ask for less in one call. If `maybe_executed` is true, check what the call did before you repeat it.";
+        NotDurable = "not_durable", "The call has an idempotency key, and the jobs of the broker do not survive a restart, or the caller has no credential.", "Set `jobs.store`, and send a credential; or send no key.", "Call without the key.";
+        IdempotencyMismatch = "idempotency_mismatch", "An earlier call of the same path has the same idempotency key and other arguments; `details.job_id` is its job.", "Send another key for other arguments.";
+        JobNotFound = "job_not_found", "The caller has no job with this id, or it has expired.", "Jobs are deleted after their `expires_at`; `GET /jobs` lists those that are kept.", "Jobs are deleted some time after their end: call the tool again if you still need the result.";
+        JobNotFinished = "job_not_finished", "The job has no result yet.", "Wait for its end: `GET /jobs/ID/events`, or `mcp-broker jobs wait ID`.", "Wait for its end.";
+        JobFinished = "job_finished", "The job has ended, so that it cannot be cancelled, or it ended without a result.", "`details.state` is its state; `GET /jobs/ID` has its error.", "See `details.state`.";
+        JobLost = "job_lost", "The broker ended after the call of the job was sent, so that its outcome is not known.", "Check what the call did before you repeat it.";
+        StoreUnavailable = "store_unavailable", "The store of jobs cannot be used, so that no job can be made or read; other calls and listings answer.", "`mcp-broker status` and the log have the reason; correct it, then start the broker again.", "Call without asking for a job, or call again later; if that fails too, tell the operator.";
     }
 }
 
@@ -211,6 +218,7 @@ closed_list! {
 closed_list! {
     /// A problem of a config, a lock, an audits file, or of what `lock` would write.
     DiagnosticCode {
+        JobsUnusable = "jobs_unusable", "The store of jobs cannot be opened.", "Name a file in a folder on this machine that the broker may write; each broker needs its own.";
         AuditUnusable = "audit_unusable", "The audit log or its key cannot be opened.", "Name a file in a folder that the broker may write, and a key that `mcp-broker audit key` made.";
         TelemetryUnusable = "telemetry_unusable", "The broker cannot export its telemetry: it was built without the feature `otlp`, or a variable of OpenTelemetry cannot be used.", "Build with `--features otlp`, or correct the variable that the message names.";
         ConfigUnreadable = "config_unreadable", "The config cannot be read.", "Name an existing file with `--config` or MCP_BROKER_CONFIG.";

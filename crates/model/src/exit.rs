@@ -150,6 +150,7 @@ impl Exit {
             Code::LintRefused => Self::Lint,
             Code::FileWrite => Self::Failure,
             Code::AuditUnusable
+            | Code::JobsUnusable
             | Code::TelemetryUnusable
             | Code::ConfigUnreadable
             | Code::ConfigSyntax

@@ -10,7 +10,7 @@ use crate::path::NodePath;
 const HASH_DIGITS: usize = 8;
 
 /// The names of tools that the broker itself has for MCP clients.
-const META_TOOLS: [&str; 3] = ["meta_tree", "meta_desc", "meta_call"];
+const META_TOOLS: [&str; 4] = ["meta_tree", "meta_desc", "meta_call", "job"];
 /// Further ones, each also with one of [`VARIANTS`] behind it.
 const META_TOOLS_WITH_VARIANTS: [&str; 2] = ["retrieve_tools", "call_tool"];
 const VARIANTS: [&str; 4] = ["", "_read", "_write", "_destructive"];

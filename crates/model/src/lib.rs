@@ -20,6 +20,7 @@ pub mod flat_name;
 mod glob;
 pub mod header_params;
 pub mod item;
+pub mod job_state;
 pub mod json;
 #[cfg(feature = "schema")]
 pub mod json_schema;

@@ -208,9 +208,12 @@ impl Audit {
 fn end_facts(call: &RecordedCall, end: CallEnd<'_>, is_sent: bool) -> CallEndFacts {
     let is_denied = call.denied_item().is_some();
     let (outcome, code, result, maybe_executed) = match end {
-        CallEnd::Answered { outcome, is_error } => {
+        CallEnd::Answered {
+            result_bytes,
+            is_error,
+        } => {
             let result = ResultFacts {
-                bytes: outcome.result.len() as u64,
+                bytes: result_bytes as u64,
                 is_error,
             };
             let outcome = match is_error {

@@ -90,12 +90,15 @@ impl Meter {
     /// Counts a call that has ended.
     pub(crate) fn record(&self, call: &RecordedCall, end: CallEnd<'_>) {
         let (outcome, result_bytes) = match end {
-            CallEnd::Answered { outcome, is_error } => {
+            CallEnd::Answered {
+                result_bytes,
+                is_error,
+            } => {
                 let class = match is_error {
                     true => OutcomeClass::ToolError,
                     false => OutcomeClass::Ok,
                 };
-                (class, outcome.result.len() as u64)
+                (class, result_bytes as u64)
             }
             CallEnd::Failed(error) => (OutcomeClass::from_code(error.code), 0),
             CallEnd::Abandoned => (OutcomeClass::Abandoned, 0),

@@ -8,9 +8,11 @@ use std::task::{Context, Poll, ready};
 
 use broker_core::{
     Account, Broker, CallRecord, CoreError, Described, FoundTools, Identity, ItemKind, ListedItem,
-    Listing, Operation, Outcome, Request, RequestId, SearchQuery, ToolPage, ToolQuery, forward,
+    Listing, Operation, Outcome, Receipt, Request, RequestId, SearchQuery, ToolPage, ToolQuery,
+    forward,
 };
 use broker_metrics::Method;
+use broker_model::CallCode;
 use pin_project_lite::pin_project;
 use tokio::time::Instant;
 
@@ -188,6 +190,45 @@ impl OpenRecord {
     }
 }
 
+impl OpenRecord {
+    /// Ends the record, and keeps it for a later call.
+    fn close(mut self: Box<Self>, end: CallEnd<'_>) {
+        self.end(end);
+        let shared = Arc::clone(&self.shared);
+        shared.give_back(self);
+    }
+}
+
+/// The record of a call with a result, until its surface has decided whether the caller gets the result.
+#[derive(Debug)]
+struct UndecidedRecord {
+    /// `None` once it has ended.
+    record: Option<Box<OpenRecord>>,
+    result_bytes: usize,
+    is_error: bool,
+}
+
+impl Receipt for UndecidedRecord {
+    fn replaced(mut self: Box<Self>) {
+        if let Some(record) = self.record.take() {
+            let message = "the answer is longer than its client reads";
+            let error = CoreError::new(CallCode::OutputTooLarge, message).maybe_executed(true);
+            record.close(CallEnd::Failed(&error));
+        }
+    }
+}
+
+impl Drop for UndecidedRecord {
+    fn drop(&mut self) {
+        if let Some(record) = self.record.take() {
+            record.close(CallEnd::Answered {
+                result_bytes: self.result_bytes,
+                is_error: self.is_error,
+            });
+        }
+    }
+}
+
 impl Drop for OpenRecord {
     fn drop(&mut self) {
         if !self.has_ended {
@@ -203,6 +244,7 @@ pin_project! {
         call: F,
         // Boxed, so that calls without a record do not carry its size.
         record: Option<Box<OpenRecord>>,
+        decided_above: usize,
     }
 }
 
@@ -211,24 +253,29 @@ impl<F: Future<Output = Result<Outcome, Box<CoreError>>>> Future for Recording<F
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        let outcome = ready!(this.call.poll(context));
-        if let Some(mut record) = this.record.take() {
-            record.end(match &outcome {
-                Ok(outcome) => CallEnd::Answered {
-                    outcome,
+        let mut outcome = ready!(this.call.poll(context));
+        if let Some(record) = this.record.take() {
+            match &mut outcome {
+                Ok(outcome) if outcome.result.len() > *this.decided_above => {
+                    outcome.receipt = Some(Box::new(UndecidedRecord {
+                        record: Some(record),
+                        result_bytes: outcome.result.len(),
+                        is_error: outcome.is_error,
+                    }));
+                }
+                Ok(outcome) => record.close(CallEnd::Answered {
+                    result_bytes: outcome.result.len(),
                     is_error: outcome.is_error,
-                },
-                Err(error) => CallEnd::Failed(error),
-            });
-            let shared = Arc::clone(&record.shared);
-            shared.give_back(record);
+                }),
+                Err(error) => record.close(CallEnd::Failed(error)),
+            }
         }
         Poll::Ready(outcome)
     }
 }
 
 impl<B: Broker> Broker for Recorded<B> {
-    forward!(inner: services, look_up, items, callable_tools, health, close);
+    forward!(inner: services, look_up, items, callable_tools, jobs, health, close);
 
     fn list(&self, identity: &Identity, path: &str, depth: u8) -> Result<Listing, Box<CoreError>> {
         let began = Instant::now();
@@ -323,9 +370,11 @@ impl<B: Broker> Broker for Recorded<B> {
         mut request: Request,
     ) -> impl Future<Output = Result<Outcome, Box<CoreError>>> + Send {
         let record = self.begin(&mut request);
+        let decided_above = request.context.decided_above;
         Recording {
             call: self.inner.call(request),
             record,
+            decided_above,
         }
     }
 }

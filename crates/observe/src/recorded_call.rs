@@ -4,9 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use broker_core::{
-    CallRecord, CoreError, Identity, Outcome, RecordedItem, RequestId, ReviewedVersions,
-};
+use broker_core::{CallRecord, CoreError, Identity, RecordedItem, RequestId, ReviewedVersions};
 use broker_metrics::Method;
 use tokio::time::Instant;
 
@@ -68,8 +66,8 @@ impl RecordedCall {
 pub enum CallEnd<'a> {
     /// It has a result. The result may be an error of the tool.
     Answered {
-        /// The result.
-        outcome: &'a Outcome,
+        /// The bytes of the result.
+        result_bytes: usize,
         /// Whether the tool reported an error in it.
         is_error: bool,
     },

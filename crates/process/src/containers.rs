@@ -2,17 +2,19 @@
 //! its name, or by its id in a file, once that program was killed.
 //!
 //! The broker writes its list of containers into memory that it shares with its guard. If the broker is killed, the guard
-//! removes the containers of the list, and a broker without its guard does so itself.
+//! removes the containers of the list, and a broker without its guard does so itself. If both are killed, the next start
+//! of a source with the same program removes them, by a file with the list.
 
 #[cfg(target_os = "linux")]
 mod left;
+mod list;
+mod record;
+mod removal;
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::ffi::OsStrExt as _;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::cookie::broker_cookie;
@@ -24,23 +26,12 @@ pub(crate) const REMOVE_TIMEOUT: Duration = Duration::from_secs(5);
 const NAME_DIGITS: usize = 16;
 /// The maximum length of a file with an id.
 const MAX_ID_BYTES: u64 = 256;
-/// Ends each text of the list. No path, argument or variable can contain it.
-const END: u8 = 0;
 
 #[cfg(target_os = "linux")]
 pub(crate) use left::{remove_left, remove_own};
-
-/// The containers of this process that may exist.
-static LIST: Mutex<List> = Mutex::new(List {
-    containers: Vec::new(),
-    shared: None,
-});
-
-struct List {
-    containers: Vec<Container>,
-    /// The memory that is shared with the guard.
-    shared: Option<File>,
-}
+#[cfg(target_os = "linux")]
+pub(crate) use list::share_with_guard;
+pub(crate) use removal::{remove_abandoned, run_removal};
 
 /// A container, and the command that removes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,9 +65,7 @@ impl Container {
         number: u64,
         args: &mut Vec<String>,
     ) -> Option<Self> {
-        let cookie = broker_cookie();
-        let digits = cookie.get(..NAME_DIGITS).unwrap_or(cookie);
-        let name = format!("mcp-broker-{digits}-{number}");
+        let name = format!("mcp-broker-{}-{number}", name_digits());
         let folder = process.cwd.clone().unwrap_or_default();
         let target = match (&spec.id_file, spec.is_named) {
             (Some(file), _) => Target::IdFile {
@@ -98,10 +87,7 @@ impl Container {
             } => Some(["--cidfile".to_owned(), file.to_str()?.to_owned()]),
             Target::IdFile { is_ours: false, .. } => None,
         };
-        // The word `run` itself is not an argument of the command that removes the container.
-        let before = args.get(..spec.verb)?.iter();
-        let words = before.map(OsString::from);
-        let words = words.chain(["rm", "-f"].map(OsString::from)).collect();
+        let words = removal_words(spec, args)?;
         let at = spec.verb + 1;
         if at > args.len() {
             return None;
@@ -156,17 +142,13 @@ impl Container {
 
     /// Adds it to the list of containers that may exist.
     pub(crate) fn enter(&self) {
-        let mut list = lock();
-        list.containers.push(self.clone());
-        list.share();
+        list::enter(self.clone());
     }
 
     /// Removes it from the list, and its file.
     pub(crate) fn leave(&self) {
         self.remove_file();
-        let mut list = lock();
-        list.containers.retain(|one| one != self);
-        list.share();
+        list::leave(self);
     }
 
     /// Removes the file for its id, if the broker named it.
@@ -180,65 +162,19 @@ impl Container {
             let _: io::Result<()> = std::fs::remove_file(file);
         }
     }
-
-    fn write(&self, bytes: &mut Vec<u8>) {
-        let mut text = |text: &OsStr| {
-            bytes.extend_from_slice(text.as_bytes());
-            bytes.push(END);
-        };
-        text(self.program.as_os_str());
-        text(self.folder.as_os_str());
-        let (kind, target) = match &self.target {
-            Target::Name(name) => ("name", OsStr::new(name)),
-            Target::IdFile {
-                file,
-                is_ours: false,
-            } => ("file", file.as_os_str()),
-            Target::IdFile {
-                file,
-                is_ours: true,
-            } => ("own file", file.as_os_str()),
-        };
-        text(OsStr::new(kind));
-        text(target);
-        text(OsStr::new(&self.args.len().to_string()));
-        self.args.iter().for_each(|arg| text(arg));
-        text(OsStr::new(&self.env.len().to_string()));
-        for (name, value) in &self.env {
-            text(name);
-            text(value);
-        }
-    }
 }
 
-impl List {
-    /// Writes the list for the guard.
-    fn share(&mut self) {
-        let Some(shared) = &mut self.shared else {
-            return;
-        };
-        let mut bytes = Vec::new();
-        self.containers.iter().for_each(|one| one.write(&mut bytes));
-        // The guard reads the list after this process has ended. A list that was cut by its end has its first containers.
-        let written = shared
-            .set_len(0)
-            .and_then(|()| shared.seek(SeekFrom::Start(0)))
-            .and_then(|_| shared.write_all(&bytes));
-        if let Err(error) = written {
-            tracing::warn!(%error, "the guard does not learn of the containers of servers");
-        }
-    }
+/// Returns the arguments of the command that removes a container: those before the word `run`, such as the context of a
+/// daemon, and the verb.
+fn removal_words(spec: &ContainerSpec, args: &[String]) -> Option<Vec<OsString>> {
+    let before = args.get(..spec.verb)?.iter().map(OsString::from);
+    Some(before.chain(["rm", "-f"].map(OsString::from)).collect())
 }
 
-/// Shares the list with the guard.
-#[cfg(target_os = "linux")]
-pub(crate) fn share_with_guard(memory: File) {
-    lock().shared = Some(memory);
-}
-
-fn lock() -> MutexGuard<'static, List> {
-    // The list is valid after a panic.
-    LIST.lock().unwrap_or_else(PoisonError::into_inner)
+/// Returns the part of names that differs between brokers.
+fn name_digits() -> &'static str {
+    let cookie = broker_cookie();
+    cookie.get(..NAME_DIGITS).unwrap_or(cookie)
 }
 
 #[cfg(test)]
@@ -312,25 +248,5 @@ mod tests {
             is_ours: false,
         };
         assert_eq!(made.expect("with a file").target, file);
-    }
-
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn list_of_containers_is_read_as_written_and_cut_anywhere() {
-        let spec = |is_named| ContainerSpec {
-            verb: 0,
-            is_named,
-            id_file: None,
-        };
-        let both =
-            [true, false].map(|is_named| named(spec(is_named), &["run", "a"]).1.expect("made"));
-        let mut bytes = Vec::new();
-        both.iter().for_each(|one| one.write(&mut bytes));
-        assert_eq!(left::parse(&bytes), both);
-        for end in 0..bytes.len() {
-            let read = left::parse(&bytes[..end]);
-            assert!(read.len() < 2 || read == both, "{end}");
-        }
-        assert!(left::parse(b"").is_empty());
     }
 }

@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
 use tokio_util::task::TaskTracker;
 
-use super::containers::{Container, REMOVE_TIMEOUT};
+use super::containers::{Container, REMOVE_TIMEOUT, run_removal};
 use super::descendants::{Cookie, Descendants, ProcessList, descendants_of};
 use super::orphans::Claim;
 use super::pinned_process::PinnedProcess;
@@ -30,9 +30,6 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 /// The time of a member of the group between SIGTERM and SIGKILL once the leader has ended.
 const GROUP_END_TIMEOUT: Duration = Duration::from_millis(500);
-
-/// The command that removes a container, for messages.
-const REMOVAL: &str = "rm -f";
 
 /// The number of running reapers in this process.
 static RUNNING_REAPERS: LazyLock<watch::Sender<usize>> = LazyLock::new(|| watch::Sender::new(0));
@@ -218,7 +215,7 @@ impl Reaper {
             container.leave();
             return None;
         };
-        let removed = self.run_removal(&removal).await;
+        let removed = run_removal(&removal, &self.tasks, &self.stop_deadline).await;
         if removed.is_ok() {
             container.leave();
             tracing::info!(source = %self.spec.name, container = %name, "the container was removed, since its client was killed");
@@ -227,28 +224,6 @@ impl Reaper {
         let removed =
             removed.map_err(|why| format!("the container `{name}` cannot be removed: {why}"));
         Some(removed.map(|()| name))
-    }
-
-    /// Runs the program that removes the container.
-    async fn run_removal(&mut self, removal: &ProcessSpec) -> Result<(), String> {
-        let grace = StopGrace {
-            close: Duration::ZERO,
-            term: Duration::ZERO,
-        };
-        let tail = StderrTail::new(removal.redactor.clone());
-        let never = StopDeadline::never();
-        let started = Process::spawn(removal, grace, &tail, &self.tasks, &never).await;
-        let process = started.map_err(|error| error.message)?;
-        let mut exit = process.handle.exit();
-        let ended = exit.wait_for(Option::is_some);
-        let ended = self.stop_deadline.bound(REMOVE_TIMEOUT, 1, ended).await;
-        let exit = ended.and_then(Result::ok).and_then(|exit| *exit);
-        match (exit, tail.last_line()) {
-            (Some(ExitReport { code: Some(0), .. }), _) => Ok(()),
-            (Some(exit), Some(line)) => Err(format!("`{REMOVAL}` {exit}: {line}")),
-            (Some(exit), None) => Err(format!("`{REMOVAL}` {exit}")),
-            (None, _) => Err(format!("`{REMOVAL}` did not end in time")),
-        }
     }
 
     fn report_kill(&self, removed: Option<&Result<String, String>>) {

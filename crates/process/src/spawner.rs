@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use super::containers::Container;
+use super::containers::{self, Container};
 use super::cookie::VARIABLE;
 use super::descendants::Cookie;
 use super::reaper::NewChild;
@@ -58,6 +58,9 @@ impl Process {
         tasks: &TaskTracker,
         stop_deadline: &StopDeadline,
     ) -> Result<Self, SpawnError> {
+        if let Some(container) = &spec.container {
+            containers::remove_abandoned(spec, container, tasks, stop_deadline).await;
+        }
         let (reply, started) = oneshot::channel();
         let request = Request {
             spec: spec.clone(),

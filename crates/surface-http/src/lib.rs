@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicU64;
 
 use arc_swap::ArcSwap;
 use axum::http::{HeaderName, HeaderValue};
-use broker_core::{Broker, Drain};
+use broker_core::{Broker, Drain, Identity};
 use broker_metrics::ScrapedState;
 use broker_model::redact::Secret;
 use broker_observe::Observers;
@@ -96,6 +96,12 @@ impl<B: Broker> HttpSurface<B> {
             observers,
             refused_hosts: RefusedHosts::default(),
         }
+    }
+
+    /// Returns the identity of the API key in force with this name.
+    pub fn key_identity(&self, name: &str) -> Option<Identity> {
+        let settings = self.settings.load();
+        self.auth.key_identity(name, &settings.callers)
     }
 
     /// Serves one connection without a listener.

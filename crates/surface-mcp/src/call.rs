@@ -21,7 +21,7 @@ use super::reply::{Answer, Text};
 use super::request_meta::RequestMeta;
 use super::result::ServerResult;
 use super::tools::{OwnTool, call_names, own_names, own_tool};
-use super::{Client, cut_note, listing_text, result, retrieve, server_error};
+use super::{Client, cut_note, job_tool, listing_text, result, retrieve, server_error};
 use crate::ClientView;
 use broker_core::{
     Account, Broker, CallEvents, CallTrace, Charge, CoreError, FlatTool, ItemKind, Name, Outcome,
@@ -42,6 +42,9 @@ const MIN_POOLED_BYTES: usize = 256 << 10;
 /// The maximum memory that a reply of the broker needs as a result, as a multiple of its length: as
 /// text in JSON it has at most twice its bytes, and it is copied.
 const MAX_OWN_COPIES: usize = 6;
+
+/// The maximum length of an answer, as a multiple of the length of the server's result.
+const MAX_ANSWER_COPIES: usize = 8;
 
 /// A call of a tool.
 #[derive(Debug)]
@@ -77,6 +80,8 @@ pub(super) struct CallParts<'a> {
     pub(super) account: &'a Account,
     /// The trace context of the request that brought the call.
     pub(super) trace: Option<&'a CallTrace>,
+    /// The maximum length of the answer.
+    pub(super) answer_bytes: usize,
     /// Receives the events that the caller wants.
     pub(super) events: Option<CallEvents>,
     /// Receives the announcement of a change of the list that the call makes.
@@ -112,6 +117,7 @@ impl ToolCall {
             .and_then(valid_string)
             .ok_or_else(|| wrong("`name` must be a string"))?;
         let tool = match own_tool(client.view, &name) {
+            None if name == job_tool::NAME && broker.jobs().is_some() => Tool::Own(OwnTool::Job),
             Some(own) => Tool::Own(own),
             // The reason is of more use than the names that there are.
             None if broker.services().start_refusal(&client.identity).is_some() => Tool::Refused,
@@ -290,6 +296,9 @@ impl ToolCall {
             },
             trace: parts.trace,
             events: parts.events.as_ref(),
+            mode: client.call_mode(),
+            key: None,
+            decided_above: parts.answer_bytes / MAX_ANSWER_COPIES,
         };
         let listing = match self.tool {
             Tool::Own(OwnTool::Tree) => Listing::Tree,
@@ -297,6 +306,10 @@ impl ToolCall {
             Tool::Own(OwnTool::Retrieve) => {
                 // Boxed, so that calls do not carry the size of a search.
                 return Ok(Box::pin(self.retrieve(client, parts)).await?);
+            }
+            Tool::Own(OwnTool::Job) => {
+                let answer = job_tool::answer(client, &self.arguments, self.era);
+                return Ok(Box::pin(answer).await?.into());
             }
             Tool::Own(OwnTool::MetaCall(_) | OwnTool::CallTool(_))
             | Tool::Flat(_)
@@ -414,15 +427,21 @@ impl ToolCall {
         &self,
         client: &Client<impl Broker>,
         account: &Account,
-        outcome: Outcome,
+        mut outcome: Outcome,
     ) -> Result<Text, Box<CoreError>> {
         let (length, era) = (outcome.result.len(), self.era);
+        if let Some(accepted) = outcome.job.as_ref().filter(|_| length == 0) {
+            return Ok(job_tool::accepted(accepted, era).into());
+        }
+        let receipt = outcome.receipt.take();
         let form = match &self.tool {
             Tool::Item(item) if item.is_cacheable() => ServerResult::Cacheable {
                 is_private: client.broker.services().lists_may_differ(),
             },
             Tool::Item(_) => ServerResult::Same,
-            Tool::Flat(tool) if tool.lists_output && outcome.kind == ItemKind::Tool => {
+            Tool::Flat(tool)
+                if tool.lists_output && outcome.kind == ItemKind::Tool && !client.may_promote() =>
+            {
                 ServerResult::Promised
             }
             Tool::Flat(_) | Tool::Own(_) | Tool::AfterStart(_) | Tool::Refused => {
@@ -445,7 +464,7 @@ impl ToolCall {
         } else {
             result::forward(&outcome, form, era)?
         };
-        Ok(Text::charged(result, charge))
+        Ok(Text::charged(result, charge).with_receipt(receipt))
     }
 }
 

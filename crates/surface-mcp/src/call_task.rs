@@ -28,6 +28,8 @@ pub(super) struct CallTask<B> {
     pub(super) call: ToolCall,
     pub(super) account: Account,
     pub(super) request_id: RequestId,
+    /// The maximum length of the answer.
+    pub(super) answer_bytes: usize,
     /// The least severe log message that its caller gets.
     pub(super) level: Option<LogLevel>,
     /// The trace context of the request over HTTP that brought the call.
@@ -77,6 +79,7 @@ impl<B: Broker> CallTask<B> {
             request_id: self.request_id,
             account: &self.account,
             trace: self.trace.as_deref(),
+            answer_bytes: self.answer_bytes,
             events: sink,
             announcements: announcements.filter(|_| self.call.may_change_list(&self.client)),
         };

@@ -45,6 +45,8 @@ pub(super) struct Connection<B> {
     takes_empty_initialize: bool,
     /// The trace context of the request over HTTP that brought the current line.
     pub(super) trace: Option<Box<CallTrace>>,
+    /// The maximum length of an answer.
+    pub(super) answer_bytes: usize,
     /// Lines to send, in this order.
     outgoing: Vec<Outgoing>,
     /// Notifications of calls and subscriptions.
@@ -76,6 +78,7 @@ impl<B: Broker> Connection<B> {
             in_flight: InFlight::new(max_in_flight),
             takes_empty_initialize: false,
             trace: None,
+            answer_bytes: usize::MAX,
             outgoing: Vec::new(),
             messages,
         };
@@ -305,6 +308,7 @@ impl<B: Broker> Connection<B> {
             call,
             account: self.account.clone(),
             request_id,
+            answer_bytes: self.answer_bytes,
             waiting,
         };
         let work = task.run(Some(self.messages.clone()));

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::Client;
 use super::result::error_object;
-use super::tools::{instructions, meta_tools, search_tools, server_info};
+use super::tools::{instructions, job_tool, meta_tools, search_tools, server_info};
 use broker_core::{
     Account, Broker, Charge, CoreError, ItemKind, ToolQuery, memory_error_for_request,
 };
@@ -69,12 +69,19 @@ pub(super) fn list(
                 vendor: client.view.vendor,
                 after: after.as_deref(),
                 names: None,
+                without_output: client.may_promote(),
                 max_tools: MAX_PAGE_TOOLS,
                 max_bytes: MAX_PAGE_BYTES,
             };
             let page = client.broker.tools(&client.identity, &what);
             let page = page.ok_or_else(unknown_cursor)?;
-            (page.json(), page.last, CHANGING_TTL_MS)
+            let mut tools = page.json();
+            if let Some(job) = job_tool(client).filter(|_| page.last.is_none()) {
+                tools.pop();
+                let comma = if page.tools.is_empty() { "" } else { "," };
+                tools.extend_from_slice(format!("{comma}{job}]").as_bytes());
+            }
+            (tools, page.last, CHANGING_TTL_MS)
         }
     };
     let needed = MAX_COPIES * tools.len();
@@ -107,7 +114,11 @@ fn search_list(client: &Client<impl Broker>, era: Era) -> Vec<u8> {
     let own = own.iter().map(Value::to_string).collect::<Vec<_>>();
     let mut list = format!("[{}", own.join(",")).into_bytes();
     if let Some(session) = session {
-        for tool in session.listed(&client.broker, &client.identity, client.view.vendor) {
+        for tool in session.listed(
+            &client.broker,
+            &client.identity,
+            (client.view.vendor, client.may_promote()),
+        ) {
             list.push(b',');
             tool.push_json(&mut list);
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use broker_config::{McpMode, Routing};
-use broker_core::{Broker, Identity, ToolListChanges};
+use broker_core::{Broker, CallMode, Identity, ToolListChanges};
 use broker_observe::{Announcer, ListChangedExec};
 use broker_surface::RequestIds;
 use broker_wire::LogLevel;
@@ -22,6 +22,7 @@ mod exposure;
 pub mod http;
 mod in_flight;
 mod items;
+mod job_tool;
 mod listing_text;
 mod notifications;
 mod params;
@@ -134,9 +135,26 @@ impl<B: Broker> Client<B> {
         }
     }
 
+    /// Returns how long the client waits for the result of a call that does not say so. The dialect of simple clients has
+    /// another form of jobs.
+    fn call_mode(&self) -> CallMode {
+        match (self.dialect, self.broker.jobs()) {
+            (Dialect::Standard, Some(desk)) => desk.mcp_mode(),
+            (Dialect::Standard, None) | (Dialect::Aliases | Dialect::Simple, _) => CallMode::Sync,
+        }
+    }
+
+    /// Whether a call of the client may become a job although it does not ask for one.
+    fn may_promote(&self) -> bool {
+        match self.call_mode() {
+            CallMode::Sync => false,
+            CallMode::Async | CallMode::Auto => true,
+        }
+    }
+
     /// Whether a name belongs to one of the broker's own tools.
     fn has_own_tool(&self, name: &str) -> bool {
-        tools::own_tool(self.view, name).is_some()
+        tools::own_tool(self.view, name).is_some() || name == job_tool::NAME
     }
 
     /// Sets the level of the log messages that the client gets.

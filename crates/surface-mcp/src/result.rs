@@ -46,6 +46,19 @@ pub(super) fn own(text: &str, era: Era) -> Json {
     )
 }
 
+/// Returns a result of the broker with a text for the model and the same facts as structured content.
+pub(super) fn with_structured(text: &str, structured: String, era: Era) -> Json {
+    object(
+        [
+            ("content", text_content(text)),
+            ("structuredContent", structured),
+            ("isError", "false".to_owned()),
+        ],
+        Vec::new(),
+        era,
+    )
+}
+
 /// Turns an error of the broker into a tool result: its text is a short form of the error object that explains how to
 /// correct the call. The id of the request is in `_meta`.
 pub(super) fn error(error: &CoreError, request_id: &str, era: Era) -> Json {
@@ -306,12 +319,14 @@ mod tests {
 
     fn outcome(result: &str) -> Outcome {
         Outcome {
+            job: None,
             path: "/a/t",
             kind: ItemKind::Tool,
             result: Bytes::copy_from_slice(result.as_bytes()),
             is_error: false,
             cut: None,
             warnings: Vec::new(),
+            receipt: None,
         }
     }
 

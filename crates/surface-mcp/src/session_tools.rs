@@ -122,15 +122,16 @@ impl SessionTools {
         self.lock().tools.iter().any(|tool| tool.name == name)
     }
 
-    /// The entries of the list that are served and exist for the caller, within the limits of a vendor.
+    /// The entries of the list that are served and exist for the caller, within the limits of a vendor, and without the
+    /// schemas of results where a call may become a job.
     pub(super) fn listed(
         &self,
         broker: &impl Broker,
         identity: &Identity,
-        vendor: Option<ModelVendor>,
+        (vendor, without_output): (Option<ModelVendor>, bool),
     ) -> Vec<ListedTool> {
         let names: Vec<_> = self.lock().tools.iter().map(|tool| tool.name).collect();
-        listed_tools(broker, identity, vendor, &names)
+        listed_tools(broker, identity, (vendor, without_output), &names)
     }
 
     /// Removes the tools that are withdrawn or that the caller may not use any more, for as long as it runs.
@@ -154,7 +155,7 @@ impl SessionTools {
 
     fn remove_gone(&self, broker: &impl Broker, identity: &Identity) {
         let names: Vec<_> = self.lock().tools.iter().map(|tool| tool.name).collect();
-        let there = listed_tools(broker, identity, None, &names);
+        let there = listed_tools(broker, identity, (None, false), &names);
         let gone = |name| !there.iter().any(|tool| tool.name == name);
         let mut state = self.lock();
         let before = state.tools.len();
@@ -210,11 +211,12 @@ impl SessionTools {
 fn listed_tools(
     broker: &impl Broker,
     identity: &Identity,
-    vendor: Option<ModelVendor>,
+    (vendor, without_output): (Option<ModelVendor>, bool),
     names: &[&'static str],
 ) -> Vec<ListedTool> {
     let what = ToolQuery {
         vendor,
+        without_output,
         names: Some(names),
         ..ToolQuery::default()
     };

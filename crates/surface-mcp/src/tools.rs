@@ -4,8 +4,8 @@
 use broker_config::McpMode;
 use serde_json::{Value, json};
 
-use super::Client;
 use super::listing_text::line;
+use super::{Client, job_tool};
 use crate::ClientView;
 use broker_core::{Broker, Identity, ListedEntry, MAX_DEPTH, MAX_DESCRIBED, areas as areas_of};
 use broker_surface::meta::SplitCall;
@@ -35,6 +35,8 @@ pub(super) enum OwnTool {
     /// Calls the tool at a path.
     MetaCall(Option<SplitCall>),
     Retrieve,
+    /// Waits for a job, cancels it or reads its result.
+    Job,
     /// Calls the tool of a flat name or a path.
     CallTool(Option<SplitCall>),
 }
@@ -280,7 +282,13 @@ pub(super) fn meta_tools(client: &Client<impl Broker>) -> Value {
             "required": ["path"],
         }),
     ));
+    tools.extend(job_tool(client));
     Value::from(tools)
+}
+
+/// Returns the entry of the tool for jobs, where jobs are on.
+pub(super) fn job_tool(client: &Client<impl Broker>) -> Option<Value> {
+    client.broker.jobs().map(|_| job_tool::entry())
 }
 
 fn query_schema() -> Value {
@@ -334,6 +342,7 @@ pub(super) fn search_tools(client: &Client<impl Broker>, is_dynamic: bool) -> Ve
             }),
         ));
     }
+    tools.extend(job_tool(client));
     tools
 }
 

@@ -1,5 +1,7 @@
 //! Writes messages, each on one line. A long result is a part of its line and is not copied.
 
+use std::fmt;
+
 use broker_memory::Charge;
 use broker_model::json::to_text;
 use bytes::{Buf as _, Bytes};
@@ -9,6 +11,9 @@ use serde_json::Value;
 use crate::{Id, RpcError};
 
 mod fitting;
+mod object_writer;
+
+pub use object_writer::ObjectWriter;
 
 /// Room in front of a result for the beginning of its message, with an id of up to 63 bytes.
 const HEAD_ROOM: usize = 96;
@@ -19,11 +24,6 @@ const END_ROOM: usize = 2;
 const MAX_COPIED_BYTES: usize = 16 << 10;
 /// The bytes of a request in addition to its method and params.
 const REQUEST_CAPACITY: usize = 64;
-
-/// A JSON object that is being written as the result of a message. There is room around it for the rest of the message,
-/// so that the message needs no other memory.
-#[derive(Debug)]
-pub struct ObjectWriter(Json);
 
 /// A JSON text, perhaps with room around it for the rest of its message.
 #[derive(Debug)]
@@ -38,11 +38,22 @@ pub struct Json {
 pub struct Text {
     json: Json,
     charge: Charge,
+    receipt: Option<Box<dyn Receipt>>,
+}
+
+/// Learns whether the reader of an answer gets it. It is dropped once the answer is written as it is.
+pub trait Receipt: fmt::Debug + Send {
+    /// Another answer is written, since this one is too long for its reader.
+    fn replaced(self: Box<Self>);
 }
 
 /// An outgoing message, without its line end.
 #[derive(Debug)]
-pub struct Outgoing(Content);
+pub struct Outgoing {
+    content: Content,
+    /// The receipts of its answers, each with the index of its answer in a batch.
+    receipts: Vec<(usize, Box<dyn Receipt>)>,
+}
 
 #[derive(Debug)]
 enum Content {
@@ -56,47 +67,6 @@ enum Content {
 #[derive(Debug)]
 pub struct Line {
     parts: Vec<Bytes>,
-}
-
-impl ObjectWriter {
-    /// Makes a writer of an object of about this many bytes.
-    pub fn with_capacity(bytes: usize) -> Self {
-        let mut buffer = Vec::with_capacity(HEAD_ROOM + bytes + END_ROOM);
-        buffer.resize(HEAD_ROOM, b' ');
-        buffer.push(b'{');
-        Self(Json {
-            buffer,
-            from: HEAD_ROOM,
-        })
-    }
-
-    /// Adds a member; `value` is JSON.
-    pub fn member(&mut self, name: &str, value: &str) {
-        let buffer = &mut self.0.buffer;
-        // No value ends with this bracket.
-        if buffer.last() != Some(&b'{') {
-            buffer.push(b',');
-        }
-        push_string(buffer, name);
-        buffer.push(b':');
-        buffer.extend_from_slice(value.as_bytes());
-    }
-
-    /// Returns the number of bytes so far.
-    pub const fn len(&self) -> usize {
-        self.0.buffer.len() - self.0.from
-    }
-
-    /// Whether the object has no members so far.
-    pub const fn is_empty(&self) -> bool {
-        self.len() == 1
-    }
-
-    /// Returns the complete object.
-    pub fn end(mut self) -> Json {
-        self.0.buffer.push(b'}');
-        self.0
-    }
 }
 
 impl Json {
@@ -132,7 +102,21 @@ impl Text {
             }
         }
         charge.shrink(json.as_ref().len());
-        Self { json, charge }
+        Self {
+            json,
+            charge,
+            receipt: None,
+        }
+    }
+
+    /// Returns the text with a receipt.
+    pub fn with_receipt(self, receipt: Option<Box<dyn Receipt>>) -> Self {
+        Self { receipt, ..self }
+    }
+
+    /// Takes the receipt, for a text that is written in place of this one.
+    pub fn take_receipt(&mut self) -> Option<Box<dyn Receipt>> {
+        self.receipt.take()
     }
 
     /// Writes `head` in front, if there is room.
@@ -170,10 +154,19 @@ impl<T: Into<Json>> From<T> for Text {
     }
 }
 
+impl From<Content> for Outgoing {
+    fn from(content: Content) -> Self {
+        Self {
+            content,
+            receipts: Vec::new(),
+        }
+    }
+}
+
 impl Outgoing {
     /// Returns the number of its bytes.
     pub fn size(&self) -> usize {
-        match &self.0 {
+        match &self.content {
             Content::Whole(text) => text.as_ref().len(),
             Content::Parts(parts) => parts.iter().map(Bytes::len).sum(),
         }
@@ -181,7 +174,7 @@ impl Outgoing {
 
     /// Returns the non-empty parts of the message, in order.
     pub fn into_parts(self) -> Vec<Bytes> {
-        match self.0 {
+        match self.content {
             Content::Whole(text) => vec![text.into_bytes()],
             Content::Parts(parts) => parts,
         }
@@ -189,7 +182,7 @@ impl Outgoing {
 
     /// Returns the line of this single message.
     pub fn into_line(self) -> Line {
-        let parts = match self.0 {
+        let parts = match self.content {
             Content::Whole(mut text) => {
                 text.push(b'\n');
                 vec![text.into_bytes()]
@@ -259,16 +252,19 @@ pub fn result(id: &Id, mut result: Text) -> Outgoing {
     head.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
     push_id(&mut head, id);
     head.extend_from_slice(br#","result":"#);
+    let receipts = result.receipt.take().map(|receipt| (0, receipt));
+    let receipts = receipts.into_iter().collect();
+    let message = |content| Outgoing { content, receipts };
     if result.begin(&head) {
         result.push(b'}');
-        return Outgoing(Content::Whole(result));
+        return message(Content::Whole(result));
     }
     let json = result.json.as_ref();
     if json.len() <= MAX_COPIED_BYTES {
         head.reserve_exact(json.len() + END_ROOM);
         head.extend_from_slice(json);
         head.push(b'}');
-        return whole(head);
+        return message(Content::Whole(head.into()));
     }
     // With room for the line end.
     let mut parts = Vec::with_capacity(4);
@@ -277,7 +273,7 @@ pub fn result(id: &Id, mut result: Text) -> Outgoing {
         result.into_bytes(),
         Bytes::from_static(b"}"),
     ]);
-    Outgoing(Content::Parts(parts))
+    message(Content::Parts(parts))
 }
 
 /// Returns the answer to a request: an error. The id is left out if it could not be read, as in the protocol's schema.
@@ -296,12 +292,18 @@ pub fn error(id: Option<&Id>, error: RpcError) -> Outgoing {
 pub fn batch(messages: Vec<Outgoing>) -> Outgoing {
     // With room for the line end.
     let mut parts = Vec::with_capacity(2 * messages.len() + 2);
-    for (at, message) in messages.into_iter().enumerate() {
+    let mut receipts = Vec::new();
+    for (at, mut message) in messages.into_iter().enumerate() {
+        let of_message = message.receipts.drain(..);
+        receipts.extend(of_message.map(|(_, receipt)| (at, receipt)));
         parts.push(Bytes::from_static(if at == 0 { b"[" } else { b"," }));
         parts.extend(message.into_parts());
     }
     parts.push(Bytes::from_static(b"]"));
-    Outgoing(Content::Parts(parts))
+    Outgoing {
+        content: Content::Parts(parts),
+        receipts,
+    }
 }
 
 /// Appends a string as JSON.
@@ -320,10 +322,7 @@ pub fn push_one_line(line: &mut Vec<u8>, mut json: &[u8]) {
 }
 
 fn whole(json: Vec<u8>) -> Outgoing {
-    Outgoing(Content::Whole(Text {
-        json: json.into(),
-        charge: Charge::default(),
-    }))
+    Content::Whole(json.into()).into()
 }
 
 fn push_id(line: &mut Vec<u8>, id: &Id) {

@@ -351,6 +351,25 @@ fn lock_with_pin_writes_the_version_that_ran_into_the_config() {
 }
 
 #[test]
+fn lock_with_pin_writes_the_config_behind_a_link() {
+    let runners = Runners::new(&json!("npx -y @scope/server"));
+    for spec in ["@scope/server", SPEC] {
+        runners.npx_cache(spec, "@scope/server", "1.2.3", "sha512-AAAA==");
+    }
+    let bench = &runners.bench;
+    let config = bench.read("c.json");
+    fs::create_dir(bench.path("store")).expect("a folder can be made");
+    fs::rename(bench.path("c.json"), bench.path("store/c.json")).expect("one folder");
+    std::os::unix::fs::symlink("store/c.json", bench.path("c.json")).expect("a link can be made");
+    let output = runners.run(&["lock", "--pin"]);
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    let pinned = config.replace("@scope/server", SPEC);
+    assert_eq!(bench.read("store/c.json"), pinned);
+    let found = fs::symlink_metadata(bench.path("c.json"));
+    assert!(found.is_ok_and(|found| found.is_symlink()));
+}
+
+#[test]
 fn lock_with_pin_leaves_a_config_that_another_program_changed_meanwhile() {
     let runners = Runners::new(&json!("npx -y @scope/server"));
     for spec in ["@scope/server", SPEC] {

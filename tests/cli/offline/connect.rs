@@ -264,6 +264,40 @@ fn connect_follows_a_symbolic_link_to_its_target() {
 }
 
 #[test]
+fn connect_refuses_a_link_to_a_file_that_does_not_exist_by_name() {
+    let home = Home::new();
+    symlink("dotfiles/claude.json", home.path(".claude.json")).expect("a link can be made");
+    let output = home.connect(&["claude-code", "--write"]);
+    assert_eq!(output.code, Some(2), "{}", output.stderr);
+    let said = ".claude.json` is a symbolic link to a file that does not exist";
+    contains(&output.stderr, &[said]);
+    assert_eq!(home.names(), [".claude.json"], "no file was made");
+}
+
+#[test]
+fn audit_key_refuses_a_link_by_name_and_leaves_its_file() {
+    let home = Home::new();
+    home.write("stored", "old");
+    for target in ["stored", "missing"] {
+        for link in ["audit.key", "audit.key.pub"] {
+            symlink(target, home.path(link)).expect("a link can be made");
+            let output = home.run().args(["audit", "key", "audit.key"]).output();
+            assert_eq!(output.code, Some(2), "{target}: {}", output.stderr);
+            let said =
+                format!("cannot write the key `{link}`: it already exists, as a file or a link");
+            contains(&output.stderr, &[&said]);
+            assert_eq!(
+                home.names(),
+                [link, "stored"],
+                "one key without the other has no use"
+            );
+            fs::remove_file(home.path(link)).expect("it is ours");
+        }
+    }
+    assert_eq!(text(&home.path("stored")), "old");
+}
+
+#[test]
 fn connect_of_a_project_follows_no_symbolic_link_out_of_it() {
     let (home, other) = (Home::new(), Home::new());
     let target = other.write("mcp.json", "{}\n");

@@ -1,5 +1,8 @@
 //! `review` in a separate terminal: its output, its questions, and the audits that it writes.
 
+use std::fs;
+use std::os::unix::fs::symlink;
+
 use harness::{Bench, contains, on_terminal};
 use serde_json::json;
 
@@ -19,6 +22,30 @@ pub(crate) fn review(
         .args(args)
         .envs(env.iter().copied());
     on_terminal(command, answers)
+}
+
+#[test]
+fn review_writes_the_file_behind_a_link_and_refuses_a_dangling_one() {
+    let bench = repository();
+    symlink("stored.toml", bench.path("c.audits.toml")).expect("a link can be made");
+    let accept = |bench: &Bench| review(bench, &[], "a\nq\n", &[]);
+    let (code, screen) = accept(&bench);
+    assert_ne!(code, Some(0), "{screen}");
+    contains(
+        &screen,
+        &[
+            "c.audits.toml",
+            "it is a symbolic link to a file that does not exist",
+        ],
+    );
+    assert!(!bench.path("stored.toml").exists());
+
+    bench.write("stored.toml", "");
+    let (code, screen) = accept(&bench);
+    assert_eq!(code, Some(0), "{screen}");
+    contains(&bench.read("stored.toml"), &["[[audits]]"]);
+    let found = fs::symlink_metadata(bench.path("c.audits.toml"));
+    assert!(found.is_ok_and(|found| found.is_symlink()));
 }
 
 #[test]

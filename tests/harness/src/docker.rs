@@ -50,7 +50,7 @@ impl StandInDocker {
     }
 
     /// Starts a daemon whose images run `chaos-mcp` with the script of the source `a` of a bench: `good`, and `deaf`,
-    /// which does not end when its input ends.
+    /// which does not end when its input ends; `mute` answers no request.
     pub fn with_source_of(bench: &Bench) -> Self {
         bench.script(
             "a",
@@ -64,6 +64,7 @@ impl StandInDocker {
         Self::start(&json!({
             "good": ["/bin/sh", "-c", server],
             "deaf": ["/bin/sh", "-c", format!("{server}; while :; do sleep 1; done")],
+            "mute": ["/bin/sh", "-c", "while :; do sleep 1; done"],
         }))
     }
 

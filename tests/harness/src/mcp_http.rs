@@ -216,8 +216,8 @@ impl EventReader {
     }
 }
 
-/// The text of a chunked body.
-fn without_chunks(mut body: &[u8]) -> String {
+/// Returns the text of a chunked body.
+pub fn without_chunks(mut body: &[u8]) -> String {
     let mut text = Vec::new();
     while let Some(end) = body.windows(2).position(|pair| pair == b"\r\n") {
         let length = std::str::from_utf8(&body[..end]).expect("a length is text");

@@ -1,6 +1,6 @@
 //! Idle connections: they stay open longer than proxies keep theirs, and a setting changes that.
 
-use harness::faults::{FaultFixture, source};
+use harness::faults::{FaultFixture, config_args, source};
 use harness::mcp_http::{EventReader, send_modern};
 use harness::{KeepAlive, Proxy, Tap, access, get, wait_until};
 use serde_json::json;
@@ -24,7 +24,7 @@ fn connection_that_had_a_request_stays_open_longer_than_one_without() {
 }
 
 #[test]
-fn idle_timeout_of_the_config_closes_connections_and_a_reload_changes_it() {
+fn idle_timeout_of_the_config_closes_connections() {
     let stage = FaultFixture::with(&json!({}), |config| {
         config["limits"]["idle_timeout"] = json!(1);
     });
@@ -33,6 +33,35 @@ fn idle_timeout_of_the_config_closes_connections_and_a_reload_changes_it() {
         connection.get("/readyz").map(|reply| reply.status),
         Some(200)
     );
+    wait_until("the idle connection is closed", || connection.is_closed());
+}
+
+#[test]
+fn open_idle_connection_follows_a_reload_in_both_directions() {
+    let stage = FaultFixture::with(&json!({}), |config| {
+        config["limits"]["idle_timeout"] = json!(3);
+    });
+    let reloaded = || stage.broker.stderr().matches("reloaded; ").count();
+    let idle_timeout = |seconds: u32| {
+        let before = reloaded();
+        config_args(&stage.chaos, |config| {
+            config["limits"]["idle_timeout"] = json!(seconds);
+        });
+        stage.broker.signal("HUP");
+        wait_until("the broker has reloaded", || reloaded() > before);
+    };
+    let mut connection = KeepAlive::open(stage.broker.address());
+    let status = |connection: &mut KeepAlive| connection.get("/readyz").map(|reply| reply.status);
+    assert_eq!(status(&mut connection), Some(200));
+    idle_timeout(60);
+    // The time passes.
+    stage.broker.result("/b/slow", json!({"ms": 6_000}));
+    assert_eq!(
+        status(&mut connection),
+        Some(200),
+        "it is open after the time of its start"
+    );
+    idle_timeout(1);
     wait_until("the idle connection is closed", || connection.is_closed());
 }
 

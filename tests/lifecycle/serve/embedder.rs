@@ -279,6 +279,28 @@ fn vectors_that_another_program_wrote_meanwhile_are_left() {
 }
 
 #[test]
+fn vectors_are_written_behind_a_link_and_a_dangling_one_is_refused() {
+    let endpoint = Endpoint::start();
+    let bench = with_search(&search());
+    assert_eq!(bench.verb("lock", &endpoint).code, Some(0));
+    let whole = bench.chaos_text("given.vectors");
+    let file = bench.chaos.path().join("given.vectors");
+    std::fs::remove_file(&file).expect("it exists");
+    std::os::unix::fs::symlink("stored", &file).expect("a link can be made");
+    let output = bench.verb("vectors", &endpoint);
+    assert_ne!(output.code, Some(0), "{}", output.stdout);
+    let said = "it is a symbolic link to a file that does not exist";
+    contains(&output.stderr, &["given.vectors", said]);
+    assert!(!bench.chaos.path().join("stored").exists());
+
+    bench.chaos.file("stored", "");
+    let output = bench.verb("vectors", &endpoint);
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    assert_eq!(bench.chaos_text("stored"), whole);
+    assert!(std::fs::symlink_metadata(&file).is_ok_and(|found| found.is_symlink()));
+}
+
+#[test]
 fn search_uses_the_vector_of_the_query_and_sends_it_once() {
     let endpoint = Endpoint::start();
     let bench = with_search(&search());

@@ -4,10 +4,11 @@
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::thread;
 
-use harness::{Broker, Output, Run, binary, wait_until};
+use harness::{Broker, Output, Run, TlsFront, binary, certificate, contains, wait_until};
 use serde_json::Value;
 
 fn program() -> Run {
@@ -202,7 +203,8 @@ fn status_with_invalid_arguments_is_a_usage_error() {
     for args in [
         &["status"][..],
         &["status", "nowhere"],
-        &["status", "https://127.0.0.1:1"],
+        &["status", "https://127.0.0.1:1/a?b"],
+        &["status", "127.0.0.1:1", "--ca-file", "ca.pem"],
         &["status", "127.0.0.1:1", "extra"],
         &["status", "127.0.0.1:1", "--secret-file", "/no/such/file"],
         &["doctor", "--format", "yaml"],
@@ -225,4 +227,49 @@ fn status_with_invalid_arguments_is_a_usage_error() {
             output.stdout
         );
     }
+}
+
+#[test]
+fn status_and_logs_behind_tls_trust_the_authority_of_a_file() {
+    binary("toolbox-mcp");
+    let folder = tempfile::tempdir().expect("a folder");
+    let secret = folder.path().join("secret");
+    fs::write(&secret, "sesame-open-up-0123456789\n").expect("writable");
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).expect("ours");
+    let run = program().args(["127.0.0.1:0", "smoke_config.json", "--secret-file"]);
+    let broker = Broker::start_ready(run.args([&secret]));
+    let front = TlsFront::start("trusted", broker.address());
+    let url = format!("https://{}", front.address);
+    let ask = |verb: &[&str], file: &str| {
+        let run = program().args(verb).args(["--ca-file"]);
+        let run = run.args([certificate(file)]).args(["--secret-file"]);
+        run.args([&secret]).output()
+    };
+    let output = ask(&["status", &url], "authority");
+    assert_eq!(
+        (output.code, output.stderr.as_str()),
+        (Some(0), ""),
+        "{}",
+        output.stdout
+    );
+    assert!(output.stdout.starts_with(&format!("{url} is ready\n")));
+    contains(&output.stdout, &["/util", "0 of 2 sources need attention"]);
+    let output = ask(&["logs", "/util", "--url", &url], "authority");
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    contains(&output.stderr, &["/util: no line on stderr"]);
+
+    let trusted = front.handshakes();
+    let output = status(&url, &["--secret-file", secret.to_str().expect("UTF-8")]);
+    assert_eq!((output.code, output.stdout.as_str()), (Some(1), ""));
+    contains(
+        &output.stderr,
+        &["error: no connection with TLS to", &url, "`--ca-file`"],
+    );
+    assert_eq!(front.handshakes(), trusted, "the secret was not sent");
+    let output = ask(&["status", &url], "key");
+    assert_eq!(output.code, Some(1));
+    contains(&output.stderr, &["it has none in PEM form"]);
+    let output = ask(&["status", broker.address()], "authority");
+    assert_eq!(output.code, Some(2), "{}", output.stderr);
+    contains(&output.stderr, &["`--ca-file` is for a URL with `https`"]);
 }

@@ -72,6 +72,20 @@ fn long_answer_behind_a_notification_fails_its_call() {
             .stderr()
             .contains("longer than its client reads")
     );
+    assert_eq!(counted(&stage), [("failed".to_owned(), 2)]);
+}
+
+/// The calls of `/a/echo` that the metrics count, by their outcome.
+fn counted(stage: &FaultFixture) -> Vec<(String, u64)> {
+    let metrics = stage.broker.get("/metrics").body;
+    let metrics = String::from_utf8(metrics).expect("UTF-8");
+    let counted = metrics.lines().filter_map(|line| {
+        let rest =
+            line.strip_prefix("mcp_broker_calls_total{source=\"/a\",tool=\"/a/echo\",outcome=\"")?;
+        let (outcome, number) = rest.split_once("\"} ")?;
+        Some((outcome.to_owned(), number.parse().expect("a number")))
+    });
+    counted.filter(|(_, number)| *number > 0).collect()
 }
 
 #[test]
@@ -94,6 +108,7 @@ fn long_answer_without_a_notification_is_plain_json() {
     has_text(&reply.json());
     let simple = json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": params()});
     has_text(&harness::post(address, "/v1/mcp", &simple).json());
+    assert_eq!(counted(&stage), [("ok".to_owned(), 3)]);
 }
 
 #[test]
@@ -110,4 +125,5 @@ fn long_answer_over_websocket_fails_its_call() {
         &json!({"name": "b-add", "arguments": {"a": 1, "b": 2}}),
     );
     assert_eq!(other["content"][0]["text"], "3");
+    assert_eq!(counted(&stage), [("failed".to_owned(), 1)]);
 }

@@ -5,6 +5,7 @@ mod discovery;
 mod drift;
 mod live;
 mod locked;
+mod long_answers;
 mod real;
 mod spellings;
 mod uris;

@@ -13,7 +13,6 @@ use super::catalog_origin::CatalogOrigin;
 use super::failure::Failure;
 use super::metrics_listener::{self, MetricsAddress};
 use super::openness::Openness;
-use super::stack::stack;
 use super::startup::{FromConfig as _, SignalReceivers, Startup};
 use super::{listen, warn};
 use crate::cli::{SERVE_WORDS, WORDS};
@@ -87,13 +86,17 @@ pub(super) async fn start(
     };
     let observers = startup.observers.get().cloned().unwrap_or_default();
     let access = HttpAccess {
-        observers: observers.clone(),
+        observers,
         secret,
         key_header: startup.mcp.key_header.clone(),
         mcp: startup.mcp.is_enabled && !cli.options.no_mcp,
     };
-    let surface = HttpSurface::new(stack(core.clone(), observers), for_surface, access, local);
-    let surface = Arc::new(surface);
+    let stack = startup.stack(&core, &settings).await?;
+    let surface = Arc::new(HttpSurface::new(stack, for_surface, access, local));
+    if let Some(keeper) = startup.jobs.get() {
+        let surface = Arc::downgrade(&surface);
+        keeper.start(move |name| surface.upgrade()?.key_identity(name));
+    }
     metrics_listener::serve(&surface, metrics_listener);
     tracing::info!("listening on http://{local}");
     let drain_timeout = cli.options.drain_timeout();

@@ -12,7 +12,8 @@ use crate::status::{Target, ask_for_logs};
 
 /// Requests the lines and prints them.
 pub(super) async fn run(args: &LogsArgs, output: &LogOutput) -> Result<Exit, Failure> {
-    let target = Target::parse(&args.url).map_err(Failure::Usage)?;
+    let target = Target::parse(&args.url).and_then(|target| target.trusting(args.ca_file.clone()));
+    let target = target.map_err(Failure::Usage)?;
     let secret = load_secret(None, args.secret_file.as_deref())?;
     output.mask(&Redactor::new(secret.clone()));
     let logs = ask_for_logs(&target, &args.path, secret.as_ref())

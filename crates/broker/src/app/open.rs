@@ -112,7 +112,7 @@ pub(crate) async fn open(
         .map_err(OpenError::Diagnostics)?;
     export_metrics(&observers, core.services(), || None);
     core.start();
-    let stack = stack(core.clone(), observers);
+    let stack = stack(core.clone(), observers, None);
     if options.mode == StartMode::Tolerant {
         return Ok((core, stack));
     }

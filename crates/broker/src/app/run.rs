@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use broker_jobs::Keeper;
 use broker_model::exit::Exit;
 use broker_observe::{Audit, Export};
 use broker_surface::Surface;
@@ -17,6 +18,8 @@ use crate::core::{Broker as _, Core};
 
 /// Maximum time to write the last lines of the audit log.
 const AUDIT_CLOSE_TIMEOUT: Duration = Duration::from_millis(400);
+/// Maximum time to store the ends of the last jobs.
+const JOBS_CLOSE_TIMEOUT: Duration = Duration::from_millis(400);
 /// Maximum time to export what waits.
 const EXPORT_CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -37,6 +40,7 @@ impl Startup<'_> {
             CatalogOrigin::Lock => self.cli.config.as_deref(),
         };
         let observers = self.observers.get().cloned().unwrap_or_default();
+        let jobs = self.jobs.get().cloned();
         let of_surface = Arc::downgrade(&surface);
         export_metrics(&observers, core.services(), move || {
             of_surface.upgrade()?.scraped_state()
@@ -47,6 +51,9 @@ impl Startup<'_> {
         let outcome = running
             .until_end(signal_receivers.signals, reloads, served_config, output)
             .await;
+        if let Some(jobs) = jobs {
+            close_jobs(&jobs).await;
+        }
         if let Some(audit) = observers.audit {
             close_audit(audit).await;
         }
@@ -55,6 +62,18 @@ impl Startup<'_> {
             close_export(export).await;
         }
         outcome
+    }
+}
+
+/// Stores the ends of the last jobs, before the audit log is closed, which has lines of them.
+async fn close_jobs(keeper: &Keeper) {
+    if tokio::time::timeout(JOBS_CLOSE_TIMEOUT, keeper.close())
+        .await
+        .is_err()
+    {
+        tracing::error!(
+            "the ends of the last jobs were not stored in time; the next start ends them"
+        );
     }
 }
 

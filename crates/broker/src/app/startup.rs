@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use broker_config::{Embedder, PublicUrl, StartDefaults, StartDrift, Unreachable};
+use broker_jobs::Keeper;
 use broker_mcp::Environment;
 use broker_metrics::Transport;
 use broker_model::Diagnostic;
@@ -18,6 +19,7 @@ use super::beside;
 use super::callers;
 use super::catalog_origin::CatalogOrigin;
 use super::failure::{Failure, unless_refused};
+use super::jobs;
 use super::list_changed_exec;
 use super::mcp::McpVariables;
 use super::mcp_view::ViewVariables;
@@ -25,6 +27,7 @@ use super::names;
 use super::observation;
 use super::openness::Openness;
 use super::settings::LoadedConfig;
+use super::stack::{Stack, stack};
 use super::{ReadCatalog, warn};
 use crate::catalog::Catalog;
 use crate::cli::Cli;
@@ -52,6 +55,8 @@ pub(super) struct Startup<'a> {
     pub(super) list_changed_exec: OnceLock<Option<Arc<ListChangedExec>>>,
     /// The observers, which only the first config of a start sets.
     pub(super) observers: OnceLock<Observers>,
+    /// The keeper of jobs, which only the first config of a start sets.
+    pub(super) jobs: OnceLock<Arc<Keeper>>,
     pub(super) environment: Environment,
     pub(super) output: &'a LogOutput,
 }
@@ -234,6 +239,21 @@ impl<'a> Startup<'a> {
             })
         };
         self.observers.get_or_init(open).clone()
+    }
+
+    /// Returns the layers around a core, with the jobs that the config asks for.
+    pub(super) async fn stack(
+        &self,
+        core: &Core,
+        settings: &LoadedConfig,
+    ) -> Result<Stack, Failure> {
+        let observers = self.observers.get().cloned().unwrap_or_default();
+        let opened = jobs::open(core, &observers, settings, &self.environment).await;
+        let opened = opened.map_err(Failure::Diagnostics)?;
+        if let Some(keeper) = &opened {
+            self.jobs.get_or_init(|| keeper.clone());
+        }
+        Ok(stack(core.clone(), observers, opened))
     }
 
     /// Creates a core without starting its sources. Its problems are reported together with earlier

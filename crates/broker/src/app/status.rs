@@ -12,7 +12,9 @@ use crate::status::{Target, ask};
 
 /// Requests the state and prints it.
 pub(super) async fn run(args: &StatusArgs, output: &LogOutput) -> Result<Exit, Failure> {
-    let target = Target::parse(&args.address).map_err(Failure::Usage)?;
+    let target =
+        Target::parse(&args.address).and_then(|target| target.trusting(args.ca_file.clone()));
+    let target = target.map_err(Failure::Usage)?;
     let secret = load_secret(None, args.secret_file.as_deref())?;
     output.mask(&Redactor::new(secret.clone()));
     let status = ask(&target, secret.as_ref())

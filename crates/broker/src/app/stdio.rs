@@ -16,7 +16,7 @@ use super::lifecycle::Running;
 use super::listen;
 use super::metrics_listener::{self, MetricsAddress};
 use super::settings::LoadedConfig;
-use super::stack::{Stack, stack};
+use super::stack::Stack;
 use super::startup::{FromConfig as _, SignalReceivers, Startup};
 use super::warn;
 use crate::catalog;
@@ -48,7 +48,7 @@ pub(super) async fn start(
     startup: Startup<'_>,
     signal_receivers: SignalReceivers,
 ) -> Result<Exit, Failure> {
-    let prepared = match prepare(&startup) {
+    let prepared = match prepare(&startup).await {
         Ok((core, surface, stack)) => {
             let metrics = serve_metrics(&startup, stack).await;
             metrics.map(|()| (core, surface))
@@ -95,7 +95,7 @@ async fn serve_metrics(startup: &Startup<'_>, stack: Stack) -> Result<(), Failur
 }
 
 /// The core and the surface of a start.
-fn prepare(startup: &Startup<'_>) -> Result<(Core, StdioSurface<Stack>, Stack), Failure> {
+async fn prepare(startup: &Startup<'_>) -> Result<(Core, StdioSurface<Stack>, Stack), Failure> {
     let settings = startup.settings()?;
     settings.warnings.iter().for_each(warn);
     // Not needed here, but it may be set for another broker, and must not be shown.
@@ -113,8 +113,11 @@ fn prepare(startup: &Startup<'_>) -> Result<(Core, StdioSurface<Stack>, Stack), 
             .map_err(|error| Failure::Usage(format!("`--under`: {}", error.message)))?,
     };
     core.shorten_stop(SOURCE_STOP_TIMEOUT);
-    let observers = startup.observers.get().cloned();
-    let stack = stack(core.clone(), observers.unwrap_or_default());
+    let stack = startup.stack(&core, &settings).await?;
+    if let Some(keeper) = startup.jobs.get() {
+        // Its only caller has no API key.
+        keeper.start(|_| None);
+    }
     let surface = StdioSurface::new(stack.clone(), identity, for_surface);
     Ok((core, surface, stack))
 }

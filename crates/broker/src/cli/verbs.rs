@@ -71,7 +71,7 @@ Examples:
 const STATUS: &str = "\
 Examples:
   mcp-broker status 127.0.0.1:8100
-  mcp-broker status http://tools.example.org:8100 --secret-file secret.txt
+  mcp-broker status https://tools.example.org/gateway --secret-file secret.txt --ca-file ca.pem
   mcp-broker status 127.0.0.1:8100 --format json";
 
 const LOGS: &str = "\
@@ -108,8 +108,8 @@ pub(crate) struct DoctorArgs {
 /// The arguments of `status`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct StatusArgs {
-    /// Where the broker listens: `host:port`, a port of 127.0.0.1, or a URL with `http`, such as
-    /// `http://tools.example.org/gateway` for a broker behind a path.
+    /// Where the broker listens: `host:port`, a port of 127.0.0.1, or a URL, such as
+    /// `https://tools.example.org/gateway` for a broker behind TLS and a path.
     #[arg(value_name = "ADDR")]
     pub(crate) address: String,
 
@@ -117,6 +117,10 @@ pub(crate) struct StatusArgs {
     /// reach the broker.
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
+
+    /// A file with certificates (PEM) to trust besides those of the system, for a URL with `https`.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca_file: Option<PathBuf>,
 
     /// The output format.
     #[arg(long, value_name = "FORMAT", default_value = "human")]
@@ -130,13 +134,17 @@ pub(crate) struct LogsArgs {
     #[arg(value_name = "PATH")]
     pub(crate) path: String,
 
-    /// Where the broker listens: `host:port`, a port of 127.0.0.1, or `http://host:port`.
+    /// Where the broker listens: `host:port`, a port of 127.0.0.1, or a URL.
     #[arg(long, value_name = "ADDR", default_value = DEFAULT_ADDRESS)]
     pub(crate) url: String,
 
     /// A file that holds the secret; or set MCP_BROKER_SECRET.
     #[arg(long, value_name = "FILE")]
     pub(crate) secret_file: Option<PathBuf>,
+
+    /// A file with certificates (PEM) to trust besides those of the system, for a URL with `https`.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca_file: Option<PathBuf>,
 
     /// The output format.
     #[arg(long, value_name = "FORMAT", default_value = "human")]

@@ -1,16 +1,32 @@
-//! One `GET` over HTTP/1.1 on a new connection: follows no redirect, and limits the length of the
-//! reply.
+//! One `GET` on a new connection: follows no redirect, and limits the length of the reply.
 
+use std::error::Error;
+use std::io;
+use std::path::Path;
+
+use axum::http::header::ACCEPT;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
+use broker_http_client::{
+    Certificate, HttpTransport, Proxies, TransportError, certificates, root_message,
+};
 use broker_model::redact::Secret;
 use broker_model::text::shown_line;
+use bytes::Bytes;
 use serde_json::Value;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::task::spawn_blocking;
+use url::Url;
 
 use super::target::Target;
 
 /// The maximum length of a reply.
-const MAX_REPLY_BYTES: u64 = 8 << 20;
+const MAX_REPLY_BYTES: usize = 8 << 20;
+/// The maximum length of a file with certificates.
+const MAX_CA_BYTES: usize = 4 << 20;
+/// The maximum characters of a text of another program in an error.
+const MAX_SHOWN_CHARS: usize = 300;
+/// The header of the credential.
+static API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+static JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// The reply of a route, parsed and as text. The status may be 200, or 503 for "not ready".
 pub(super) async fn json(
@@ -18,120 +34,117 @@ pub(super) async fn json(
     route: &str,
     secret: Option<&Secret>,
 ) -> Result<(Value, String), String> {
-    let unreachable = |error: std::io::Error| match error.kind() {
-        std::io::ErrorKind::ConnectionRefused => format!("nothing listens at `{}`", target.shown()),
-        _ => format!("cannot reach `{}`: {error}", target.shown()),
-    };
-    let mut stream = TcpStream::connect((target.host.as_str(), target.port))
-        .await
-        .map_err(unreachable)?;
-    let key = secret.map_or_else(String::new, |secret| {
-        format!("X-API-Key: {}\r\n", secret.expose())
-    });
-    let request = format!(
-        "GET {}{route} HTTP/1.1\r\nHost: {}\r\nAccept: application/json\r\n{key}Connection: close\r\n\r\n",
-        target.base_path,
-        target.authority()
-    );
-    let mut reply = Vec::new();
-    let lost =
-        |error: std::io::Error| format!("`{}` closed the connection: {error}", target.shown());
-    stream.write_all(request.as_bytes()).await.map_err(lost)?;
-    let mut rest = stream.take(MAX_REPLY_BYTES + 1);
-    rest.read_to_end(&mut reply).await.map_err(lost)?;
-    if reply.len() as u64 > MAX_REPLY_BYTES {
-        return Err(format!("the reply of `{}` is too long", target.shown()));
+    let shown = target.shown();
+    let no_broker = || format!("the server at `{shown}` is not an mcp-broker");
+    let mut headers = HeaderMap::from_iter([(ACCEPT, JSON.clone())]);
+    if let Some(secret) = secret {
+        let value = HeaderValue::from_str(secret.expose());
+        let mut value = value.map_err(|_| "the secret cannot be sent in a header".to_owned())?;
+        value.set_sensitive(true);
+        headers.insert(API_KEY.clone(), value);
     }
-    let no_broker = || format!("the server at `{}` is not an mcp-broker", target.shown());
-    let (status, body) = parse(&reply).ok_or_else(no_broker)?;
+    let transport = transport(target).await?;
+    let url = parse(&format!("{shown}{route}"))?;
+    let of_client = transport
+        .target(url)
+        .map_err(|error| format!("`{shown}` is not a URL that can be asked: {error}"))?;
+    let failed = |error: TransportError| failed(&shown, &error);
+    let asked = transport.send(Method::GET, &of_client, headers, Bytes::new());
+    let mut response = asked.await.map_err(failed)?;
+    let status = response.status().as_u16();
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(failed)? {
+        if body.len() + chunk.len() > MAX_REPLY_BYTES {
+            return Err(format!("the reply of `{shown}` is too long"));
+        }
+        body.extend_from_slice(&chunk);
+    }
     let text = String::from_utf8(body).map_err(|_| no_broker())?;
     let value: Option<Value> = serde_json::from_str(&text).ok();
     match (status, value) {
         (200 | 503, Some(value)) => Ok((value, text)),
         (_, Some(value)) if value["error"]["message"].is_string() => {
-            let message = shown_line(value["error"]["message"].as_str().unwrap_or_default(), 300);
-            Err(format!("`{}` answered {status}: {message}", target.shown()))
+            let message = value["error"]["message"].as_str().unwrap_or_default();
+            let message = shown_line(message, MAX_SHOWN_CHARS);
+            Err(format!("`{shown}` answered {status}: {message}"))
         }
         (300..400, _) => Err(format!(
-            "`{}` answered {status}, a redirect, which is not followed",
-            target.shown()
+            "`{shown}` answered {status}, a redirect, which is not followed"
         )),
         _ => Err(no_broker()),
     }
 }
 
-/// Status and body of a complete reply; `None` if it is not one.
-fn parse(reply: &[u8]) -> Option<(u16, Vec<u8>)> {
-    let end = reply.windows(4).position(|four| four == b"\r\n\r\n")?;
-    let head = std::str::from_utf8(&reply[..end]).ok()?;
-    let body = &reply[end + 4..];
-    let mut lines = head.split("\r\n");
-    let status = lines.next()?.strip_prefix("HTTP/1.")?.get(2..5)?;
-    let status = status.parse().ok()?;
-    let (mut chunked, mut length) = (false, None);
-    for (name, value) in lines.filter_map(|line| line.split_once(':')) {
-        let value = value.trim();
-        if name.eq_ignore_ascii_case("transfer-encoding") {
-            chunked = value.eq_ignore_ascii_case("chunked");
-        } else if name.eq_ignore_ascii_case("content-length") {
-            length = Some(value.parse::<usize>().ok()?);
-        }
-    }
-    let body = match (chunked, length) {
-        (true, _) => unchunk(body)?,
-        (false, Some(length)) => body.get(..length)?.to_vec(),
-        (false, None) => body.to_vec(),
-    };
-    Some((status, body))
-}
-
-/// Decodes a body that a proxy sent in chunks.
-fn unchunk(mut rest: &[u8]) -> Option<Vec<u8>> {
-    let mut body = Vec::new();
-    loop {
-        let end = rest.windows(2).position(|two| two == b"\r\n")?;
-        let size = std::str::from_utf8(&rest[..end]).ok()?;
-        let size = size.split(';').next()?.trim();
-        let size = usize::from_str_radix(size, 16).ok()?;
-        rest = &rest[end + 2..];
-        if size == 0 {
-            return Some(body);
-        }
-        let next = size.checked_add(2)?;
-        body.extend_from_slice(rest.get(..size)?);
-        rest = rest.get(next..)?;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn http_reply_is_read_completely_or_refused() {
-        let read = |text: &str| {
-            parse(text.as_bytes()).map(|(status, body)| (status, String::from_utf8(body).unwrap()))
+/// Returns a client for the broker. Files with certificates are read on another thread.
+async fn transport(target: &Target) -> Result<HttpTransport, String> {
+    let target = target.clone();
+    let made = spawn_blocking(move || {
+        let url = parse(&target.shown())?;
+        let trusted = match &target.ca_file {
+            Some(file) => read_certificates(file)?,
+            None => Vec::new(),
         };
-        let fine = |body: &str| Some((200, body.to_owned()));
-        assert_eq!(
-            read("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"),
-            fine("{}")
-        );
-        assert_eq!(read("HTTP/1.0 200 OK\r\n\r\n{}"), fine("{}"));
-        assert_eq!(
-            read(
-                "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1\r\n{\r\n1;x=y\r\n}\r\n0\r\n\r\n"
-            ),
-            fine("{}")
-        );
-        for text in [
-            "",
-            "SSH-2.0-x\r\n\r\n",
-            "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}",
-            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\n{}",
-            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n{}",
-        ] {
-            assert_eq!(read(text), None, "{text:?}");
-        }
+        // As for sources. Without TLS a proxy would read the credential.
+        let proxies = match target.is_tls && !target.is_loopback() {
+            true => Proxies::Environment,
+            false => Proxies::None,
+        };
+        HttpTransport::new(&url, trusted, proxies).map_err(|error| {
+            let reason = root_message(&*error);
+            format!(
+                "a connection to `{}` cannot be set up: {reason}",
+                target.shown()
+            )
+        })
+    });
+    made.await
+        .map_err(|_| "the certificates cannot be read".to_owned())?
+}
+
+fn parse(url: &str) -> Result<Url, String> {
+    Url::parse(url).map_err(|error| format!("`{}` is not a URL: {error}", url.escape_debug()))
+}
+
+fn read_certificates(file: &Path) -> Result<Vec<Certificate>, String> {
+    let refused = |reason: &str| {
+        let file = shown_line(&file.to_string_lossy(), MAX_SHOWN_CHARS);
+        format!("the certificates of `--ca-file` `{file}` cannot be used: {reason}")
+    };
+    let bytes = broker_files::read(file, MAX_CA_BYTES);
+    let bytes = bytes.map_err(|error| refused(&error.to_string()))?;
+    let read = certificates(&bytes).map_err(refused)?;
+    match read.is_empty() {
+        true => Err(refused("it has none in PEM form")),
+        false => Ok(read),
     }
+}
+
+/// Returns the message of a request without an answer.
+fn failed(shown: &str, error: &TransportError) -> String {
+    let kind = io_error(error);
+    let reason = shown_line(&root_message(error), MAX_SHOWN_CHARS);
+    match (error.is_connect(), kind) {
+        (true, _) if error.is_tls() => {
+            let help =
+                "give the file of its authority by `--ca-file` if the system does not trust it";
+            format!("no connection with TLS to `{shown}`: {reason}; {help}")
+        }
+        (true, Some(io::ErrorKind::ConnectionRefused)) => format!("nothing listens at `{shown}`"),
+        (true, _) => format!("cannot reach `{shown}`: {reason}"),
+        (false, Some(_)) => format!("`{shown}` closed the connection: {reason}"),
+        // The answer is not one of HTTP.
+        (false, None) => format!("the server at `{shown}` is not an mcp-broker"),
+    }
+}
+
+/// Returns the kind of the error of the network, if it is one.
+fn io_error(error: &TransportError) -> Option<io::ErrorKind> {
+    let mut source = error.source();
+    while let Some(error) = source {
+        if let Some(error) = error.downcast_ref::<io::Error>() {
+            return Some(error.kind());
+        }
+        source = error.source();
+    }
+    None
 }

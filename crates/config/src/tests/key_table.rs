@@ -65,7 +65,7 @@ fn config_with(key: &Key, value: Option<&Value>) -> Option<String> {
     let section = key.level.to_ascii_lowercase();
     match key.level {
         "Top" => top = json!(members),
-        "Limits" | "Mcp" | "Search" | "Surfaces" | "Telemetry" | "Trust" => {
+        "Jobs" | "Limits" | "Mcp" | "Search" | "Surfaces" | "Telemetry" | "Trust" => {
             top = json!({section: members});
         }
         "Audit" => {
@@ -107,6 +107,7 @@ fn sample(key: &Key) -> Option<Value> {
         ("trusted_proxies", json!(["10.0.0.1"])),
         ("public_url", json!("https://a.example")),
         ("audits_required", json!(true)),
+        ("store", json!("jobs.sqlite")),
         ("file", json!("calls.jsonl")),
         ("key_file", json!("audit.key")),
         ("metrics_bind", json!("127.0.0.1:9464")),
@@ -124,7 +125,7 @@ fn sample(key: &Key) -> Option<Value> {
 }
 
 /// Keys whose values make another source or section, or that need another key; other tests have them.
-const OTHERS: [&str; 30] = [
+const OTHERS: [&str; 31] = [
     "$schema",
     "tree",
     "mcpServers",
@@ -134,6 +135,7 @@ const OTHERS: [&str; 30] = [
     "search",
     "surfaces",
     "audit",
+    "jobs",
     "telemetry",
     "access",
     "identities",

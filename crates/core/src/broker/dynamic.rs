@@ -13,6 +13,7 @@ use crate::errors::error::CoreError;
 use crate::forward;
 use crate::identity::Identity;
 use crate::item::ToolItem;
+use crate::jobs::JobDesk;
 use crate::listing::description::Described;
 use crate::listing::items::ListedItem;
 use crate::listing::look_up::{FoundItem, Name};
@@ -52,6 +53,7 @@ trait Boxed: Send + Sync {
     fn callable_tools(&self, identity: &Identity) -> Vec<CallableTool>;
     fn listed_items(&self, identity: &Identity, kind: ItemKind) -> Vec<ListedItem>;
     fn traces_calls(&self) -> bool;
+    fn jobs(&self) -> Option<&Arc<dyn JobDesk>>;
     fn call(&self, request: Request) -> Answer<'_, Result<Outcome, Box<CoreError>>>;
     fn health(&self, identity: &Identity) -> Health;
     fn close(&self) -> Answer<'_, ()>;
@@ -107,6 +109,10 @@ impl<B: Broker> Boxed for B {
         Broker::traces_calls(self)
     }
 
+    fn jobs(&self) -> Option<&Arc<dyn JobDesk>> {
+        Broker::jobs(self)
+    }
+
     fn call(&self, request: Request) -> Answer<'_, Result<Outcome, Box<CoreError>>> {
         Box::pin(Broker::call(self, request))
     }
@@ -140,7 +146,7 @@ impl fmt::Debug for DynBroker {
 impl Broker for DynBroker {
     forward!(
         inner: services, list, describe, search, look_up, items, tools, callable_tools, listed_items, traces_calls,
-        health, close
+        jobs, health, close
     );
 
     fn call(

@@ -2,7 +2,7 @@
 
 /// Implements the named operations of [`Broker`](crate::Broker) by the broker in the field `$inner`:
 /// `forward!(inner: services, list, describe, search, look_up, items, tools, callable_tools, listed_items, traces_calls,
-/// health, close);`
+/// jobs, health, close);`
 /// A layer implements the others itself, and always `call`.
 #[macro_export]
 macro_rules! forward {
@@ -89,6 +89,11 @@ macro_rules! forward_operation {
     ($inner:ident traces_calls) => {
         fn traces_calls(&self) -> bool {
             self.$inner.traces_calls()
+        }
+    };
+    ($inner:ident jobs) => {
+        fn jobs(&self) -> Option<&std::sync::Arc<dyn $crate::JobDesk>> {
+            self.$inner.jobs()
         }
     };
     ($inner:ident health) => {

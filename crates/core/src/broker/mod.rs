@@ -11,6 +11,7 @@ pub use dynamic::DynBroker;
 pub use restrict::Restrict;
 
 use std::fmt;
+use std::sync::Arc;
 
 use broker_memory::Account;
 use broker_model::item::ItemKind;
@@ -19,6 +20,7 @@ use crate::call::context::{Outcome, Request};
 use crate::errors::error::CoreError;
 use crate::identity::Identity;
 use crate::item::ToolItem;
+use crate::jobs::JobDesk;
 use crate::listing::description::Described;
 use crate::listing::items::ListedItem;
 use crate::listing::look_up::{FoundItem, Name};
@@ -94,6 +96,12 @@ pub trait Broker: Clone + fmt::Debug + Send + Sync + 'static {
     /// Whether a layer traces calls, so that it needs the trace context of the request that brings a call.
     fn traces_calls(&self) -> bool {
         false
+    }
+
+    /// Returns the desk of the layer that keeps jobs; `None` without such a layer, which leaves what a call asks of it
+    /// unread.
+    fn jobs(&self) -> Option<&Arc<dyn JobDesk>> {
+        None
     }
 
     /// Makes a call of an item that [`Self::look_up`] finds. [`CancelMode`](crate::CancelMode) says what cancels it.

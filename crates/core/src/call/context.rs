@@ -8,6 +8,7 @@ use broker_memory::Account;
 use broker_model::RequestId;
 use broker_model::item::ItemKind;
 use broker_wire::Id;
+use broker_wire::write::Receipt;
 use bytes::Bytes;
 use tokio::time::Instant;
 
@@ -16,6 +17,7 @@ use crate::call::cut::Cut;
 use crate::call::record::CallRecord;
 use crate::call::send_gate::SendGates;
 use crate::identity::Identity;
+use crate::jobs::{AcceptedJob, JobRequest};
 
 /// One call. It owns everything that it needs, so that a layer can keep it and make it later.
 #[derive(Debug)]
@@ -66,10 +68,15 @@ pub struct CallContext {
     pub form: ResultForm,
     /// The record that a layer keeps of the call.
     pub record: Option<Arc<CallRecord>>,
+    /// The surface decides whether the caller gets a result of more bytes than these. The record of such a call ends with
+    /// the receipt of its outcome.
+    pub decided_above: usize,
     /// The trace context of the call, if a layer traces calls.
     pub trace: Option<Box<CallTrace>>,
     /// The gates that the call passes right before it is sent.
     pub gates: SendGates,
+    /// What the call asks of a layer that keeps jobs.
+    pub job: Option<Box<JobRequest>>,
 }
 
 impl CallContext {
@@ -86,8 +93,10 @@ impl CallContext {
             cancel: CancelMode::OnDrop,
             form,
             record: None,
+            decided_above: usize::MAX,
             trace: None,
             gates: SendGates::none(),
+            job: None,
         }
     }
 }
@@ -163,4 +172,8 @@ pub struct Outcome {
     pub cut: Option<Cut>,
     /// Warnings about the result, written by the broker.
     pub warnings: Vec<String>,
+    /// The job that the call became: then the result is empty.
+    pub job: Option<Box<AcceptedJob>>,
+    /// Learns whether the caller gets the result, if the surface decides on it later.
+    pub receipt: Option<Box<dyn Receipt>>,
 }

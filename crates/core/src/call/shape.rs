@@ -172,12 +172,14 @@ fn shaped(
             Box::new(failure::memory_error_for_result(charge_error).path(path))
         })?;
     let mut outcome = Outcome {
+        job: None,
         path,
         kind,
         result: Bytes::new(),
         is_error: answer.is_error && kind == ItemKind::Tool,
         cut: None,
         warnings,
+        receipt: None,
     };
     match form {
         // A copy, since the server's bytes stay charged until they are dropped.

@@ -58,6 +58,8 @@ pub struct ToolQuery<'a> {
     /// The flat names of the only tools that are listed, in this order; `None` for all tools, in the order of their
     /// paths.
     pub names: Option<&'a [&'static str]>,
+    /// Whether the schemas of results are left out: a call may have another result.
+    pub without_output: bool,
     /// The maximum number of tools.
     pub max_tools: usize,
     /// The maximum bytes of the entries. A page has at least one tool if any is left.
@@ -71,6 +73,7 @@ impl Default for ToolQuery<'_> {
             vendor: None,
             after: None,
             names: None,
+            without_output: false,
             max_tools: usize::MAX,
             max_bytes: usize::MAX,
         }
@@ -188,7 +191,7 @@ pub(crate) fn page(snapshot: &Snapshot, what: &ToolQuery<'_>) -> Option<ToolPage
     if let Some(names) = what.names {
         let listed = names.iter().filter_map(|name| {
             let at = find(scope, name).filter(|at| scope.lists(*at))?;
-            entry(scope, settings, what.vendor, at)
+            entry(scope, settings, what, at)
         });
         return Some(ToolPage {
             tools: listed.take(what.max_tools).collect(),
@@ -206,7 +209,7 @@ pub(crate) fn page(snapshot: &Snapshot, what: &ToolQuery<'_>) -> Option<ToolPage
         if !scope.lists(at) {
             continue;
         }
-        let Some(tool) = entry(scope, settings, what.vendor, at) else {
+        let Some(tool) = entry(scope, settings, what, at) else {
             continue;
         };
         bytes += tool.bytes() + 1;
@@ -224,7 +227,7 @@ pub(crate) fn page(snapshot: &Snapshot, what: &ToolQuery<'_>) -> Option<ToolPage
 fn entry(
     scope: Scope<'_>,
     settings: &[ToolSettings],
-    vendor: Option<ModelVendor>,
+    what: &ToolQuery<'_>,
     at: u32,
 ) -> Option<ListedTool> {
     let tool = scope.catalog.item(at);
@@ -235,13 +238,13 @@ fn entry(
         head: Cow::Borrowed(scope.catalog.text(tool.list_head)),
         input: narrowed_schema(scope.catalog.text(listed.input), narrowed.as_ref()),
     };
-    let EntryParts { name, head, input } = match vendor {
+    let EntryParts { name, head, input } = match what.vendor {
         None => parts,
         Some(vendor) => vendor::adapted(vendor, parts)?,
     };
     let output = listed
         .output
-        .filter(|_| lists_output(&settings[at as usize]));
+        .filter(|_| !what.without_output && lists_output(&settings[at as usize]));
     let output = output.map(|span| scope.catalog.text(span));
     let json = [
         // A flat name needs no escapes.

@@ -45,6 +45,8 @@ use write_timeout::{WriteBounds, WriteTimeout};
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// The interval of looks for connections that wait too long.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// The largest value of `limits.idle_timeout`. A reload may set it while a connection is open.
+const MAX_IDLE_TIMEOUT: Duration = Duration::from_secs(3600);
 /// The maximum bytes of a head.
 const MAX_HEAD_BYTES: usize = 32 << 10;
 /// The maximum bytes that are read ahead on a connection.
@@ -187,9 +189,8 @@ async fn connection(
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
-        // For the first head, and after a reload, `close_silent` closes earlier. Without this timeout, a request takes more
-        // instructions.
-        .header_read_timeout(surface.settings.load().idle_timeout)
+        // `close_silent` closes earlier, by the settings in force. Without this timeout, a request takes more instructions.
+        .header_read_timeout(MAX_IDLE_TIMEOUT)
         .max_header_size(MAX_HEAD_BYTES)
         .max_buf_size(MAX_READ_BYTES);
     let bounds = WriteBounds {

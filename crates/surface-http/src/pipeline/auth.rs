@@ -87,6 +87,12 @@ impl Auth {
         self.authenticator.next_key_expiry()
     }
 
+    /// Returns the identity of the key in force with this name.
+    pub(crate) fn key_identity(&self, name: &str, callers: &CallerSettings) -> Option<Identity> {
+        let principal = self.authenticator.key(name)?;
+        Some(identity_of(principal, callers.cancels_calls))
+    }
+
     /// The configured header for the secret.
     pub(crate) const fn key_header(&self) -> Option<&HeaderName> {
         self.key_header.as_ref()

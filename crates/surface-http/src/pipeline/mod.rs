@@ -36,7 +36,7 @@ pub use host_policy::{BadEntry, HostPolicy};
 pub use protected_resource::ProtectedResource;
 pub(crate) use protected_resource::WELL_KNOWN;
 pub(crate) use refused_hosts::RefusedHosts;
-pub(crate) use respond::{CommonHeaders, HttpReply, JSON, Refusal};
+pub(crate) use respond::{CommonHeaders, HttpReply, JSON, Refusal, ReplyContent};
 pub use settings::{CallerSettings, HttpSettings};
 
 use crate::HttpSurface;

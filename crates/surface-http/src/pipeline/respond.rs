@@ -47,11 +47,26 @@ enum Challenge {
 pub(crate) struct HttpReply {
     /// 200, unless the broker is not ready.
     pub(crate) status: StatusCode,
-    pub(crate) body: Bytes,
+    pub(crate) body: ReplyContent,
     /// The media type of the body.
     pub(crate) media: HeaderValue,
     /// As sent, quotes included.
     pub(crate) etag: Option<String>,
+}
+
+/// The body of a reply.
+#[derive(Debug)]
+pub(crate) enum ReplyContent {
+    /// All of it.
+    Whole(Bytes),
+    /// Pieces over time.
+    Stream(Body),
+}
+
+impl<T: Into<Bytes>> From<T> for ReplyContent {
+    fn from(bytes: T) -> Self {
+        Self::Whole(bytes.into())
+    }
 }
 
 impl Refusal {
@@ -138,20 +153,26 @@ pub(crate) fn status_of(code: CallCode) -> StatusCode {
         | C::HeaderInvalid => StatusCode::BAD_REQUEST,
         C::Unauthorized => StatusCode::UNAUTHORIZED,
         C::Forbidden | C::HostForbidden | C::OriginForbidden => StatusCode::FORBIDDEN,
-        C::PathNotFound | C::RouteNotFound => StatusCode::NOT_FOUND,
+        C::PathNotFound | C::RouteNotFound | C::JobNotFound => StatusCode::NOT_FOUND,
         C::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-        C::ToolWithdrawn | C::LockStale => StatusCode::CONFLICT,
+        C::ToolWithdrawn
+        | C::LockStale
+        | C::IdempotencyMismatch
+        | C::JobNotFinished
+        | C::JobFinished => StatusCode::CONFLICT,
         C::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         C::ContentType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        C::ArgsInvalid => StatusCode::UNPROCESSABLE_ENTITY,
+        C::ArgsInvalid | C::NotDurable => StatusCode::UNPROCESSABLE_ENTITY,
         C::Overloaded => StatusCode::TOO_MANY_REQUESTS,
         C::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         C::SourceError
         | C::SourceExited
         | C::SourceProtocol
         | C::UpstreamHttp
-        | C::OutputTooLarge => StatusCode::BAD_GATEWAY,
+        | C::OutputTooLarge
+        | C::JobLost => StatusCode::BAD_GATEWAY,
         C::AuditUnavailable
+        | C::StoreUnavailable
         | C::IdentityUnavailable
         | C::SourceUnavailable
         | C::Starting
@@ -198,17 +219,21 @@ pub(crate) fn respond(
             {
                 headers.insert(header::ETAG, etag);
             }
-            (answer.status, answer.body, close)
+            let body = match answer.body {
+                ReplyContent::Whole(bytes) => Body::from(bytes),
+                ReplyContent::Stream(body) => body,
+            };
+            (answer.status, body, close)
         }
         Err(refusal) => {
             let code = refusal.code();
             add_error_headers(&mut headers, &refusal, common.resource);
-            let body = render(&refusal.error, request_id);
+            let body = Body::from(render(&refusal.error, request_id));
             (status_of(code), body, close || ends_connection(code))
         }
     };
     common.add_to(&mut headers, request_id, close);
-    let mut response = Response::new(Body::from(body));
+    let mut response = Response::new(body);
     *response.status_mut() = status;
     *response.headers_mut() = headers;
     response

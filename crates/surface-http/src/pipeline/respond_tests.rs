@@ -37,21 +37,24 @@ async fn error_code_has_its_status_and_names_catalog_and_request() {
         ),
         (401, "unauthorized"),
         (403, "forbidden host_forbidden origin_forbidden"),
-        (404, "path_not_found route_not_found"),
+        (404, "path_not_found route_not_found job_not_found"),
         (405, "method_not_allowed"),
-        (409, "tool_withdrawn lock_stale"),
+        (
+            409,
+            "tool_withdrawn lock_stale idempotency_mismatch job_not_finished job_finished",
+        ),
         (413, "body_too_large"),
         (415, "content_type"),
-        (422, "args_invalid"),
+        (422, "args_invalid not_durable"),
         (429, "overloaded"),
         (500, "internal"),
         (
             502,
-            "source_error source_exited source_protocol upstream_http output_too_large",
+            "source_error source_exited source_protocol upstream_http output_too_large job_lost",
         ),
         (
             503,
-            "audit_unavailable identity_unavailable source_unavailable starting start_refused shutting_down",
+            "audit_unavailable identity_unavailable source_unavailable starting start_refused shutting_down store_unavailable",
         ),
         (504, "call_timeout"),
     ];
@@ -114,7 +117,7 @@ async fn error_reply_keeps_every_member_of_core() {
 async fn reply_keeps_the_bytes_and_the_etag() {
     let answer = HttpReply {
         status: StatusCode::OK,
-        body: Bytes::from_static(b"{\"path\":\"/\"}"),
+        body: Bytes::from_static(b"{\"path\":\"/\"}").into(),
         media: JSON,
         etag: Some("\"abc\"".to_owned()),
     };

@@ -1,8 +1,10 @@
 //! The meta-tools.
 
-use axum::http::StatusCode;
 use axum::http::request::Parts;
-use broker_core::{Broker, RequestId};
+use axum::http::{HeaderMap, HeaderName, StatusCode};
+use broker_core::{Broker, CallMode, Outcome, RequestId};
+use broker_model::CallCode;
+use broker_surface::job_json;
 use broker_surface::meta::{self, BodyForm, MetaCaller, ReplyRoom};
 use broker_surface::{ClientPlace, trace_of};
 use broker_surface_mcp::http::joined_header;
@@ -12,6 +14,10 @@ use super::table::MetaTool;
 use crate::HttpSurface;
 use crate::listener::Caller;
 use crate::pipeline::{Admitted, HttpReply, JSON, Refusal};
+
+static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+/// The maximum bytes of an idempotency key.
+const MAX_KEY_BYTES: usize = 255;
 
 impl<B: Broker> HttpSurface<B> {
     /// Answers a request for a meta-tool.
@@ -47,23 +53,59 @@ impl<B: Broker> HttpSurface<B> {
             meta: None,
             trace: trace.as_deref(),
             events: None,
+            mode: CallMode::Sync,
+            key: idempotency_key(&parts.headers)?,
+            decided_above: usize::MAX,
         };
         let reply = match tool {
             MetaTool::List(listing) => asker.list(listing, body).await.and_then(|listed| {
                 let reply = listed.into_reply(self.broker.services(), identity);
                 meta::charged(reply, account)
             }),
-            MetaTool::Call => {
-                let outcome = asker.call(body).await;
-                outcome.and_then(|outcome| meta::reply(&outcome, account))
-            }
+            MetaTool::Call => match asker.call(body).await {
+                Ok(outcome) if is_accepted(&outcome) => return Ok(accepted(&outcome)),
+                outcome => outcome.and_then(|outcome| meta::reply(&outcome, account)),
+            },
         };
         let reply = reply.map_err(|error| Refusal::from(error).for_caller(identity))?;
         Ok(HttpReply {
             status: StatusCode::OK,
-            body: reply.body,
+            body: reply.body.into(),
             media: JSON,
             etag: reply.etag,
         })
     }
+}
+
+/// Whether a call became a job that has not ended.
+#[inline]
+fn is_accepted(outcome: &Outcome) -> bool {
+    outcome.job.is_some() && outcome.result.is_empty()
+}
+
+/// Returns the reply to a call that became a job.
+#[cold]
+fn accepted(outcome: &Outcome) -> HttpReply {
+    let body = outcome.job.as_ref().map(|job| job_json::accepted(job));
+    HttpReply {
+        status: StatusCode::ACCEPTED,
+        body: body.unwrap_or_default().into(),
+        media: JSON,
+        etag: None,
+    }
+}
+
+/// Returns the idempotency key of a call.
+#[inline]
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
+    let Some(value) = headers.get(&IDEMPOTENCY_KEY) else {
+        return Ok(None);
+    };
+    let text = value.to_str().ok().filter(|text| {
+        (1..=MAX_KEY_BYTES).contains(&text.len())
+            && text.bytes().all(|byte| byte.is_ascii_graphic())
+    });
+    let message = "`Idempotency-Key` must have 1 to 255 visible ASCII characters";
+    let refusal = || Refusal::new(CallCode::HeaderInvalid, message);
+    text.map(Some).ok_or_else(refusal)
 }

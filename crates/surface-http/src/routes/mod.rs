@@ -13,6 +13,7 @@ use broker_surface::meta::similar_names;
 use bytes::Bytes;
 
 mod health;
+mod jobs;
 mod logs;
 mod mcp;
 mod meta;
@@ -91,6 +92,8 @@ impl<B: Broker> HttpSurface<B> {
             ApiRoute::Health(report) => self.health(report, &admitted.identity),
             ApiRoute::Metrics => self.metrics(parts, &admitted).await,
             ApiRoute::Logs => self.logs(parts, &admitted),
+            // Boxed, so that other requests do not carry its size.
+            ApiRoute::Job(route) => Box::pin(self.jobs(route, parts, &admitted)).await,
             ApiRoute::ResourceMetadata => resource_metadata(&settings),
         }
     }

@@ -9,6 +9,7 @@ use broker_surface::meta::Listing;
 use broker_surface_mcp::http::{METHODS, ModeRoute, SSE_MESSAGE, SSE_STREAM, SseRoute};
 
 use super::health::HealthRoute;
+use super::jobs::JobRoute;
 use crate::listener_role::ListenerRole;
 use crate::pipeline::{BasePaths, Credential, HttpSettings, WELL_KNOWN};
 
@@ -46,6 +47,7 @@ impl Row {
                     ApiRoute::Meta(_)
                     | ApiRoute::Health(_)
                     | ApiRoute::Logs
+                    | ApiRoute::Job(_)
                     | ApiRoute::ResourceMetadata,
                 ),
             ) => false,
@@ -82,6 +84,8 @@ pub(crate) enum ApiRoute {
     Metrics,
     /// The last stderr lines of a source.
     Logs,
+    /// Jobs of the caller.
+    Job(JobRoute),
     /// The document for clients that need a token.
     ResourceMetadata,
 }
@@ -116,10 +120,27 @@ pub(crate) const TABLE: &[Row] = &[
         handler: Handler::Api(ApiRoute::Metrics),
         ..health("/metrics", HealthRoute::Sources, Credential::ValidIfGiven)
     }),
-    Row {
+    named(Row {
         handler: Handler::Api(ApiRoute::Logs),
         ..health("/logs", HealthRoute::Sources, Credential::Needed)
+    }),
+    named(job("/jobs", JobRoute::List)),
+    Row {
+        methods: "GET, HEAD, DELETE",
+        ..job("/jobs/{id}", JobRoute::Job)
     },
+    job("/jobs/{id}/manifest", JobRoute::Manifest),
+    job("/jobs/{id}/download", JobRoute::Download),
+    job("/jobs/{id}/events", JobRoute::Events),
+    v1(job("/v1/jobs", JobRoute::List)),
+    v1(Row {
+        methods: "GET, HEAD, DELETE",
+        ..job("/v1/jobs/{id}", JobRoute::Job)
+    }),
+    v1(job("/v1/jobs/{id}/manifest", JobRoute::Manifest)),
+    v1(job("/v1/jobs/{id}/download", JobRoute::Download)),
+    v1(job("/v1/jobs/{id}/events", JobRoute::Events)),
+    v1(job("/v1/mcp/progress/{id}", JobRoute::Progress)),
     // For a resource at the root of its host, and for the resource `/mcp`.
     metadata(WELL_KNOWN),
     metadata("/.well-known/oauth-protected-resource/mcp"),
@@ -159,6 +180,13 @@ const fn health(path: &'static str, route: HealthRoute, credential: Credential) 
         credential,
         handler: Handler::Api(ApiRoute::Health(route)),
         ..meta(path, MetaTool::Call)
+    }
+}
+
+const fn job(path: &'static str, route: JobRoute) -> Row {
+    Row {
+        handler: Handler::Api(ApiRoute::Job(route)),
+        ..health(path, HealthRoute::Alive, Credential::Needed)
     }
 }
 
@@ -265,7 +293,29 @@ pub(crate) struct Route {
     pub(crate) is_allowed: bool,
 }
 
-/// Returns the route of a request, by its method and its path; `None` if it is unknown. Paths have no parameters, so that
+/// The segment of a path that stands for any text without a slash.
+const PARAMETER: &str = "{id}";
+
+/// Returns the row of a path. Only a path that no row has as it stands is compared by segments.
+fn row_of(path: &str) -> Option<&'static Row> {
+    let row = TABLE.iter().find(|row| row.path == path);
+    row.or_else(|| TABLE.iter().find(|row| has_form(path, row.path)))
+}
+
+/// Whether a path has the segments of a row's path with a parameter.
+fn has_form(path: &str, form: &str) -> bool {
+    form.contains(PARAMETER)
+        && path.split('/').count() == form.split('/').count()
+        && path
+            .split('/')
+            .zip(form.split('/'))
+            .all(|(segment, of_form)| match of_form {
+                PARAMETER => !segment.is_empty(),
+                text => segment == text,
+            })
+}
+
+/// Returns the route of a request, by its method and its path; `None` if it is unknown. Few paths have a parameter, so that
 /// the table is searched: a pass through a router costs a tenth of a call. One slash at the end of the path is ignored:
 /// servers of several frameworks redirect from one form to the other, so that clients have both. `base_paths` is called
 /// only if the path is not in the table.
@@ -276,8 +326,7 @@ pub(crate) fn find(
 ) -> Option<Route> {
     let path = parts.uri.path();
     let path = path.strip_suffix('/').unwrap_or(path);
-    let row = TABLE.iter().find(|row| row.path == path);
-    let row = row.or_else(|| below_a_base(path, &base_paths()))?;
+    let row = row_of(path).or_else(|| below_a_base(path, &base_paths()))?;
     if !row.exists(has_mcp) {
         return None;
     }
@@ -288,16 +337,18 @@ pub(crate) fn find(
 /// Returns the row of a path that has the path of a proxy before it. A well-known document has that path behind it
 /// (RFC 9728, section 3.1), and then the route of the resource.
 fn below_a_base(path: &str, base_paths: &BasePaths) -> Option<&'static Row> {
-    let row = |path: &str| TABLE.iter().find(|row| row.path == path);
-    if let Some(row) = base_paths.below(path).find_map(row) {
+    if let Some(row) = base_paths.below(path).find_map(row_of) {
         return Some(row);
     }
     let behind = path.strip_prefix(WELL_KNOWN)?;
     let is_resource = |route: &str| {
-        route.is_empty() || row(route).is_some_and(|row| matches!(row.handler, Handler::Mcp(_)))
+        route.is_empty() || row_of(route).is_some_and(|row| matches!(row.handler, Handler::Mcp(_)))
     };
     let mut routes = std::iter::once(behind).chain(base_paths.below(behind));
-    routes.any(is_resource).then(|| row(WELL_KNOWN)).flatten()
+    routes
+        .any(is_resource)
+        .then(|| row_of(WELL_KNOWN))
+        .flatten()
 }
 
 /// Whether a path ends with the path of a route.
@@ -408,7 +459,7 @@ mod tests {
     fn message_about_an_unknown_route_names_routes_of_the_table() {
         assert_eq!(
             unknown_message(),
-            "the routes are `POST /meta_tree`, `POST /meta_desc`, `POST /meta_call`, `GET /healthz`, `GET /readyz`, `GET /sources`, `GET /metrics` and, unless MCP is turned off, `/mcp`, `/v1/mcp`, `/ws/mcp` and `/v1/ws/mcp`"
+            "the routes are `POST /meta_tree`, `POST /meta_desc`, `POST /meta_call`, `GET /healthz`, `GET /readyz`, `GET /sources`, `GET /metrics`, `GET /logs` and, unless MCP is turned off, `/mcp`, `/v1/mcp`, `/ws/mcp` and `/v1/ws/mcp`"
         );
     }
 }

@@ -22,7 +22,7 @@ struct Slow {
 impl Broker for Slow {
     forward!(
         inner: services, list, describe, search, look_up, items, tools, callable_tools, listed_items, traces_calls,
-        health, close
+        jobs, health, close
     );
 
     async fn call(&self, request: Request) -> Result<Outcome, Box<CoreError>> {

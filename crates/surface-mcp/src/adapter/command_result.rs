@@ -44,8 +44,9 @@ impl ResultForm {
         &self,
         broker: &impl Broker,
         account: &Account,
-        result: Text,
+        mut result: Text,
     ) -> Result<Text, RpcError> {
+        let receipt = result.take_receipt();
         let needed = MAX_COPIES * result.as_ref().len();
         let mut charge = Charge::default();
         charge.cover(account, needed).map_err(|full| {
@@ -54,10 +55,11 @@ impl ResultForm {
         })?;
         let form = self.clone();
         let convert = move || form.converted(&result, charge);
-        match needed > MAX_COPIES * MIN_POOLED_BYTES {
+        let converted = match needed > MAX_COPIES * MIN_POOLED_BYTES {
             true => broker.services().shape_long(account, convert).await,
             false => convert(),
-        }
+        };
+        converted.map(|text| text.with_receipt(receipt))
     }
 
     pub(super) fn converted(&self, result: &Text, charge: Charge) -> Result<Text, RpcError> {

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 
 use super::headers::{self, Accepted, PROTOCOL_VERSION};
 use super::reply::{self, Refused, ReplyBody, StreamReply};
-use super::respond::{Begun, Ending, LastMessage, begin_call, channel, now, respond};
+use super::respond::{Begun, Ending, LastMessage, RpcRequest, begin_call, channel, now, respond};
 use super::session::{BeginError, MAX_OPEN_REQUESTS, MAX_STREAMS, Owner, Session, SessionUse};
 use super::session_id::SessionId;
 use super::sessions::Full;
@@ -36,10 +36,14 @@ const RETRY_AFTER: HeaderValue = HeaderValue::from_static("10");
 pub(super) fn initialize(
     endpoint: &McpEndpoint<impl Broker>,
     request: &McpRequest<'_>,
-    accepted: Accepted,
-    id: &Id,
-    params: &Params<'_>,
+    rpc: RpcRequest<'_>,
 ) -> Result<Response<ReplyBody>, Refused> {
+    let RpcRequest {
+        accepted,
+        id,
+        params,
+        ..
+    } = rpc;
     let session_id = SessionId::random().map_err(|error| {
         tracing::error!(%error, "the system gives no random bytes for a session");
         Refused::new(StatusCode::INTERNAL_SERVER_ERROR, failed())
@@ -96,11 +100,14 @@ fn too_many_sessions(full: Full, id: &Id) -> Response<ReplyBody> {
 pub(super) fn request(
     session: &Arc<Session<impl Broker>>,
     request: &McpRequest<'_>,
-    accepted: Accepted,
-    id: &Id,
-    method: &str,
-    params: &Params<'_>,
+    rpc: RpcRequest<'_>,
 ) -> Result<Begun, Refused> {
+    let RpcRequest {
+        accepted,
+        id,
+        method,
+        params,
+    } = rpc;
     let invalid = |message| Refused::bad_request(RpcError::new(INVALID_REQUEST, message));
     if method == "initialize" {
         return Err(invalid("the session is initialized already"));
@@ -138,6 +145,7 @@ pub(super) fn request(
         account: session.account.clone(),
         request_id: request.request_id,
         trace: request.trace_of_rpc(&client.broker, Some(id), || Some(session.revision)),
+        answer_bytes: request.settings.event_bytes,
         waiting,
     };
     let (sender, messages) = channel(&task, accepted);
@@ -174,27 +182,17 @@ pub(super) fn request(
 }
 
 /// A request of a client that gets no session: it is answered alone, and its call ends with its connection.
-pub(super) async fn request_without_session(
+pub(super) fn request_without_session(
     endpoint: &McpEndpoint<impl Broker>,
     request: &McpRequest<'_>,
-    accepted: Accepted,
-    id: &Id,
-    method: &str,
-    params: &Params<'_>,
-) -> Result<Response<ReplyBody>, Refused> {
-    let Begun { messages, ending } =
-        begin_without_session(endpoint, request, accepted, id, method, params)?;
-    Ok(respond(request, accepted, messages, ending).await)
-}
-
-fn begin_without_session(
-    endpoint: &McpEndpoint<impl Broker>,
-    request: &McpRequest<'_>,
-    accepted: Accepted,
-    id: &Id,
-    method: &str,
-    params: &Params<'_>,
+    rpc: RpcRequest<'_>,
 ) -> Result<Begun, Refused> {
+    let RpcRequest {
+        accepted,
+        id,
+        method,
+        params,
+    } = rpc;
     if method != "initialize" {
         check_version(request.parts)?;
     }
@@ -248,12 +246,16 @@ pub(super) async fn batch(
                 let raw = params.map_or_else(Params::none, Raw::into_bytes);
                 let begun = Params::read(&raw)
                     .map_err(Refused::bad_request)
-                    .and_then(|params| match &used {
-                        Some(used) => {
-                            self::request(&used.session, request, silent, &id, &method, &params)
-                        }
-                        None => {
-                            begin_without_session(endpoint, request, silent, &id, &method, &params)
+                    .and_then(|params| {
+                        let rpc = RpcRequest {
+                            accepted: silent,
+                            id: &id,
+                            method: &method,
+                            params: &params,
+                        };
+                        match &used {
+                            Some(used) => self::request(&used.session, request, rpc),
+                            None => request_without_session(endpoint, request, rpc),
                         }
                     });
                 let begun = begun.unwrap_or_else(|refused| {

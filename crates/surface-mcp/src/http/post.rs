@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use super::headers::{self, Accepted, PROTOCOL_VERSION};
 use super::reply::{self, Refused, ReplyBody, StreamReply};
-use super::respond::{Begun, begin_call, now, respond};
+use super::respond::{Begun, RpcRequest, begin_call, now, respond};
 use super::simple::{self, Taken};
 use super::stream::{EventStream, MAX_WAITING_CHANGES};
 use super::{McpEndpoint, McpRequest, is_modern, legacy, session_required};
@@ -126,19 +126,23 @@ async fn one_request(
     };
     let raw = params::given(method, raw);
     let params = Params::read(&raw).map_err(Refused::bad_request)?;
+    let rpc = RpcRequest {
+        accepted,
+        id,
+        method,
+        params: &params,
+    };
     if is_modern(request.parts) || params.meta.describes_itself() {
-        return modern(endpoint, request, accepted, id, method, &params).await;
+        return modern(endpoint, request, rpc).await;
     }
-    if !endpoint.has_sessions(request) {
-        return legacy::request_without_session(endpoint, request, accepted, id, method, &params)
-            .await;
-    }
-    let begun = match endpoint.named_session(request)? {
-        Some(used) => legacy::request(&used.session, request, accepted, id, method, &params)?,
-        None if method == "initialize" => {
-            return legacy::initialize(endpoint, request, accepted, id, &params);
+    let begun = if endpoint.has_sessions(request) {
+        match endpoint.named_session(request)? {
+            Some(used) => legacy::request(&used.session, request, rpc)?,
+            None if method == "initialize" => return legacy::initialize(endpoint, request, rpc),
+            None => return Err(session_required()),
         }
-        None => return Err(session_required()),
+    } else {
+        legacy::request_without_session(endpoint, request, rpc)?
     };
     Ok(respond(request, accepted, begun.messages, begun.ending).await)
 }
@@ -147,11 +151,14 @@ async fn one_request(
 async fn modern(
     endpoint: &McpEndpoint<impl Broker>,
     request: &McpRequest<'_>,
-    accepted: Accepted,
-    id: &Id,
-    method: &str,
-    params: &Params<'_>,
+    rpc: RpcRequest<'_>,
 ) -> Result<Response<ReplyBody>, Refused> {
+    let RpcRequest {
+        accepted,
+        id,
+        method,
+        params,
+    } = rpc;
     check_modern(request.parts, method, params).map_err(Refused::bad_request)?;
     let client = endpoint.client(request)?;
     let call = match protocol::modern(&client, &request.account, id, method, params) {

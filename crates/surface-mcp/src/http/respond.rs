@@ -19,10 +19,20 @@ use super::{McpEndpoint, McpRequest};
 use crate::Client;
 use crate::call::ToolCall;
 use crate::call_task::CallTask;
+use crate::params::Params;
 use crate::reply::{answer, failed};
 
 /// The maximum number of notifications of one request that wait to be written; further ones are dropped.
 const MAX_WAITING_MESSAGES: usize = 64;
+
+/// A request of JSON-RPC, and the forms of a reply that its client reads.
+#[derive(Clone, Copy)]
+pub(super) struct RpcRequest<'a> {
+    pub(super) accepted: Accepted,
+    pub(super) id: &'a Id,
+    pub(super) method: &'a str,
+    pub(super) params: &'a Params<'a>,
+}
 
 /// The answer to a request over HTTP.
 pub(super) struct LastMessage {
@@ -74,6 +84,7 @@ pub(super) fn begin_call<B: Broker>(
             Era::Modern => Some(MODERN),
             Era::Legacy => headers::legacy_revision(&request.parts.headers),
         }),
+        answer_bytes: request.settings.event_bytes,
         waiting: Charge::default(),
     };
     let (sender, messages) = channel(&task, accepted);

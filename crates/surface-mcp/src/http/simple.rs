@@ -119,6 +119,7 @@ async fn answer_request(
         account: request.account.clone(),
         request_id: request.request_id,
         trace: request.trace_of_rpc(&endpoint.broker, Some(id), || None),
+        answer_bytes: usize::MAX,
         waiting: Charge::default(),
     };
     // Dropped when the connection is closed. This cancels the call.

@@ -99,7 +99,10 @@ impl<B: Broker> StdioSurface<B> {
                     before.chain(ready).collect()
                 }
                 frame = input.recv(), if !self.ended.is_cancelled() => match frame {
-                    Some(frame) => self.take(&mut connection, frame),
+                    Some(frame) => {
+                        connection.answer_bytes = self.answer_bytes.get();
+                        self.take(&mut connection, frame)
+                    }
                     None => {
                         self.ended.cancel();
                         connection.end_subscriptions();

@@ -128,6 +128,7 @@ impl<B: Broker> WebSocketClient<B> {
         );
         let mut connection = connection.taking_empty_initialize();
         connection.trace = self.trace.clone();
+        connection.answer_bytes = self.answer_limit.bytes;
         let mut control = ControlFrames::default();
         let mut keep_alive = interval(KEEP_ALIVE_INTERVAL);
         keep_alive.set_missed_tick_behavior(MissedTickBehavior::Delay);

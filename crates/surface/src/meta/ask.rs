@@ -11,14 +11,15 @@ use bytes::Bytes;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::call_body::{CallBody, LongArgs, LongCallBody, ShortArgs};
+use super::call_body::{AskedJob, CallBody, LongArgs, LongCallBody, ShortArgs};
 use super::fields::{BodyForm, DescBody, DescRequest, TreeBody, TreeRequest};
 use super::listed::{DescriptionForm, Listed, ListingAnswer};
 use super::members::{json_invalid, utf8};
 use super::reply::chars_around;
 use broker_core::{
-    Account, Args, Broker, CallContext, CallEvents, CallTrace, CoreError, Detail, Identity, Name,
-    Operation, Outcome, Request, RequestId, ResultForm, ResultLimit, SMALL_BYTES, SearchQuery,
+    Account, Args, Broker, CallContext, CallEvents, CallMode, CallTrace, CoreError, Detail,
+    Identity, JobRequest, Name, Operation, Outcome, Request, RequestId, ResultForm, ResultLimit,
+    SMALL_BYTES, SearchQuery,
 };
 
 /// The caller of a request.
@@ -39,6 +40,12 @@ pub struct MetaCaller<'a, B> {
     pub trace: Option<&'a CallTrace>,
     /// Takes the events of a call.
     pub events: Option<&'a CallEvents>,
+    /// How long the caller of a call waits that does not say so.
+    pub mode: CallMode,
+    /// The idempotency key of a call.
+    pub key: Option<&'a str>,
+    /// The surface decides on results of more bytes than these ([`CallContext::decided_above`]).
+    pub decided_above: usize,
 }
 
 /// One of the three tools that call others, each for what the called tool may do.
@@ -133,7 +140,7 @@ impl<B: Broker> MetaCaller<'_, B> {
         let meta = self.meta_of(read.meta);
         self.check_split(&path)?;
         // Pinned here: `await` would copy it twice, and a call is long.
-        let asked = pin!(self.ask(path, args, meta, None));
+        let asked = pin!(self.ask(path, args, (meta, read.job), None)?);
         asked.await
     }
 
@@ -157,7 +164,8 @@ impl<B: Broker> MetaCaller<'_, B> {
         };
         let meta = self.meta_of(read.meta);
         self.check_split(&read.path)?;
-        self.ask(read.path.into(), args, meta, received).await
+        self.ask(read.path.into(), args, (meta, read.job), received)?
+            .await
     }
 
     /// Returns a path without a copy of it, if the catalog has it.
@@ -185,7 +193,8 @@ impl<B: Broker> MetaCaller<'_, B> {
         let (args, received) = read_args(arguments)?;
         self.check_split(&path)?;
         let meta = self.meta.map(Box::from);
-        self.ask(path, args, meta, received).await
+        self.ask(path, args, (meta, AskedJob::default()), received)?
+            .await
     }
 
     /// Refuses a tool that another one of the three tools calls.
@@ -204,15 +213,39 @@ impl<B: Broker> MetaCaller<'_, B> {
         &self,
         path: Cow<'static, str>,
         args: Args,
-        meta: Option<Box<str>>,
+        (meta, asked): (Option<Box<str>>, AskedJob),
         received: Option<Instant>,
-    ) -> impl Future<Output = Result<Outcome, Box<CoreError>>> + Send {
+    ) -> Result<impl Future<Output = Result<Outcome, Box<CoreError>>> + Send, Box<CoreError>> {
+        let job = self.job(asked)?;
         let form = ResultForm::Configured {
             reserved_chars: chars_around(&path).max(self.reply.around),
             note_chars: self.reply.note,
             limit: self.reply.limit,
         };
-        self.make(path, Operation::CallTool(args), form, meta, received)
+        let operation = Operation::CallTool(args);
+        Ok(self.make(path, operation, form, (meta, job), received))
+    }
+
+    /// Returns what a call asks of jobs; `None` for a call whose caller waits for the result.
+    fn job(&self, asked: AskedJob) -> Result<Option<Box<JobRequest>>, Box<CoreError>> {
+        let mode = asked.mode.unwrap_or(self.mode);
+        if mode == CallMode::Sync && self.key.is_none() {
+            return Ok(None);
+        }
+        if self.broker.jobs().is_none() {
+            let message = match (mode, self.key) {
+                (_, Some(_)) => "an idempotency key needs jobs, which are off here",
+                (CallMode::Async, None) => "the call asks for a job, and jobs are off here",
+                (CallMode::Sync | CallMode::Auto, None) => return Ok(None),
+            };
+            let error = CoreError::new(CallCode::NotDurable, message);
+            return Err(Box::new(error.maybe_executed(false)));
+        }
+        Ok(Some(Box::new(JobRequest {
+            mode,
+            ttl: asked.ttl,
+            key: self.key.map(Box::from),
+        })))
     }
 
     /// Begins a call of a prompt, template or resource, whose result is returned whole.
@@ -223,7 +256,8 @@ impl<B: Broker> MetaCaller<'_, B> {
         received: Option<Instant>,
     ) -> impl Future<Output = Result<Outcome, Box<CoreError>>> + Send {
         let meta = self.meta.map(Box::from);
-        self.make(path.into(), operation, ResultForm::Whole, meta, received)
+        let form = ResultForm::Whole;
+        self.make(path.into(), operation, form, (meta, None), received)
     }
 
     fn make(
@@ -231,15 +265,17 @@ impl<B: Broker> MetaCaller<'_, B> {
         path: Cow<'static, str>,
         operation: Operation,
         form: ResultForm,
-        meta: Option<Box<str>>,
+        (meta, job): (Option<Box<str>>, Option<Box<JobRequest>>),
         received: Option<Instant>,
     ) -> impl Future<Output = Result<Outcome, Box<CoreError>>> + Send {
         self.broker.call(Request {
             identity: self.identity.clone(),
             context: CallContext {
                 meta,
+                job,
                 events: self.events.cloned(),
                 received,
+                decided_above: self.decided_above,
                 trace: self.trace.map(|trace| Box::new(trace.clone())),
                 ..CallContext::new(self.request_id, self.account.clone(), form)
             },

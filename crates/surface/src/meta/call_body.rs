@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
+use std::time::Duration;
 
 use broker_model::json;
 use bytes::Bytes;
@@ -13,11 +14,23 @@ use serde_json::value::RawValue;
 use super::arguments::{ArgsJson, quoted_invalid, unquote, unquote_long};
 use super::caller_meta;
 use super::members::{
-    argument_outside, json_invalid, meta_invalid, path_missing, path_type, unknown_field,
+    argument_outside, field_invalid, json_invalid, meta_invalid, path_missing, path_type,
+    unknown_field,
 };
-use broker_core::{Account, CoreError};
+use broker_core::{Account, CallMode, CoreError};
 
 const ARGS: &str = "args";
+/// The longest time for which a caller can ask to keep a job, in seconds: a week.
+const MAX_TTL_SECONDS: u64 = 604_800;
+
+/// What the body of a call asks of jobs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct AskedJob {
+    /// How long the caller waits; `None` for the mode of the surface.
+    pub(super) mode: Option<CallMode>,
+    /// The time for which the finished job is kept.
+    pub(super) ttl: Option<Duration>,
+}
 
 /// A checked body.
 #[derive(Debug)]
@@ -27,6 +40,8 @@ pub(super) struct CallBody<'a> {
     pub(super) args: Option<ShortArgs<'a>>,
     /// The `_meta` for the server, if the body has `meta`; it replaces the request's `_meta`.
     pub(super) meta: Option<Option<String>>,
+    /// How long the caller waits, if the body says so.
+    pub(super) job: AskedJob,
 }
 
 /// Arguments that were parsed strictly: the validated text is the forwarded text.
@@ -45,6 +60,8 @@ pub(super) struct LongCallBody {
     pub(super) args: Option<LongArgs>,
     /// The `_meta` for the server, if the body has `meta`; it replaces the request's `_meta`.
     pub(super) meta: Option<Option<String>>,
+    /// How long the caller waits, if the body says so.
+    pub(super) job: AskedJob,
 }
 
 /// Long arguments that are not parsed yet.
@@ -85,6 +102,7 @@ impl LongCallBody {
             path,
             args: args.transpose()?,
             meta: envelope.meta()?,
+            job: envelope.job()?,
         })
     }
 }
@@ -118,6 +136,7 @@ impl<'a> CallBody<'a> {
             path,
             args,
             meta: envelope.meta()?,
+            job: envelope.job()?,
         })
     }
 }
@@ -128,6 +147,8 @@ struct Envelope<'a> {
     path: Option<StringOrOther<'a>>,
     args: Option<&'a RawValue>,
     meta: Option<&'a RawValue>,
+    mode: Option<&'a RawValue>,
+    ttl: Option<&'a RawValue>,
     /// The first unknown name.
     unknown: Option<String>,
 }
@@ -148,6 +169,33 @@ impl<'a> Envelope<'a> {
         let meta = meta.filter(|meta| !is_absent(meta));
         let meta = meta.map(caller_meta::text_to_forward);
         meta.transpose().map_err(|problem| meta_invalid(&problem))
+    }
+
+    /// What the body asks of jobs.
+    fn job(&self) -> Result<AskedJob, Box<CoreError>> {
+        let present = |member: Option<&'a RawValue>| {
+            let text = member.map(RawValue::get);
+            text.filter(|text| !is_absent(text))
+        };
+        let mode = present(self.mode).map(|text| {
+            let name = serde_json::from_str::<Cow<'_, str>>(text).ok();
+            let mode = name.and_then(|name| CallMode::of_name(&name));
+            mode.ok_or_else(|| field_invalid("`mode` must be `sync`, `async` or `auto`"))
+        });
+        let ttl = present(self.ttl).map(|text| {
+            let seconds = serde_json::from_str::<u64>(text).ok();
+            let seconds = seconds.filter(|seconds| (1..=MAX_TTL_SECONDS).contains(seconds));
+            let seconds = seconds.ok_or_else(|| {
+                field_invalid(format!(
+                    "`ttl_s` must be an integer from 1 to {MAX_TTL_SECONDS}"
+                ))
+            });
+            seconds.map(Duration::from_secs)
+        });
+        Ok(AskedJob {
+            mode: mode.transpose()?,
+            ttl: ttl.transpose()?,
+        })
     }
 
     /// Returns the error for an unknown member. Next to a path without `args` it is most likely an argument of the
@@ -208,6 +256,8 @@ enum Name {
     Path,
     Args,
     Meta,
+    Mode,
+    Ttl,
     Unknown(String),
 }
 
@@ -239,6 +289,14 @@ impl<'de> Visitor<'de> for EnvelopeVisitor {
                 Name::Meta if envelope.meta.is_some() => {
                     return Err(A::Error::custom("duplicate key `meta`"));
                 }
+                Name::Mode if envelope.mode.is_some() => {
+                    return Err(A::Error::custom("duplicate key `mode`"));
+                }
+                Name::Ttl if envelope.ttl.is_some() => {
+                    return Err(A::Error::custom("duplicate key `ttl_s`"));
+                }
+                Name::Mode => envelope.mode = Some(members.next_value()?),
+                Name::Ttl => envelope.ttl = Some(members.next_value()?),
                 Name::Meta => envelope.meta = Some(members.next_value()?),
                 Name::Path => envelope.path = Some(members.next_value()?),
                 Name::Args => envelope.args = Some(members.next_value()?),
@@ -265,6 +323,8 @@ impl<'de> Deserialize<'de> for Name {
                     "path" => Name::Path,
                     "args" => Name::Args,
                     "meta" => Name::Meta,
+                    "mode" => Name::Mode,
+                    "ttl_s" => Name::Ttl,
                     other => Name::Unknown(other.to_owned()),
                 })
             }

@@ -36,6 +36,10 @@ pub fn reply(outcome: &Outcome, account: &Account) -> Result<Reply, Box<CoreErro
     if let Some(cut) = &outcome.cut {
         after.push_str(&member("truncated", cut));
     }
+    if let Some(job) = &outcome.job {
+        after.push_str(&member("job_id", &job.job.id));
+        after.push_str(&member("replayed", &job.is_replayed));
+    }
     let parts = [
         PATH.as_bytes(),
         outcome.path.as_bytes(),
@@ -94,12 +98,14 @@ mod tests {
     fn call_reply_has_the_unchanged_result_between_path_and_notes() {
         let account = MemoryBudget::new(1 << 20).account();
         let mut outcome = Outcome {
+            job: None,
             path: "/a/t",
             kind: broker_core::ItemKind::Tool,
             result: Bytes::from_static(b" {\"content\": [], \"n\":1.00,\"n\":2}"),
             is_error: false,
             cut: None,
             warnings: Vec::new(),
+            receipt: None,
         };
         let plain = reply(&outcome, &account).unwrap();
         let expected = r#"{"path":"/a/t","result": {"content": [], "n":1.00,"n":2}}"#;

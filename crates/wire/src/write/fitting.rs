@@ -11,28 +11,42 @@ impl Outgoing {
     /// that `other` makes, the longest answer first. `other` gets the result, which is empty if the answer is an error.
     /// `None` for a longer message that is not an answer.
     pub fn fitting(
-        self,
+        mut self,
         limit: usize,
         other: impl Fn(&str) -> Result<Text, RpcError>,
     ) -> Option<Self> {
+        let receipts = std::mem::take(&mut self.receipts);
         if self.size() <= limit {
             return Some(self);
         }
-        match self.0 {
+        match self.content {
             Content::Parts(parts) if parts.first().is_some_and(|first| first == "[") => {
-                fitting_batch(parts, limit, other)
+                let (batch, is_replaced) = fitting_batch(parts, limit, other)?;
+                for (at, receipt) in receipts {
+                    if is_replaced.get(at) == Some(&true) {
+                        receipt.replaced();
+                    }
+                }
+                Some(batch)
             }
-            content => replaced(&Self(content), other),
+            content => {
+                let message = replaced(&content.into(), other)?;
+                receipts
+                    .into_iter()
+                    .for_each(|(_, receipt)| receipt.replaced());
+                Some(message)
+            }
         }
     }
 }
 
-/// Returns a batch in which the longest answers are replaced until it fits. Its parts are those that [`batch`] made.
+/// Returns a batch in which the longest answers are replaced until it fits, and whether each one was. Its parts are those
+/// that [`batch`] made.
 fn fitting_batch(
     parts: Vec<Bytes>,
     limit: usize,
     other: impl Fn(&str) -> Result<Text, RpcError>,
-) -> Option<Outgoing> {
+) -> Option<(Outgoing, Vec<bool>)> {
     let mut answers: Vec<Vec<Bytes>> = Vec::new();
     for part in parts {
         match &part[..] {
@@ -43,7 +57,7 @@ fn fitting_batch(
     }
     let answers = answers
         .into_iter()
-        .map(|parts| Outgoing(Content::Parts(parts)));
+        .map(|parts| Outgoing::from(Content::Parts(parts)));
     let mut answers: Vec<_> = answers.map(|answer| (answer, false)).collect();
     let room = limit.saturating_sub(answers.len() + 1);
     let size = |answers: &[(Outgoing, bool)]| -> usize {
@@ -59,8 +73,8 @@ fn fitting_batch(
         }
         *is_replaced = true;
     }
-    let answers = answers.into_iter().map(|(answer, _)| answer);
-    Some(batch(answers.collect()))
+    let (answers, is_replaced) = answers.into_iter().unzip();
+    Some((batch(answers), is_replaced))
 }
 
 /// Returns another answer to the same request; `None` if the message is not an answer.
@@ -69,7 +83,7 @@ fn replaced(
     other: impl Fn(&str) -> Result<Text, RpcError>,
 ) -> Option<Outgoing> {
     const HEAD: &str = r#"{"jsonrpc":"2.0","id":"#;
-    let (text, separate) = match &message.0 {
+    let (text, separate) = match &message.content {
         Content::Whole(text) => (text.as_ref(), None),
         Content::Parts(parts) => (&parts.first()?[..], parts.get(1)),
     };
@@ -90,7 +104,9 @@ fn replaced(
 
 #[cfg(test)]
 mod tests {
-    use super::super::{notification, result};
+    use std::sync::{Arc, Mutex};
+
+    use super::super::{Receipt, notification, result};
     use super::*;
 
     fn fitting(message: Outgoing, limit: usize) -> Option<String> {
@@ -129,6 +145,49 @@ mod tests {
         let long = format!("{{\"a\":\"{}\"}}", "x".repeat(100));
         assert_eq!(fitting(notification("m", Some(&long)), 100), None);
         assert!(fitting(notification("m", Some(&long)), 200).is_some());
+    }
+
+    /// Adds its number to a list when its answer is replaced.
+    #[derive(Debug)]
+    struct Number(u8, Arc<Mutex<Vec<u8>>>);
+
+    impl Receipt for Number {
+        fn replaced(self: Box<Self>) {
+            self.1.lock().unwrap().push(self.0);
+        }
+    }
+
+    #[test]
+    fn receipts_of_replaced_answers_learn_of_it() {
+        let list = Arc::<Mutex<Vec<u8>>>::default();
+        let answer = |number: u8, length: usize| {
+            let text = format!("{{\"a\":\"{}\"}}", "x".repeat(length));
+            let text = Text::from(text.into_bytes());
+            let receipt: Box<dyn Receipt> = Box::new(Number(number, Arc::clone(&list)));
+            result(
+                &Id::Integer(number.into()),
+                text.with_receipt(Some(receipt)),
+            )
+        };
+        let taken = || std::mem::take(&mut *list.lock().unwrap());
+        for length in [100, 100_000] {
+            fitting(answer(1, length), 200_000).unwrap();
+            assert!(taken().is_empty());
+            fitting(answer(1, length), 90).unwrap();
+            assert_eq!(taken(), [1]);
+        }
+        let short = answer(3, 1);
+        let of_batch = batch(vec![
+            short,
+            answer(4, 40_000),
+            answer(5, 30),
+            answer(6, 30_000),
+        ]);
+        fitting(of_batch, 1000).unwrap();
+        assert_eq!(taken(), [4, 6]);
+        drop(answer(7, 1).into_line());
+        assert!(taken().is_empty());
+        assert_eq!(Arc::strong_count(&list), 1, "each receipt was dropped");
     }
 
     #[test]

@@ -10,12 +10,13 @@ use serde_json::Value;
 use crate::workspace;
 
 /// The packages, from the ones that use no other package up to the programs, each with the packages that it uses.
-const ARROWS: [(&str, &[&str]); 32] = [
+const ARROWS: [(&str, &[&str]); 33] = [
     ("broker-files", &[]),
     ("broker-http-client", &[]),
     ("broker-memory", &[]),
     ("broker-model", &[]),
     ("broker-search", &[]),
+    ("broker-store", &[]),
     ("broker-audit", &["broker-files", "broker-model"]),
     ("broker-audits-file", &["broker-files", "broker-model"]),
     ("broker-config", &["broker-model"]),
@@ -163,6 +164,7 @@ const ARROWS: [(&str, &[&str]); 32] = [
             "broker-doctor",
             "broker-drift",
             "broker-files",
+            "broker-http-client",
             "broker-identity",
             "broker-mcp",
             "broker-metrics",

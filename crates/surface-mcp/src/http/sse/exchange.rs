@@ -17,7 +17,7 @@ const MAX_IN_FLIGHT: usize = 32;
 /// Handles the lines of a client, and sends what it gets to `output`. The open requests are cancelled at the end.
 pub(super) async fn run(
     (client, state): (Arc<Client<impl Broker>>, Option<Arc<StreamState>>),
-    account: Account,
+    (account, answer_bytes): (Account, usize),
     mut lines: Receiver<SseLine>,
     output: Sender<Outgoing>,
 ) {
@@ -29,6 +29,7 @@ pub(super) async fn run(
     let right_ended = broker.services().right_ended(&client.identity);
     let (connection, mut messages) = Connection::new(Arc::clone(&client), account, MAX_IN_FLIGHT);
     let mut connection = connection.taking_empty_initialize();
+    connection.answer_bytes = answer_bytes;
     let exchange = async {
         let mut is_draining = false;
         loop {

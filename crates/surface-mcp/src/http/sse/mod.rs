@@ -70,7 +70,8 @@ impl<B: Broker> McpEndpoint<B> {
         let entry = self.sse.add(id, request.identity.clone(), lines);
         let (output, messages) = mpsc::channel(MAX_WAITING_MESSAGES);
         let (ended, end) = oneshot::channel::<()>();
-        let (account, state) = (request.account.clone(), request.stream.clone());
+        let account = (request.account.clone(), request.settings.event_bytes);
+        let state = request.stream.clone();
         tokio::spawn(async move {
             exchange::run((Arc::new(client), state), account, received, output).await;
             drop((entry, owned, ended));

@@ -1,0 +1,256 @@
+//! Runs one job: makes its call for its caller, keeps the events of its server, and stores its end.
+
+use std::fmt;
+use std::pin::pin;
+use std::sync::Arc;
+
+use broker_core::{
+    Args, Broker as _, CallCode, CallContext, CallEvent, CallEvents, CoreError, Identity, LogLevel,
+    Operation, Outcome, Request, RequestId, Reserving, ResultForm, SendGate, SendGates, UnsentCall,
+    WantedEvents,
+};
+use broker_model::text::shown_line;
+use broker_store::{
+    Claim, EventKind, JobEnd, JobId, JobState, JobStore, MAX_ERROR_BYTES, NewEvent,
+};
+use serde_json::{Value, json};
+use tokio::sync::mpsc::Receiver;
+use tokio_util::sync::CancellationToken;
+
+use crate::errors;
+use crate::keeper::Keeper;
+
+/// The maximum number of events of a run that wait for the store.
+const MAX_WAITING_EVENTS: usize = 64;
+/// The maximum characters of the message in an error that is shortened.
+const MAX_MESSAGE_CHARS: usize = 500;
+
+/// Runs a claimed job.
+pub(crate) async fn run(
+    keeper: Arc<Keeper>,
+    identity: Identity,
+    claim: Claim,
+    cancel: CancellationToken,
+) {
+    let Ok(store) = keeper.store() else {
+        return;
+    };
+    let (events, received) = wanted_events();
+    let id = claim.job.id.clone();
+    let mut gates = SendGates::none();
+    gates.push(Arc::new(SentGate {
+        store: store.clone(),
+        id: id.clone(),
+        fence: claim.fence,
+    }));
+    let account = keeper.account(claim.job.owner.as_deref());
+    let at = 0..claim.args.len();
+    let request = Request {
+        identity,
+        context: CallContext {
+            meta: claim.job.meta.map(Box::from),
+            events: Some(events),
+            gates,
+            ..CallContext::new(RequestId::new(&[id.as_str()]), account, ResultForm::Whole)
+        },
+        path: claim.job.path.into(),
+        operation: Operation::CallTool(Args::Unread {
+            body: claim.args,
+            at,
+        }),
+    };
+    let call = keeper.runner.call(request);
+    follow(&keeper, (&id, claim.fence), call, received, cancel).await;
+}
+
+/// Returns what takes the events of a run, and its receiver.
+pub(crate) fn wanted_events() -> (CallEvents, Receiver<CallEvent>) {
+    CallEvents::new(
+        MAX_WAITING_EVENTS,
+        WantedEvents {
+            progress: true,
+            log: Some(LogLevel::Info),
+        },
+    )
+}
+
+/// Follows a call that is a job until its end, and stores the end.
+pub(crate) async fn follow(
+    keeper: &Keeper,
+    (id, fence): (&JobId, u64),
+    call: impl Future<Output = Result<Outcome, Box<CoreError>>>,
+    mut received: Receiver<CallEvent>,
+    cancel: CancellationToken,
+) {
+    let Ok(store) = keeper.store() else {
+        return;
+    };
+    let end = {
+        let mut call = pin!(call);
+        loop {
+            tokio::select! {
+                biased;
+                outcome = &mut call => break Some(outcome),
+                () = cancel.cancelled() => break None,
+                Some(event) = received.recv() => keep(store, (id, fence), &mut received, event).await,
+            }
+        }
+    };
+    while let Ok(event) = received.try_recv() {
+        keep(store, (id, fence), &mut received, event).await;
+    }
+    finish(keeper, store, (id, fence), end).await;
+    keeper.end_run(id);
+}
+
+/// Stores the end of a run: its outcome, or that its call was cancelled.
+async fn finish(
+    keeper: &Keeper,
+    store: &JobStore,
+    (id, fence): (&JobId, u64),
+    end: Option<Result<Outcome, Box<CoreError>>>,
+) {
+    let is_sent = match store.get(id).await {
+        Ok(Some(job)) => job.sent,
+        Ok(None) | Err(_) => true,
+    };
+    let stopped = match &end {
+        None => keeper.stopping.is_cancelled(),
+        Some(Err(error)) => error.code == CallCode::ShuttingDown,
+        Some(Ok(_)) => false,
+    };
+    if stopped && !is_sent {
+        // The next start of the broker runs it.
+        note_failure(id, store.requeue(id, fence).await);
+        return;
+    }
+    let end = match end {
+        Some(Ok(outcome)) => JobEnd {
+            state: JobState::Succeeded,
+            is_error: outcome.is_error,
+            result: Some(outcome.result),
+            error: None,
+        },
+        Some(Err(error)) => failed(&error),
+        None if stopped => lost(),
+        None => JobEnd {
+            state: JobState::Canceled,
+            result: None,
+            is_error: false,
+            error: None,
+        },
+    };
+    note_failure(id, store.finish(id, fence, end).await);
+}
+
+/// Logs that the store has no end of a job. The next start of the broker ends it.
+fn note_failure(id: &JobId, stored: Result<bool, broker_store::StoreError>) {
+    match stored {
+        Ok(_) => {}
+        Err(error) => tracing::error!(job = id.as_str(), %error, "the end of a job was not stored"),
+    }
+}
+
+fn failed(error: &CoreError) -> JobEnd {
+    JobEnd {
+        state: JobState::Failed,
+        result: None,
+        is_error: false,
+        error: Some(error_text(error)),
+    }
+}
+
+/// Returns the end of a job whose outcome is not known.
+fn lost() -> JobEnd {
+    let message = "the broker ended while the call of the job was under way";
+    let error = CoreError::new(CallCode::JobLost, message).maybe_executed(true);
+    JobEnd {
+        state: JobState::Lost,
+        ..failed(&error)
+    }
+}
+
+/// Returns the error object of a job, shortened to what the store keeps.
+pub(crate) fn error_text(error: &CoreError) -> String {
+    let text = |error: &CoreError| serde_json::to_string(&error.members(None)).unwrap_or_default();
+    let whole = text(error);
+    if whole.len() <= MAX_ERROR_BYTES {
+        return whole;
+    }
+    let mut short = CoreError::new(error.code, shown_line(&error.message, MAX_MESSAGE_CHARS));
+    short.path = error
+        .path
+        .clone()
+        .filter(|path| path.len() <= MAX_MESSAGE_CHARS);
+    short.retryable = error.retryable;
+    short.maybe_executed = error.maybe_executed;
+    text(&short)
+}
+
+/// Keeps an event, and those that wait behind it.
+async fn keep(
+    store: &JobStore,
+    (id, fence): (&JobId, u64),
+    received: &mut Receiver<CallEvent>,
+    first: CallEvent,
+) {
+    let mut events = vec![new_event(first)];
+    while let Ok(event) = received.try_recv() {
+        events.push(new_event(event));
+    }
+    if let Err(error) = store.append(id, fence, events).await {
+        tracing::debug!(job = id.as_str(), %error, "events of a job were not stored");
+    }
+}
+
+fn new_event(event: CallEvent) -> NewEvent {
+    let (kind, body) = match event {
+        CallEvent::Progress(progress) => {
+            let mut body = json!({ "progress": progress.progress });
+            if let Some(total) = progress.total {
+                body["total"] = Value::Number(total);
+            }
+            if let Some(message) = progress.message {
+                body["message"] = Value::String(message);
+            }
+            (EventKind::Progress, body)
+        }
+        CallEvent::Log(message) => {
+            let mut body = json!({ "level": message.level.as_str() });
+            if let Some(logger) = message.logger {
+                body["logger"] = Value::String(logger);
+            }
+            body["data"] = serde_json::from_str(message.data.get()).unwrap_or_default();
+            (EventKind::Stdout, body)
+        }
+    };
+    NewEvent {
+        kind,
+        body: body.to_string().into(),
+    }
+}
+
+/// Marks a job as sent before its server gets the call.
+struct SentGate {
+    store: JobStore,
+    id: JobId,
+    fence: u64,
+}
+
+impl fmt::Debug for SentGate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SentGate")
+    }
+}
+
+impl SendGate for SentGate {
+    fn reserve<'a>(&'a self, _: UnsentCall<'a>) -> Reserving<'a> {
+        Reserving::Waiting(Box::pin(async move {
+            match self.store.mark_sent(&self.id, self.fence).await {
+                Ok(true) => Ok(()),
+                Ok(false) => Err(errors::finished(JobState::Canceled)),
+                Err(error) => Err(errors::of_store(&error)),
+            }
+        }))
+    }
+}

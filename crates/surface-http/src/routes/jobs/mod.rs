@@ -1,0 +1,191 @@
+//! Jobs of callers: their state, their end, their results, and streams of their events.
+
+mod artifacts;
+mod query;
+mod stream;
+
+use axum::body::Body;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use broker_core::{Broker, Identity, JobDesk, JobQuery, JobState};
+use broker_model::CallCode;
+use broker_surface::job_json;
+use std::sync::Arc;
+
+use crate::HttpSurface;
+use crate::pipeline::{Admitted, HttpReply, JSON, Refusal, ReplyContent};
+use artifacts::Artifacts;
+use query::Query;
+
+/// The number of jobs in a page whose request names none, and the maximum.
+const PAGE_JOBS: usize = 50;
+const MAX_PAGE_JOBS: usize = 100;
+/// The event after which a stream goes on, as clients of Server-Sent Events send it.
+const LAST_EVENT_ID: &str = "last-event-id";
+
+/// A route of jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum JobRoute {
+    /// The jobs of the caller.
+    List,
+    /// One job, or its cancellation.
+    Job,
+    /// The parts of the result.
+    Manifest,
+    /// The result, or one part of it.
+    Download,
+    /// The events, as Server-Sent Events.
+    Events,
+    /// The state at intervals, as Server-Sent Events, for simple clients.
+    Progress,
+}
+
+impl<B: Broker> HttpSurface<B> {
+    /// Answers a route of jobs.
+    pub(super) async fn jobs(
+        &self,
+        route: JobRoute,
+        parts: &Parts,
+        admitted: &Admitted,
+    ) -> Result<HttpReply, Refusal> {
+        let identity = &admitted.identity;
+        let answered = self.answer_jobs(route, parts, identity).await;
+        answered.map_err(|refusal| refusal.for_caller(identity))
+    }
+
+    async fn answer_jobs(
+        &self,
+        route: JobRoute,
+        parts: &Parts,
+        identity: &Identity,
+    ) -> Result<HttpReply, Refusal> {
+        let desk = self.broker.jobs().ok_or_else(|| {
+            let message = "jobs are off: the config has no `jobs`";
+            Refusal::new(CallCode::RouteNotFound, message)
+        })?;
+        let id = job_id(parts.uri.path());
+        let query = Query::read(parts.uri.query());
+        match route {
+            JobRoute::List => {
+                let page = desk.list(identity, list_query(&query)?).await?;
+                Ok(json(job_json::page(&page)))
+            }
+            JobRoute::Job => {
+                let job = match parts.method {
+                    Method::DELETE => desk.cancel(identity, id).await?,
+                    _ => desk.show(identity, id).await?,
+                };
+                Ok(json(job_json::job(&job)))
+            }
+            JobRoute::Manifest => {
+                let result = desk.result(identity, id).await?;
+                let manifest = Artifacts::read(&result.result).manifest(id);
+                Ok(json(manifest.to_string()))
+            }
+            JobRoute::Download => download(&**desk, identity, id, &query).await,
+            JobRoute::Events => {
+                let after = match query.number("after", u64::MAX)? {
+                    Some(after) => after,
+                    None => last_event_id(&parts.headers)?,
+                };
+                // An unknown job has an error in place of a stream.
+                desk.events_may_be_read(identity, id).await?;
+                Ok(self.stream(|ends| stream::events(Arc::clone(desk), identity, id, after, ends)))
+            }
+            JobRoute::Progress => {
+                let ticks = stream::Ticks::read(&query)?;
+                desk.events_may_be_read(identity, id).await?;
+                Ok(self
+                    .stream(|ends| stream::progress(Arc::clone(desk), identity, id, ticks, ends)))
+            }
+        }
+    }
+
+    /// Returns a stream as a reply. It ends with the right of its caller and with the drain.
+    fn stream(&self, begin: impl FnOnce(stream::StreamEnds) -> Body) -> HttpReply {
+        let body = begin(stream::StreamEnds::new(self.broker.services().clone()));
+        HttpReply {
+            status: StatusCode::OK,
+            body: ReplyContent::Stream(body),
+            media: HeaderValue::from_static("text/event-stream"),
+            etag: None,
+        }
+    }
+}
+
+async fn download(
+    desk: &dyn JobDesk,
+    identity: &Identity,
+    id: &str,
+    query: &Query,
+) -> Result<HttpReply, Refusal> {
+    let result = desk.result(identity, id).await?;
+    let Some(part) = query.number("part", u64::MAX)? else {
+        return Ok(HttpReply {
+            status: StatusCode::OK,
+            body: ReplyContent::Whole(result.result),
+            media: JSON,
+            etag: None,
+        });
+    };
+    let artifact = Artifacts::read(&result.result).part(part).ok_or_else(|| {
+        let message = format!("the result has no part {part}; the manifest lists the parts");
+        Refusal::new(CallCode::FieldInvalid, message)
+    })?;
+    Ok(HttpReply {
+        status: StatusCode::OK,
+        body: ReplyContent::Whole(artifact.bytes),
+        // The media type of a server is data for the caller, never a page of the broker.
+        media: HeaderValue::from_static("application/octet-stream"),
+        etag: None,
+    })
+}
+
+fn list_query(query: &Query) -> Result<JobQuery, Refusal> {
+    let state = query.text("status").map(|name| {
+        JobState::parse(name).ok_or_else(|| {
+            let names = JobState::ALL.map(JobState::as_str).join(", ");
+            Refusal::new(
+                CallCode::FieldInvalid,
+                format!("`status` must be one of {names}"),
+            )
+        })
+    });
+    let limit = query.number("limit", MAX_PAGE_JOBS as u64)?;
+    Ok(JobQuery {
+        state: state.transpose()?,
+        limit: limit.map_or(PAGE_JOBS, |limit| (limit as usize).max(1)),
+        cursor: query.text("cursor").map(str::to_owned),
+    })
+}
+
+fn json(text: String) -> HttpReply {
+    HttpReply {
+        status: StatusCode::OK,
+        body: ReplyContent::Whole(text.into()),
+        media: JSON,
+        etag: None,
+    }
+}
+
+/// Returns the id in the path of a route of jobs.
+fn job_id(path: &str) -> &str {
+    let mut segments = path.split('/');
+    let is_before = |segment: &&str| ["jobs", "progress"].contains(segment);
+    match segments.find(is_before) {
+        Some(_) => segments.next().unwrap_or_default(),
+        None => "",
+    }
+}
+
+/// Returns the number in `Last-Event-ID`; 0 without the header.
+fn last_event_id(headers: &HeaderMap) -> Result<u64, Refusal> {
+    let Some(value) = headers.get(LAST_EVENT_ID) else {
+        return Ok(0);
+    };
+    let number = value.to_str().ok().and_then(|text| text.parse().ok());
+    number.ok_or_else(|| {
+        let message = "`Last-Event-ID` must be the number of an event";
+        Refusal::new(CallCode::HeaderInvalid, message)
+    })
+}
