@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 
 use broker_config::Config;
 use broker_model::lock::{Lock, LockedTool};
-use harness::{Broker, Output, Run, binary};
+use harness::{Broker, Chaos, Output, Run, binary};
 use serde_json::{Value, json};
 
 use crate::audit::{AuditStage, CANARY};
+use crate::audit_shown::with_pointers;
 
 /// A log of calls of callers without a credential, under no rules.
 fn recorded() -> AuditStage {
@@ -31,11 +32,11 @@ fn recorded() -> AuditStage {
 }
 
 /// Writes a config with rules, and its lock: without `fail`, and with another version of `add`.
-fn changed_files(stage: &AuditStage, access: Value) -> PathBuf {
-    let text = fs::read_to_string(&stage.config).expect("the config");
+fn changed_files(chaos: &Chaos, config: &str, access: Value) -> PathBuf {
+    let text = fs::read_to_string(config).expect("the config");
     let mut config: Value = serde_json::from_str(&text).expect("JSON");
     config["access"] = access;
-    let file = stage.chaos.file("new.json", &config.to_string());
+    let file = chaos.file("new.json", &config.to_string());
     let lock = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/tests/chaos-broker/config.lock.json"
@@ -77,28 +78,49 @@ fn replay(log: &Path, config: &Path, more: &[&str]) -> Output {
 
 #[test]
 fn replay_counts_the_calls_that_new_files_would_refuse_hide_and_narrow() {
-    let stage = recorded();
+    let chaos = Chaos::new();
+    // The lines of `/a/echo` keep its text, those of `/b/echo` do not.
+    let config = with_pointers(&chaos, "echo", json!(["/text"]));
+    let run = chaos.run("broker-gen", &["serve", "--config", &config, "127.0.0.1:0"]);
+    let broker = Broker::start_ready(run);
+    for (path, args) in [
+        ("/a/echo", json!({"text": "abc"})),
+        ("/a/echo", json!({"text": "kept and long"})),
+        ("/a/add", json!({"a": 1, "b": 2})),
+        ("/a/add", json!({"a": 1, "b": 2})),
+        ("/a/fail", json!({})),
+        ("/a/args_dump", json!({})),
+        ("/b/echo", json!({"text": CANARY})),
+        ("/a/nothing", json!({})),
+    ] {
+        broker.call(path, args);
+    }
+    let (status, log) = broker.terminate();
+    assert!(status.success(), "{log}");
+    let file = Path::new(&config).with_file_name("audit.jsonl");
+    let narrowing = json!({"properties": {"text": {"maxLength": 3}}, "required": ["text"]});
     let config = changed_files(
-        &stage,
+        &chaos,
+        &config,
         json!({
             "groups": ["all"],
             "anonymous": ["all"],
             "rules": [
-                {"allow": ["/a/add", "/a/fail", "/a/args_dump", "/b/**"], "to": ["all"]},
+                {"allow": ["/a/add", "/a/fail", "/a/args_dump"], "to": ["all"]},
                 {"deny": ["/a/args_dump"], "to": ["all"]},
-                {"allow": ["/a/echo"], "to": ["all"], "args": {"properties": {"text": {"maxLength": 3}}}},
+                {"allow": ["/*/echo"], "to": ["all"], "args": narrowing},
             ],
         }),
     );
-    let output = replay(&stage.file(), &config, &["--format", "json"]);
+    let output = replay(&file, &config, &["--format", "json"]);
     assert_eq!(output.code, Some(1), "{}", output.stderr);
     let answer: Value = serde_json::from_str(&output.stdout).expect("JSON");
     for (count, expected) in [
-        ("calls", 6),
+        ("calls", 7),
         ("refuse", 1),
         ("hide", 1),
         ("narrow", 1),
-        ("unknown", 2),
+        ("unknown", 3),
         ("same", 1),
         ("refused_before", 1),
         ("changes", 0),
@@ -123,17 +145,20 @@ fn replay_counts_the_calls_that_new_files_would_refuse_hide_and_narrow() {
             (Some("hide"), Some("/a/args_dump"), Some(1)),
             (Some("narrow"), Some("/a/echo"), Some(1)),
             (Some("unknown"), Some("/a/add"), Some(2)),
+            (Some("unknown"), Some("/b/echo"), Some(1)),
         ]
     );
     assert_eq!(answer["notes"], json!([]));
-    let page = replay(&stage.file(), &config, &[]);
+    let page = replay(&file, &config, &[]);
     for part in [
         "refuse: /a/fail by anonymous, 1 call",
         "hide: /a/args_dump by anonymous, 1 call from line",
         "on: rule 1",
-        "rule 2: whether its arguments match is unknown, since they were not kept",
+        "narrow: /a/echo by anonymous, 1 call",
+        "rule 2: its arguments do not match, by the values that were kept",
+        "rule 2: it depends on an argument that was not kept",
         "another version of the tool",
-        "6 recorded calls: 1 refused, 1 hidden, 1 narrowed, 2 unknown, 1 as before; 1 refused already then",
+        "7 recorded calls: 1 refused, 1 hidden, 1 narrowed, 3 unknown, 1 as before; 1 refused already then",
     ] {
         assert!(page.stdout.contains(part), "{part}\n{}", page.stdout);
     }
@@ -157,7 +182,8 @@ fn replay_of_the_files_in_force_finds_no_difference() {
     );
     // A denied tool is refused if the rules say so.
     let config = changed_files(
-        &stage,
+        &stage.chaos,
+        &stage.config,
         json!({"groups": ["all"], "rules": [], "denied": "forbidden"}),
     );
     let output = replay(&stage.file(), &config, &["--lock", lock]);

@@ -25,5 +25,7 @@ mod restored;
 mod serve;
 mod shutdown;
 mod status;
+mod telemetry_attacks;
+mod trace_attributes;
 mod traces;
 mod trust;

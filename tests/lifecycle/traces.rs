@@ -13,28 +13,28 @@ use crate::config::changed;
 
 /// The digest of [`KEY`].
 const DIGEST: &str = "4d261f8d9d76cd9d1b954b97e010a476f548a358d86a15e6f14a8a7723cd61a7";
-const CANARY: &str = "canary-4711";
+pub(crate) const CANARY: &str = "canary-4711";
 const CALLER_SPAN: &str = "00f067aa0ba902b7";
 
 /// Returns the trace of this number.
-fn trace(number: u32) -> String {
+pub(crate) fn trace(number: u32) -> String {
     format!("4bf92f3577b34da6a3ce929d{number:08x}")
 }
 
 /// Returns the context of a caller in that trace.
-fn parent(number: u32) -> String {
+pub(crate) fn parent(number: u32) -> String {
     format!("00-{}-{CALLER_SPAN}-01", trace(number))
 }
 
 /// A broker over scripted processes that exports to a receiver.
-struct Stage {
-    chaos: Chaos,
+pub(crate) struct Stage {
+    pub(crate) chaos: Chaos,
     config: String,
-    receiver: OtlpReceiver,
+    pub(crate) receiver: OtlpReceiver,
 }
 
 impl Stage {
-    fn new(telemetry: &Value, change: impl FnOnce(&mut Value)) -> Self {
+    pub(crate) fn new(telemetry: &Value, change: impl FnOnce(&mut Value)) -> Self {
         let chaos = Chaos::new();
         let config = changed(&chaos, |config| {
             config["telemetry"] = telemetry.clone();
@@ -48,7 +48,7 @@ impl Stage {
         }
     }
 
-    fn run(&self, first: &str) -> Run {
+    pub(crate) fn run(&self, first: &str) -> Run {
         let run = self.chaos.run(
             "chaos-broker",
             &[first, &self.config, "--log-level", "debug"],
@@ -58,12 +58,12 @@ impl Stage {
             .fold(run, |run, (name, value)| run.env(name, value))
     }
 
-    fn start(&self) -> Broker {
+    pub(crate) fn start(&self) -> Broker {
         Broker::start_ready(self.run("127.0.0.1:0"))
     }
 
     /// Returns the `_meta` of the latest call of `/a`.
-    fn sent_meta(&self) -> Value {
+    pub(crate) fn sent_meta(&self) -> Value {
         let call = self.chaos.events("a", "call").pop().expect("a call");
         call["meta"].clone()
     }
@@ -80,7 +80,12 @@ fn exporting(receiver: &OtlpReceiver) -> Vec<(&'static str, String)> {
 }
 
 /// Makes a call with more headers; returns its status.
-fn call(broker: &Broker, path: &str, headers: &[(&str, &str)], meta: Option<Value>) -> u16 {
+pub(crate) fn call(
+    broker: &Broker,
+    path: &str,
+    headers: &[(&str, &str)],
+    meta: Option<Value>,
+) -> u16 {
     let args = match path.ends_with("/echo") {
         true => json!({"text": "x"}),
         false => json!({}),
@@ -101,12 +106,12 @@ fn call(broker: &Broker, path: &str, headers: &[(&str, &str)], meta: Option<Valu
     .status
 }
 
-fn params(meta: Value) -> Value {
+pub(crate) fn params(meta: Value) -> Value {
     json!({"name": "meta_call", "arguments": {"path": "/a/echo", "args": {"text": "x"}}, "_meta": meta})
 }
 
 /// Returns the two spans of a trace.
-fn pair(spans: &[Span], trace_id: &str) -> (Span, Span) {
+pub(crate) fn pair(spans: &[Span], trace_id: &str) -> (Span, Span) {
     let of = |kind: SpanKind| {
         let mut found = spans
             .iter()
@@ -120,7 +125,7 @@ fn pair(spans: &[Span], trace_id: &str) -> (Span, Span) {
 }
 
 /// Checks that the caller, both spans and the server have one trace.
-fn is_one_trace(spans: &[Span], number: u32, sent: &Value) {
+pub(crate) fn is_one_trace(spans: &[Span], number: u32, sent: &Value) {
     let (server, client) = pair(spans, &trace(number));
     assert_eq!(digits(&server.parent_span_id), CALLER_SPAN);
     assert_eq!(client.parent_span_id, server.span_id);
@@ -237,8 +242,15 @@ fn one_trace_goes_from_standard_input_to_a_process() {
     spans.retain(|span| attribute(&span.attributes, "error.type").as_deref() != Some("starting"));
     is_one_trace(&spans, 1, &stage.sent_meta());
     let (server, _) = pair(&spans, &trace(1));
-    let transport = attribute(&server.attributes, "network.transport");
-    assert_eq!(transport.as_deref(), Some("pipe"));
+    for (key, value) in [
+        ("network.transport", "pipe"),
+        ("mcp.protocol.version", "2025-11-25"),
+        ("jsonrpc.request.id", "2"),
+    ] {
+        let found = attribute(&server.attributes, key);
+        assert_eq!(found.as_deref(), Some(value), "{key}");
+    }
+    assert_eq!(attribute(&server.attributes, "client.port"), None);
     drop(stdin);
     assert!(broker.wait().expect("it ends").success());
 }
@@ -593,64 +605,4 @@ fn variable_that_cannot_be_used_refuses_the_start_and_is_named() {
         assert!(output.stderr.contains(name), "{}", output.stderr);
         assert!(!output.stderr.contains(CANARY), "{}", output.stderr);
     }
-}
-
-#[test]
-fn canary_in_arguments_results_headers_keys_and_texts_reaches_no_span_log_or_metric() {
-    let stage = Stage::new(&json!({"parent": "meta"}), |config| {
-        config["audit"] = json!({"file": "audit.jsonl"});
-    });
-    let run = stage.run("127.0.0.1:0");
-    let headers = format!("authorization={CANARY}-key");
-    let broker = Broker::start_ready(run.env("OTEL_EXPORTER_OTLP_HEADERS", headers));
-    let meta = json!({"traceparent": parent(1), "tracestate": format!("a={CANARY}"), "baggage": format!("b={CANARY}"), "x/y": CANARY});
-    let bearer = format!("Bearer {CANARY}");
-    let headers = [
-        ("Content-Type", "application/json"),
-        ("X-Other", CANARY),
-        ("Tracestate", CANARY),
-        ("Baggage", CANARY),
-        ("User-Agent", CANARY),
-    ];
-    let ask = |path: &str, headers: &[(&str, &str)]| {
-        let call = json!({"path": path, "args": {"text": CANARY}, "meta": meta}).to_string();
-        request(
-            broker.address(),
-            "POST",
-            "/meta_call",
-            headers,
-            call.as_bytes(),
-        )
-    };
-    let answer = ask("/a/echo", &headers);
-    assert_eq!(answer.status, 200);
-    assert!(answer.text().contains(CANARY), "the result has it");
-    ask("/a/fail", &headers);
-    let refused = ask(&format!("/a/{CANARY}"), &headers);
-    assert_eq!(refused.status, 404);
-    ask(
-        "/a/echo",
-        &[&headers[..], &[("Authorization", &bearer)]].concat(),
-    );
-    let error = json!({"rpc_error": {"code": -32000, "message": CANARY, "data": CANARY}});
-    stage
-        .chaos
-        .script("a", &json!({"on_call": {"echo": error}}));
-    ask("/a/echo", &headers);
-    stage.receiver.await_spans(7);
-    let (status, log) = broker.terminate();
-    assert!(status.success(), "{log}");
-    let received = stage.receiver.received();
-    assert!(received.logs.len() > 5 && !received.metrics.is_empty());
-    let text = String::from_utf8_lossy(&received.bytes);
-    let found = text
-        .find(CANARY)
-        .map(|at| &text[at.saturating_sub(300)..at + 20]);
-    // The audit log has the path that a caller asked for, which names no entry.
-    let lines = received.logs.iter().map(body);
-    let in_lines = lines.filter(|line| line.contains(CANARY)).count();
-    let spans = format!("{:?}{:?}", received.spans, received.metrics);
-    assert!(!spans.contains(CANARY), "{spans}");
-    assert_eq!(in_lines, text.matches(CANARY).count(), "{found:?}");
-    assert!(!log.contains(&format!("{CANARY}-key")), "{log}");
 }

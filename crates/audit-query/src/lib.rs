@@ -7,6 +7,7 @@ mod error;
 mod explain;
 mod files;
 mod git;
+mod kept_args;
 mod replay;
 mod tools;
 

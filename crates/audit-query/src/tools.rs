@@ -9,6 +9,9 @@ use broker_model::access::{
 use broker_model::apps::is_for_pages_only;
 use broker_model::item::{ItemKind, readable_path};
 use broker_model::lock::{LockedSource, LockedTool};
+use serde_json::Value;
+
+use crate::kept_args::Match;
 
 /// The maximum number of groups that a line has: more are not kept.
 const MAX_KEPT_GROUPS: usize = 64;
@@ -131,6 +134,29 @@ impl<'a> Tools<'a> {
             }
             (Decision::Narrowed, _) => Standing::Narrowed,
         }
+    }
+
+    /// Returns whether arguments match one of the rules that narrow the arguments of a caller. A rule with a claim may
+    /// apply or not.
+    pub(crate) fn narrowed_args(
+        &self,
+        at: usize,
+        actor: &Actor,
+        matches: impl Fn(&Value) -> Match,
+    ) -> Match {
+        let Some(access) = self.access else {
+            return Match::Yes;
+        };
+        let narrowings = self.matrix.rows[at]
+            .as_ref()
+            .narrowings(groups_of(access, actor));
+        Match::any(narrowings.map(|narrowing| {
+            let schema = &self.matrix.narrowings[narrowing as usize].schema;
+            match claim_names(schema).is_empty() {
+                true => matches(schema),
+                false => Match::Unknown,
+            }
+        }))
     }
 
     /// Returns the number of the rule that decides about an item for a caller: the first rule that denies it, else the

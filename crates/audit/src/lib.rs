@@ -43,3 +43,4 @@ pub use verify::{
     Anchor, Finding, FindingKind, FoundBy, LeftOpen, LinePlace, Report, VerifyError, VerifyOptions,
     read_lines, verify,
 };
+pub use writer::names::rotated_name;

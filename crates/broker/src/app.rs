@@ -24,6 +24,7 @@ mod catalog_origin;
 mod connect;
 mod doctor;
 mod failure;
+mod followed_log;
 mod http;
 mod jobs;
 mod jobs_verb;

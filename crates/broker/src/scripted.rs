@@ -9,7 +9,9 @@ use std::sync::Arc;
 use broker_audit::{AuditLog, AuditSettings, SyncMode, Versions};
 use broker_metrics::Transport;
 use broker_model::redact::Secret;
-use broker_observe::{Audit, AuditPolicy, Intent};
+use broker_observe::{
+    Audit, AuditPolicy, CallSpans, Intent, Propagators, Sampling, SpanSink, Tracer,
+};
 use broker_surface_http::{HttpAccess, HttpSurface};
 use tokio::io::{AsyncRead, AsyncWrite};
 
@@ -19,12 +21,29 @@ use crate::core::{Broker as _, Core, Identity};
 use crate::embed::{self, settings};
 use crate::observe::Observers;
 
-/// Serves one HTTP connection over `stream` until the caller ends it. Requests must have the secret. With an `audit` file
-/// calls have lines there, which are not synced.
+/// What records calls besides the metrics.
+#[derive(Clone, Copy, Debug)]
+pub enum Recording<'a> {
+    /// Nothing else.
+    Metrics,
+    /// Lines in an audit file. They are not synced.
+    Audit(&'a Path),
+    /// Spans of this share of the calls. They are dropped.
+    Traces(f64),
+}
+
+/// Drops spans.
+struct NoExport;
+
+impl SpanSink for NoExport {
+    fn take(&self, _: CallSpans) {}
+}
+
+/// Serves one HTTP connection over `stream` until the caller ends it. Requests must have the secret.
 pub async fn serve_http(
     core: &Core,
     secret: &str,
-    audit: Option<&Path>,
+    recording: Recording<'_>,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
 ) {
     let address = (Ipv4Addr::LOCALHOST, 0).into();
@@ -34,9 +53,22 @@ pub async fn serve_http(
         mcp: true,
         observers: Observers::default(),
     };
-    let audit = audit.map(|file| open_audit(core, file));
+    let (mut audit, mut tracer) = (None, None);
+    match recording {
+        Recording::Metrics => {}
+        Recording::Audit(file) => audit = Some(open_audit(core, file)),
+        Recording::Traces(ratio) => {
+            let sampling = Sampling {
+                ratio,
+                ..Sampling::default()
+            };
+            let propagators = Propagators::default();
+            tracer = Some(Arc::new(Tracer::new(None, propagators, sampling, NoExport)));
+        }
+    }
     let observers = Observers {
         audit: audit.clone(),
+        tracer,
         ..observers(core)
     };
     let stack = stack(core.clone(), observers, None);

@@ -189,6 +189,11 @@ pub struct Timing {
     pub backoff_cap: Duration,
     /// The minimum time between two attempts to start a source that calls cause.
     pub wake_interval: Duration,
+    /// The time until a server that has another protocol revision than it was locked with is asked for the locked one again; it
+    /// doubles up to `revision_probe_cap`.
+    pub revision_probe: Duration,
+    /// The maximum time between two such questions.
+    pub revision_probe_cap: Duration,
 }
 
 impl Timing {
@@ -216,6 +221,8 @@ impl Default for Timing {
             backoff: Duration::from_secs(1),
             backoff_cap: Duration::from_secs(60),
             wake_interval: Duration::from_secs(5),
+            revision_probe: Duration::from_secs(60),
+            revision_probe_cap: Duration::from_secs(3600),
         }
     }
 }

@@ -200,7 +200,7 @@ impl SpanSink for Exporter {
         if let Some(queue) = &self.shared.spans
             && queue.try_send(spans).is_err()
         {
-            self.shared.dropped.spans.fetch_add(1, Relaxed);
+            count_dropped(&self.shared.dropped.spans, "spans");
         }
     }
 }
@@ -210,9 +210,18 @@ impl LineCopy for Exporter {
         if let Some(queue) = &self.shared.lines {
             let text = String::from_utf8_lossy(line).into_owned().into();
             if queue.try_send(AuditLine { text, at }).is_err() {
-                self.shared.dropped.lines.fetch_add(1, Relaxed);
+                count_dropped(&self.shared.dropped.lines, "audit lines");
             }
         }
+    }
+}
+
+/// Counts a record that found no place. The first one is named in the log; the metric has all.
+fn count_dropped(dropped: &AtomicU64, what: &str) {
+    if dropped.fetch_add(1, Relaxed) == 0 {
+        tracing::warn!(
+            "the OTLP receiver is too slow or does not answer: {what} are dropped and counted"
+        );
     }
 }
 

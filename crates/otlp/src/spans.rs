@@ -69,6 +69,10 @@ fn server(call: &CallSpans) -> Span {
     let path = call.item.map(|item| item.path);
     let mut attributes = common(call, path);
     attributes.push(text("mcp_broker.request_id", call.request_id.as_str()));
+    if let Some(id) = &call.rpc_id {
+        attributes.push(text("jsonrpc.request.id", &**id));
+    }
+    attributes.extend(revision(call.revision));
     match call.via {
         Via::Program => {}
         Via::Stdio => attributes.push(text("network.transport", "pipe")),
@@ -77,6 +81,8 @@ fn server(call: &CallSpans) -> Span {
     }
     if let Some(peer) = call.peer {
         attributes.push(text("client.address", peer.to_string()));
+        let port = call.client_port.map(i64::from);
+        attributes.extend(port.map(|port| number("client.port", port)));
     }
     add_end(&mut attributes, call, call.error_type.as_ref());
     let parent = call.parent.as_ref();
@@ -105,6 +111,7 @@ fn client(call: &CallSpans, sources: &Sources) -> Option<Span> {
         ItemKind::Template | ItemKind::Resource => item.path,
     };
     let mut attributes = common(call, Some(shown));
+    attributes.extend(revision(client.revision));
     match sources.get(item.source) {
         Some(ServerAddress::Process) => attributes.push(text("network.transport", "pipe")),
         Some(ServerAddress::Network { host, port }) => {
@@ -161,6 +168,11 @@ fn common(call: &CallSpans, shown: Option<&str>) -> Vec<KeyValue> {
         attributes.push(text("mcp_broker.digest", item.digest));
     }
     attributes
+}
+
+/// Returns the attribute of a revision of MCP.
+fn revision(revision: Option<&'static str>) -> Option<KeyValue> {
+    revision.map(|revision| text("mcp.protocol.version", revision))
 }
 
 fn over_tcp(protocol: &str) -> [KeyValue; 2] {

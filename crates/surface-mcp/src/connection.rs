@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use broker_model::CallCode;
 use broker_wire::protocol::{
-    CANCELLED, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR,
+    CANCELLED, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, MODERN, PARSE_ERROR,
 };
 use broker_wire::write::{self, Outgoing};
 use broker_wire::{
@@ -25,6 +25,7 @@ use super::reply::{self, Answer, NO_ROOM, refusal};
 use super::subscription::{Subscription, report_changes};
 use super::{Client, result};
 use broker_core::{Account, Broker, CallTrace, ChargeError, CoreError, memory_error_for_request};
+use broker_surface::trace_of_rpc;
 
 /// The maximum number of notifications that wait to be written; further ones are dropped.
 const MAX_WAITING_MESSAGES: usize = 256;
@@ -258,6 +259,15 @@ impl<B: Broker> Connection<B> {
         }
     }
 
+    /// Returns what is known of a request for its trace, if calls are traced.
+    fn trace_of(&self, id: &Id, era: Era) -> Option<Box<CallTrace>> {
+        let broker = &self.client.broker;
+        trace_of_rpc(broker, self.trace.as_deref(), Some(id), || match era {
+            Era::Modern => Some(MODERN),
+            Era::Legacy => self.revision,
+        })
+    }
+
     fn call(
         &mut self,
         id: &Id,
@@ -293,11 +303,11 @@ impl<B: Broker> Connection<B> {
                 Era::Legacy => self.client.log_level.get(),
                 Era::Modern => call.meta.log_level,
             },
+            trace: self.trace_of(id, call.era),
             client: Arc::clone(&self.client),
             call: call.for_reader_of(self.answer_bytes),
             account: self.account.clone(),
             request_id,
-            trace: self.trace.clone(),
             waiting,
         };
         let work = task.run(Some(self.messages.clone()));

@@ -18,7 +18,7 @@ mod trace;
 pub use contain::{CaughtPanic, contain};
 pub use request_id::RequestIds;
 pub use stream_state::StreamState;
-pub use trace::trace_of;
+pub use trace::{ClientPlace, trace_of, trace_of_rpc};
 
 /// A surface. The app starts, reloads and stops it. It belongs to a core, whose drain decides when to refuse calls and
 /// when to end.

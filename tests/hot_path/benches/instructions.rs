@@ -14,6 +14,7 @@ use audit_cost::AuditCost;
 use harness::Run;
 use hot_path::Path;
 use hot_path::bounds::{self, Figures, Unit};
+use mcp_broker::scripted::Recording;
 
 mcp_broker::include_catalog!();
 
@@ -30,22 +31,49 @@ const COMMAND: &str = if cfg!(debug_assertions) {
     "cargo bench --locked --bench instructions -p hot-path"
 };
 
+/// The argument of a run whose calls are traced, and the share of them that is sampled.
+const TRACES: &str = "--traces";
+const TRACED_SHARE: f64 = 0.01;
+/// What this may add to the instructions of a call, in percent.
+const MAX_TRACES: f64 = 1.5;
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let [option, path, calls, audit @ ..] = &arguments[..]
+    if let [option, path, calls, recording @ ..] = &arguments[..]
         && option == "--run"
     {
         let path = Path::named(path).ok_or("the path is unknown")?;
-        run::run(path, calls.parse()?, audit.first().map(FilePath::new));
+        let recording = match recording.first().map(String::as_str) {
+            None => Recording::Metrics,
+            Some(TRACES) => Recording::Traces(TRACED_SHARE),
+            Some(audit) => Recording::Audit(FilePath::new(audit)),
+        };
+        run::run(path, calls.parse()?, recording);
         audit_cost::print_times()?;
         return Ok(());
     }
     let mut out = std::io::stdout().lock();
     let mut figures = Figures::new();
     for path in Path::ALL {
-        let instructions = run::per_call(count(path)?, calls(path));
+        let instructions = run::per_call(count(path, &[])?, calls(path));
         writeln!(out, "{}: {instructions} {}", path.name(), UNIT.name())?;
         figures.insert((path.name(), UNIT), instructions);
+    }
+    // Of the process: the task of the call makes the spans, and no exporter encodes them.
+    let path = Path::HttpSmallCall;
+    let traced = run::per_call(count(path, &[TRACES])?, calls(path));
+    let untraced = figures[&(path.name(), UNIT)];
+    let more = (traced as f64 / untraced as f64 - 1.0) * 100.0;
+    writeln!(
+        out,
+        "{}, traces {} %: {traced} {} ({more:+.2} %)",
+        path.name(),
+        100.0 * TRACED_SHARE,
+        UNIT.name()
+    )?;
+    // Without optimisation the figure is for information.
+    if !cfg!(debug_assertions) && more > MAX_TRACES {
+        return Err(format!("traces cost more than {MAX_TRACES} % of a call").into());
     }
     let audit = AuditCost::measure()?;
     writeln!(out, "{audit}")?;
@@ -64,12 +92,12 @@ fn calls(path: Path) -> usize {
 }
 
 /// The instructions of both runs, which are executed at the same time.
-fn count(path: Path) -> Result<[u64; 2], String> {
+fn count(path: Path, more: &[&str]) -> Result<[u64; 2], String> {
     let own = std::env::current_exe().map_err(|error| error.to_string())?;
     let counts = thread::scope(|scope| {
         let runs = [calls(path), 2 * calls(path)].map(|calls| {
             let own = &own;
-            scope.spawn(move || count_run(own, path, calls))
+            scope.spawn(move || count_run(own, path, calls, more))
         });
         runs.map(|run| run.join().expect("it does not panic"))
     });
@@ -77,11 +105,12 @@ fn count(path: Path) -> Result<[u64; 2], String> {
     Ok([less?, more?])
 }
 
-fn count_run(own: &FilePath, path: Path, calls: usize) -> Result<u64, String> {
+fn count_run(own: &FilePath, path: Path, calls: usize, more: &[&str]) -> Result<u64, String> {
     let output = Run::new(FilePath::new("valgrind"))
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
         .args([own])
         .args(["--run", path.name(), &calls.to_string()])
+        .args(more)
         .output();
     let collected = output.stderr.lines().find_map(|line| {
         let (_, count) = line.split_once("Collected : ")?;

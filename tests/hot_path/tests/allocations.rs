@@ -13,6 +13,8 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
+use mcp_broker::scripted::Recording;
+
 mcp_broker::include_catalog!();
 
 const COMMAND: &str = "cargo test -p hot-path --locked";
@@ -22,11 +24,11 @@ static FIGURES: LazyLock<Figures> = LazyLock::new(|| {
     let mut figures = Figures::new();
     for path in Path::ALL {
         // Statics are allocated by the first run of a process.
-        run::run(path, 1, None);
+        run::run(path, 1, Recording::Metrics);
         let calls = path.calls();
         let counts = [calls, 2 * calls].map(|calls| {
             let region = Region::new(ALLOCATOR);
-            run::run(path, calls, None);
+            run::run(path, calls, Recording::Metrics);
             region.change()
         });
         let allocations = counts.map(|count| (count.allocations + count.reallocations) as u64);

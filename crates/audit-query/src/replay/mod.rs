@@ -13,12 +13,17 @@ use serde::Serialize;
 
 use crate::error::QueryError;
 use crate::files::{read_config, read_lock, use_word_lists};
+use crate::kept_args::{KeptArgs, Match};
 use crate::tools::{Standing, Tools};
 
 /// The maximum number of findings that a report lists.
 const MAX_LISTED: usize = 1000;
 /// The maximum number of calls without an end that are kept.
 const MAX_OPEN: usize = 100_000;
+
+/// The reason why a call of a tool that has changed is not decided.
+const OTHER_VERSION: &str =
+    "the lock has another version of the tool, and not all arguments were kept";
 
 /// The files of a replay.
 #[derive(Clone, Debug, Default)]
@@ -39,7 +44,7 @@ pub enum Verdict {
     Refuse,
     /// The tool would not exist for the caller.
     Hide,
-    /// The caller could call the tool with some arguments only. Whether these arguments match is not known.
+    /// The caller could call the tool with other arguments only.
     Narrow,
     /// It depends on a value that the log does not keep.
     Unknown,
@@ -73,7 +78,7 @@ pub struct Replay {
     pub refuse: u64,
     /// The number of these whose tool would be hidden from the caller.
     pub hide: u64,
-    /// The number of these that could be made with some arguments only.
+    /// The number of these that could be made with other arguments only.
     pub narrow: u64,
     /// The number of these whose answer depends on a value that the log does not keep.
     pub unknown: u64,
@@ -275,17 +280,27 @@ impl<'a> NewRules<'a> {
                     _ => (Verdict::Hide, rule),
                 }
             }
-            Standing::Narrowed => (
-                Verdict::Narrow,
-                format!("{rule}: whether its arguments match is unknown, since they were not kept"),
-            ),
+            Standing::Narrowed => {
+                let args = KeptArgs::new(line.args.as_deref());
+                let matched = self
+                    .tools
+                    .narrowed_args(at, actor, |schema| args.matches(schema));
+                match matched {
+                    Match::No => (
+                        Verdict::Narrow,
+                        format!("{rule}: its arguments do not match, by the values that were kept"),
+                    ),
+                    Match::Yes if is_same_bytes => (Verdict::Same, String::new()),
+                    Match::Yes => (Verdict::Unknown, OTHER_VERSION.to_owned()),
+                    Match::Unknown => (
+                        Verdict::Unknown,
+                        format!("{rule}: it depends on an argument that was not kept"),
+                    ),
+                }
+            }
             Standing::Unknown(reason) => (Verdict::Unknown, reason.to_owned()),
             Standing::Callable if is_same_bytes => (Verdict::Same, String::new()),
-            Standing::Callable => (
-                Verdict::Unknown,
-                "the lock has another version of the tool, and the arguments were not kept"
-                    .to_owned(),
-            ),
+            Standing::Callable => (Verdict::Unknown, OTHER_VERSION.to_owned()),
         }
     }
 

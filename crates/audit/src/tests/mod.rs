@@ -5,6 +5,7 @@ mod fake;
 mod files;
 mod limits;
 mod lines;
+mod ocsf;
 mod order;
 
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! The thread that makes and writes lines: it takes what waits, allocates room, appends a batch, syncs it, and answers.
 
 mod lines;
-mod names;
+pub(crate) mod names;
 mod open;
 mod rate;
 mod room;

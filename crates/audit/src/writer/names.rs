@@ -21,7 +21,7 @@ pub(super) fn new_file_name(path: &Path) -> PathBuf {
 }
 
 /// Returns the name of an older file: `audit-4711.jsonl` for `audit.jsonl`.
-pub(super) fn rotated_name(path: &Path, first_seq: u64) -> PathBuf {
+pub fn rotated_name(path: &Path, first_seq: u64) -> PathBuf {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let name = match path.extension() {
         Some(extension) => format!("{stem}-{first_seq}.{}", extension.to_string_lossy()),

@@ -1,8 +1,8 @@
 //! `mcp-broker audit`: verifies, prints and prepares audit logs. Starts no server.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use broker_model::terminal::Text;
 use broker_model::text;
 
 use super::failure::Failure;
+use super::followed_log::FollowedLog;
 use super::{audit_query, tree};
 use crate::catalog::Catalog;
 use crate::cli::{AuditVerb, Format, KeyArgs, TailArgs, VerifyArgs};
@@ -19,8 +20,6 @@ use crate::logging::LogOutput;
 
 /// The maximum bytes of a file with a public key.
 const MAX_KEY_BYTES: usize = 4096;
-/// The maximum bytes of a line; the log has no longer ones.
-const MAX_LINE_BYTES: usize = 256 << 10;
 /// The time between two looks at a file that is followed.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(200);
 
@@ -110,58 +109,11 @@ fn make_key(args: &KeyArgs, output: &LogOutput) -> Result<Exit, Failure> {
     Ok(Exit::Ok)
 }
 
-/// A file that is read line by line, and may be followed.
-struct Followed {
-    path: PathBuf,
-    reader: BufReader<File>,
-    /// The begin of a line whose end was not written yet.
-    part: Vec<u8>,
-}
-
-impl Followed {
-    fn open(path: &Path) -> io::Result<Self> {
-        Ok(Self {
-            path: path.to_owned(),
-            reader: BufReader::new(File::open(path)?),
-            part: Vec::new(),
-        })
-    }
-
-    /// Returns the next complete line; `None` if there is none yet.
-    fn next(&mut self) -> io::Result<Option<Vec<u8>>> {
-        loop {
-            // A file without a line end must not fill the memory.
-            let room = (MAX_LINE_BYTES + 1 - self.part.len()) as u64;
-            let mut reader = self.reader.by_ref().take(room);
-            reader.read_until(b'\n', &mut self.part)?;
-            match self.part.last() {
-                Some(b'\n') => return Ok(Some(std::mem::take(&mut self.part))),
-                _ if self.part.len() > MAX_LINE_BYTES => {
-                    return Err(io::Error::other("a line is too long for an audit log"));
-                }
-                _ if self.is_replaced()? => self.reader = BufReader::new(File::open(&self.path)?),
-                _ => return Ok(None),
-            }
-        }
-    }
-
-    /// Whether another file has the path now. The rest of this one was read.
-    fn is_replaced(&self) -> io::Result<bool> {
-        let own = self.reader.get_ref().metadata()?;
-        match std::fs::metadata(&self.path) {
-            Ok(now) => Ok((now.dev(), now.ino()) != (own.dev(), own.ino())),
-            // The next file is not there yet.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
-}
-
 fn tail(args: &TailArgs) -> Result<Exit, Failure> {
     let unreadable = |error: io::Error| {
         Failure::Usage(format!("cannot read `{}`: {error}", args.file.display()))
     };
-    let mut file = Followed::open(&args.file).map_err(unreadable)?;
+    let mut file = FollowedLog::open(&args.file).map_err(unreadable)?;
     let mut number = 0u64;
     loop {
         while let Some(bytes) = file.next().map_err(unreadable)? {
@@ -171,6 +123,7 @@ fn tail(args: &TailArgs) -> Result<Exit, Failure> {
                 let place = format!("`{}`, line {number}", args.file.display());
                 Failure::Usage(format!("{place}, is not a line of an audit log: {error}"))
             })?;
+            file.note(line.seq);
             if is_wanted(args, &line) {
                 let shown = text!("{}\n", String::from_utf8_lossy(bytes));
                 tree::print(&shown)?;

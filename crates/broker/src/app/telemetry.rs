@@ -27,16 +27,19 @@ pub(super) fn open(
     config: &Config,
     environment: &Environment,
 ) -> Result<Telemetry, Vec<Diagnostic>> {
-    match config.telemetry.otlp {
-        false => Ok(Telemetry::default()),
-        true => exporting::open(config, environment).map_err(|messages| {
-            let problems = messages.into_iter().map(|message| {
-                let problem = Diagnostic::error(DiagnosticCode::TelemetryUnusable, message);
-                config.place(problem.at("/telemetry/otlp"))
-            });
-            problems.collect()
-        }),
+    if !config.telemetry.otlp {
+        return Ok(Telemetry::default());
     }
+    exporting::open(config, environment).map_err(|messages| refusal(config, messages))
+}
+
+/// Returns the problems of a config that asks for an exporter that cannot be opened.
+fn refusal(config: &Config, messages: Vec<String>) -> Vec<Diagnostic> {
+    let problems = messages.into_iter().map(|message| {
+        let problem = Diagnostic::error(DiagnosticCode::TelemetryUnusable, message);
+        config.place(problem.at("/telemetry/otlp"))
+    });
+    problems.collect()
 }
 
 /// Exports the metrics of a broker, if they are counted and exported. `of_surface` returns the state of a surface that
@@ -65,11 +68,15 @@ pub(super) fn export_metrics(
 }
 
 #[cfg(not(feature = "otlp"))]
-mod exporting {
+use without_feature as exporting;
+
+/// A broker without the feature. Tests compile it in every build.
+#[cfg(any(test, not(feature = "otlp")))]
+mod without_feature {
     use super::{Config, Environment, Telemetry};
 
     pub(super) fn open(_: &Config, _: &Environment) -> Result<Telemetry, Vec<String>> {
-        let message = "the broker was built without the feature `otlp`: build it with `cargo build --release --locked --features otlp`";
+        let message = "`telemetry.otlp` is true, and the broker was built without the feature `otlp`: build it with `cargo build --release --locked --features otlp`";
         Err(vec![message.to_owned()])
     }
 }
@@ -149,5 +156,31 @@ mod exporting {
             host: url.origin().host().to_owned(),
             port: url.origin().port(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn broker_without_the_feature_refuses_the_key_by_name() {
+        let text = br#"{"telemetry": {"otlp": true}, "tree": []}"#;
+        let config = Config::parse("c.json", text).expect("a config").config;
+        let opened = without_feature::open(&config, &Environment::new(Default::default(), None));
+        let problems = refusal(&config, opened.expect_err("it has no exporter"));
+        let [problem] = &problems[..] else {
+            panic!("one problem: {problems:?}");
+        };
+        assert_eq!(problem.code, DiagnosticCode::TelemetryUnusable);
+        let text = problem.to_string();
+        for part in [
+            "telemetry.otlp",
+            "feature `otlp`",
+            "--features otlp",
+            "c.json:1:",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
     }
 }

@@ -7,6 +7,7 @@ use broker_mcp::{CallEvents, TraceHeaders};
 use broker_memory::Account;
 use broker_model::RequestId;
 use broker_model::item::ItemKind;
+use broker_wire::Id;
 use broker_wire::write::Receipt;
 use bytes::Bytes;
 use tokio::time::Instant;
@@ -100,12 +101,18 @@ impl CallContext {
     }
 }
 
-/// The trace context of a call.
+/// The request of a call as its caller sent it, for its trace. A surface fills it in if
+/// [`Broker::traces_calls`](crate::Broker::traces_calls).
 #[derive(Clone, Debug, Default)]
 pub struct CallTrace {
-    /// The context of the HTTP request that brought the call. A surface reads it if
-    /// [`Broker::traces_calls`](crate::Broker::traces_calls).
+    /// The context of the HTTP request that brought the call.
     pub from_http: Option<TraceHeaders>,
+    /// The port of the caller's connection, if its other end is the caller.
+    pub client_port: Option<u16>,
+    /// The id that the caller gave the request of JSON-RPC. It is read only if the call is traced.
+    pub rpc_id: Option<Id>,
+    /// The revision of MCP that the caller negotiated or named.
+    pub revision: Option<&'static str>,
     /// The context for the headers of a request to a server. The layer that traces the call adds it, and writes the same
     /// to `meta`.
     pub to_server: Option<TraceHeaders>,

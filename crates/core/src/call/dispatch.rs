@@ -161,6 +161,9 @@ impl Call<'_> {
                 Ok(session) => {
                     if let Some(record) = &self.context.record {
                         record.send();
+                        if server_call.trace.is_some() {
+                            record.send_in(session.revision());
+                        }
                     }
                     session.call(server_call, left).await
                 }

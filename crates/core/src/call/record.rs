@@ -18,6 +18,7 @@ pub struct CallRecord {
     args_bytes: OnceLock<usize>,
     shown_args: OnceLock<ShownArgs>,
     sent: OnceLock<Instant>,
+    server_revision: OnceLock<&'static str>,
     answered: OnceLock<Instant>,
 }
 
@@ -142,6 +143,16 @@ impl CallRecord {
     #[inline]
     pub(super) fn check(&self, args: &[u8]) {
         self.args_bytes.get_or_init(|| args.len());
+    }
+
+    /// Returns the revision of MCP in which a traced call was sent.
+    pub fn server_revision(&self) -> Option<&'static str> {
+        self.server_revision.get().copied()
+    }
+
+    /// Records the revision of the session that a traced call is given to.
+    pub(super) fn send_in(&self, revision: &'static str) {
+        self.server_revision.get_or_init(|| revision);
     }
 
     /// Records that the call is given to a session.

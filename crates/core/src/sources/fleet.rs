@@ -8,7 +8,6 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use broker_mcp::{DriftCheck, SourceFailure, SourceSpec, State, Status};
 use broker_model::SourceCause;
-use broker_wire::Era;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -121,8 +120,7 @@ impl Fleet {
         beside: Option<&Upstream>,
     ) -> Arc<RunningSource> {
         let state = SharedSlotState::new(phase, spec.instances);
-        // The era of the locked revision is tried first.
-        let era = Era::from_revision(self.catalog.sources[source].protocol_version);
+        let locked = Some(self.catalog.sources[source].protocol_version);
         let drift_check = |instance| -> Arc<dyn DriftCheck> {
             Arc::new(SlotDriftCheck {
                 drift_state: self.drift_state.clone(),
@@ -131,7 +129,7 @@ impl Fleet {
                 state: state.clone(),
             })
         };
-        let upstream = Upstream::start(&spec, era, drift_check, &self.shared.tasks, beside);
+        let upstream = Upstream::start(&spec, locked, drift_check, &self.shared.tasks, beside);
         RunningSource::new(upstream, Some(spec), state)
     }
 

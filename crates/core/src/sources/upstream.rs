@@ -11,7 +11,6 @@ use broker_mcp::{
 };
 #[cfg(test)]
 use broker_model::SourceCause;
-use broker_wire::Era;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -37,11 +36,11 @@ pub(crate) enum Session {
 }
 
 impl Upstream {
-    /// Starts the number of processes in `spec`; `drift_check` makes the check of each. They share the counters of the
+    /// Starts the number of processes in `spec`; `locked` is the revision of the lock, and `drift_check` makes the check of each. They share the counters of the
     /// source in `beside` and may replace it.
     pub(crate) fn start(
         spec: &SourceSpec,
-        era: Option<Era>,
+        locked: Option<&'static str>,
         drift_check: impl Fn(usize) -> Arc<dyn DriftCheck>,
         tasks: &TaskTracker,
         beside: Option<&Self>,
@@ -52,9 +51,9 @@ impl Upstream {
             let before = beside.and_then(|other| other.instance(instance));
             let (first, spec) = (all.first(), spec.clone());
             all.push(match (before, first) {
-                (Some(before), _) => before.start_beside(spec, era, drift_check, tasks, true),
-                (None, Some(first)) => first.start_beside(spec, era, drift_check, tasks, false),
-                (None, None) => Instance::start(spec, era, drift_check, tasks),
+                (Some(before), _) => before.start_beside(spec, locked, drift_check, tasks, true),
+                (None, Some(first)) => first.start_beside(spec, locked, drift_check, tasks, false),
+                (None, None) => Instance::start(spec, locked, drift_check, tasks),
             });
         }
         Self::Server(all.into())
@@ -188,6 +187,15 @@ impl Upstream {
 }
 
 impl Session {
+    /// Returns the revision of MCP that its server and the broker use.
+    pub(crate) fn revision(&self) -> &'static str {
+        match self {
+            Self::Server(session) => session.revision(),
+            #[cfg(test)]
+            Self::Fake(_) => broker_wire::protocol::MODERN,
+        }
+    }
+
     /// Calls a tool.
     #[inline]
     pub(crate) async fn call(

@@ -47,6 +47,11 @@ impl SessionHandle {
         }
     }
 
+    /// Returns the negotiated revision of MCP.
+    pub fn revision(&self) -> &'static str {
+        self.session.revision()
+    }
+
     /// Calls a tool; see [`Session::call`].
     #[inline]
     pub async fn call(

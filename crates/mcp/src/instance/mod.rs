@@ -4,6 +4,7 @@ mod backoff;
 mod handle;
 mod hang;
 mod listing_pace;
+mod locked_revision;
 mod recheck;
 mod supervisor;
 #[cfg(test)]
@@ -14,7 +15,6 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
 use broker_model::{Snapshot, SourceCause};
-use broker_wire::Era;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -104,14 +104,14 @@ impl From<&SourceSpec> for SourceSettings {
 }
 
 impl Instance {
-    /// Starts supervising; `era` is tried first. Must be called within a runtime.
+    /// Starts supervising; the era of the revision that was locked is tried first. Must be called within a runtime.
     pub fn start(
         spec: SourceSpec,
-        era: Option<Era>,
+        locked: Option<&'static str>,
         drift_check: Arc<dyn DriftCheck>,
         tasks: &TaskTracker,
     ) -> Self {
-        Self::start_counting(spec, era, drift_check, tasks, Arc::default(), 0)
+        Self::start_counting(spec, locked, drift_check, tasks, Arc::default(), 0)
     }
 
     /// Starts another instance next to this one, with the same counters. If it will replace this one, it counts as a
@@ -119,7 +119,7 @@ impl Instance {
     pub fn start_beside(
         &self,
         spec: SourceSpec,
-        era: Option<Era>,
+        locked: Option<&'static str>,
         drift_check: Arc<dyn DriftCheck>,
         tasks: &TaskTracker,
         takes_over: bool,
@@ -129,12 +129,12 @@ impl Instance {
             false => 0,
         };
         let counters = self.0.counters.clone();
-        Self::start_counting(spec, era, drift_check, tasks, counters, restarts)
+        Self::start_counting(spec, locked, drift_check, tasks, counters, restarts)
     }
 
     fn start_counting(
         spec: SourceSpec,
-        era: Option<Era>,
+        locked: Option<&'static str>,
         drift_check: Arc<dyn DriftCheck>,
         tasks: &TaskTracker,
         counters: Arc<Counters>,
@@ -162,7 +162,7 @@ impl Instance {
             counters,
             settings: watch::Sender::new(SourceSettings::from(&spec)),
         });
-        let supervisor = Supervisor::new(shared.clone(), spec, era, drift_check);
+        let supervisor = Supervisor::new(shared.clone(), spec, locked, drift_check);
         tasks.spawn(supervisor.run());
         Self(shared)
     }

@@ -31,13 +31,21 @@ const TASKS_TIMEOUT: Duration = Duration::from_secs(15);
 const MAX_LOGGED_LINES: usize = 3;
 const MAX_LOGGED_CHARS: usize = 200;
 
+/// Why a session is no longer watched.
+enum WatchEnd {
+    /// It was lost.
+    Lost(SourceFailure),
+    /// This session takes over.
+    Replaced(Arc<Session>),
+}
+
 pub(super) struct Supervisor {
     pub(super) shared: Arc<InstanceState>,
     pub(super) spec: SourceSpec,
     /// The known era. It is tried first: the one that was passed, then the one that was last negotiated.
     known: Option<Era>,
-    /// The era of the lock. A start asks for it first, also after the server had another one.
-    locked: Option<Era>,
+    /// The revision of the lock. A start asks for its era first, also after the server had another one.
+    pub(super) locked: Option<&'static str>,
     /// The era to try first without a known era.
     first: Era,
     drift_check: Arc<dyn DriftCheck>,
@@ -47,7 +55,7 @@ pub(super) struct Supervisor {
     /// Whether a session was lost and there is no other one yet.
     is_lost: bool,
     /// The tasks of its processes.
-    tasks: TaskTracker,
+    pub(super) tasks: TaskTracker,
     /// The deadline for the end of its processes.
     stop_deadline: StopDeadline,
 }
@@ -56,7 +64,7 @@ impl Supervisor {
     pub(super) fn new(
         shared: Arc<InstanceState>,
         spec: SourceSpec,
-        locked: Option<Era>,
+        locked: Option<&'static str>,
         drift_check: Arc<dyn DriftCheck>,
     ) -> Self {
         Self {
@@ -65,7 +73,7 @@ impl Supervisor {
             is_lost: false,
             shared,
             spec,
-            known: locked,
+            known: locked.and_then(Era::from_revision),
             locked,
             first: Era::Modern,
             drift_check,
@@ -85,11 +93,21 @@ impl Supervisor {
                 break;
             };
             let failure = match started {
-                Ok(session) => {
+                Ok(mut session) => {
                     if std::mem::take(&mut is_down) {
                         tracing::info!(source = %self.shared.name, "source is up again");
                     }
-                    let lost = stopping.run_until_cancelled(self.watch(&session)).await;
+                    let lost = loop {
+                        match stopping.run_until_cancelled(self.watch(&session)).await {
+                            Some(WatchEnd::Replaced(next)) => {
+                                tracing::info!(source = %self.shared.name, revision = next.revision(), "the server has the locked protocol revision again");
+                                self.known = Some(next.era());
+                                self.retire(std::mem::replace(&mut session, next));
+                            }
+                            Some(WatchEnd::Lost(failure)) => break Some(failure),
+                            None => break None,
+                        }
+                    };
                     self.shared.set_live(None);
                     let next = lost.map(|failure| {
                         self.is_lost = true;
@@ -141,7 +159,7 @@ impl Supervisor {
         });
         self.spec.startup_timeout = self.shared.settings.borrow().startup_timeout;
         let opening = self.opening();
-        let hint = match (self.known, self.locked) {
+        let hint = match (self.known, self.locked.and_then(Era::from_revision)) {
             (Some(known), Some(locked)) => EraHint::changed(locked, known),
             (Some(known), None) => EraHint::known(known),
             (None, _) => EraHint::likely(self.first),
@@ -178,7 +196,7 @@ impl Supervisor {
         }
     }
 
-    fn opening(&self) -> Opening<'_> {
+    pub(super) fn opening(&self) -> Opening<'_> {
         Opening {
             tail: &self.shared.tail,
             counters: &self.shared.counters,
@@ -242,9 +260,9 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Watches a session until it is lost. Announced changes are checked one at a time and not too
+    /// Watches a session until it is lost or replaced. Announced changes are checked one at a time and not too
     /// often; one that comes during a check is checked after it.
-    async fn watch(&self, session: &Arc<Session>) -> SourceFailure {
+    async fn watch(&self, session: &Arc<Session>) -> WatchEnd {
         let mut end = session.end();
         let reopened = Notify::new();
         let failure = tokio::select! {
@@ -255,16 +273,17 @@ impl Supervisor {
             },
             failure = self.follow_changes(session, &reopened) => failure,
             failure = self.watch_for_hang(session) => failure,
+            next = self.watch_for_locked_revision(session) => return WatchEnd::Replaced(next),
             never = session.keep_subscribed(&reopened) => match never {},
             never = session.follow_log_level() => match never {},
             never = self.show_pauses(session) => match never {},
         };
-        SourceFailure {
+        WatchEnd::Lost(SourceFailure {
             retry_after: failure
                 .retry_after
                 .or_else(|| session.pause().and_then(Pause::rest)),
             ..failure
-        }
+        })
     }
 
     /// Shows the end of a pause that a server over HTTP asks for as the time of the next attempt.

@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use broker_model::{Snapshot, SourceCause};
-use broker_wire::protocol::HEADER_MISMATCH;
+use broker_wire::protocol::{HEADER_MISMATCH, MODERN, legacy_revision};
 use broker_wire::{Era, LogLevel};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
@@ -97,6 +97,12 @@ impl Session {
     /// Returns the negotiated era.
     pub fn era(&self) -> Era {
         self.negotiated.era
+    }
+
+    /// Returns the negotiated revision of MCP.
+    pub fn revision(&self) -> &'static str {
+        // The handshake accepts no others.
+        legacy_revision(&self.negotiated.protocol_version).unwrap_or(MODERN)
     }
 
     /// Returns the capabilities of the server, as it sent them.

@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
 
-use broker_core::{CoreError, ItemKind, RecordedItem, RequestId, Via};
+use broker_core::{CallTrace, CoreError, ItemKind, RecordedItem, RequestId, Via};
+use broker_model::text::shown_line;
+use broker_wire::Id;
 use serde::Deserialize;
 
 use super::context::SpanContext;
@@ -16,6 +18,9 @@ pub const CONVENTIONS: &str = "0393513";
 
 /// The codes of JSON-RPC that do not make a server span an error: the caller's request was wrong.
 const CALLER_ERRORS: [i64; 5] = [-32700, -32600, -32601, -32602, -32002];
+
+/// The maximum characters of the id of a caller's request in a span.
+const MAX_RPC_ID_CHARS: usize = 256;
 
 /// Takes the spans of calls. It must not block: it runs on the task of the call.
 pub trait SpanSink: Send + Sync + 'static {
@@ -44,8 +49,14 @@ pub struct CallSpans {
     pub via: Via,
     /// As `via`.
     pub peer: Option<IpAddr>,
+    /// The port of the caller, if the caller is the other end of its connection.
+    pub client_port: Option<u16>,
     /// The number of the request in the log.
     pub request_id: RequestId,
+    /// The id that the caller gave its request, if it uses JSON-RPC: one line of at most 256 characters.
+    pub rpc_id: Option<Box<str>>,
+    /// The revision of MCP of the caller.
+    pub revision: Option<&'static str>,
     /// The class of the error of the caller's request.
     pub error_type: Option<Cow<'static, str>>,
     /// The code of JSON-RPC with which the server answered.
@@ -63,6 +74,8 @@ pub struct ClientSpan {
     pub began: SystemTime,
     /// As `began`.
     pub duration: Duration,
+    /// The revision of MCP of the session.
+    pub revision: Option<&'static str>,
     /// The class of its error.
     pub error_type: Option<Cow<'static, str>>,
 }
@@ -76,6 +89,36 @@ pub(crate) struct OpenTrace {
     /// Contexts that came with the call and are not its parent.
     pub(super) links: [Option<SpanContext>; 2],
     pub(super) began: SystemTime,
+    /// The request as its caller sent it.
+    pub(super) request: CallerRequest,
+}
+
+/// What the span of a call says of the request of its caller.
+#[derive(Debug, Default)]
+pub(super) struct CallerRequest {
+    rpc_id: Option<Box<str>>,
+    revision: Option<&'static str>,
+    client_port: Option<u16>,
+}
+
+impl From<&CallTrace> for CallerRequest {
+    fn from(trace: &CallTrace) -> Self {
+        Self {
+            rpc_id: trace.rpc_id.as_ref().map(rpc_id_text),
+            revision: trace.revision,
+            client_port: trace.client_port,
+        }
+    }
+}
+
+/// Returns the text of an id, which is a text of the caller's choice.
+fn rpc_id_text(id: &Id) -> Box<str> {
+    match id {
+        Id::Integer(number) => number.to_string().into(),
+        Id::Text(text) => shown_line(text, MAX_RPC_ID_CHARS).into(),
+        // Only servers send others.
+        Id::Other(_) => Box::default(),
+    }
 }
 
 impl OpenTrace {
@@ -113,6 +156,7 @@ impl CallSpans {
             let before = sent.duration_since(call.began);
             ClientSpan {
                 span_id: trace.client_span,
+                revision: facts.server_revision(),
                 began: trace.began + before,
                 duration: facts
                     .server_time()
@@ -131,6 +175,9 @@ impl CallSpans {
             item: call.item().copied(),
             via: origin.via,
             peer: origin.peer,
+            client_port: trace.request.client_port,
+            rpc_id: trace.request.rpc_id.clone(),
+            revision: trace.request.revision,
             request_id: call.request_id,
             error_type: client_error.filter(|_| !is_caller_error),
             rpc_code,

@@ -7,7 +7,7 @@ use broker_core::{Request, TraceHeaders};
 
 use super::context::{self, SpanContext};
 use super::sampler::{Sampler, Sampling, span_id};
-use super::spans::{CallSpans, OpenTrace, SpanSink};
+use super::spans::{CallSpans, CallerRequest, OpenTrace, SpanSink};
 use crate::recorded_call::{CallEnd, RecordedCall};
 
 /// The parent of the span of a call.
@@ -116,8 +116,8 @@ impl Tracer {
         let is_read = self.propagators.trace_context;
         let meta = context.meta.as_deref().filter(|_| is_read);
         let from_meta = meta.and_then(context::context_in).and_then(Foreign::new);
-        let mut trace = context.trace.take().unwrap_or_default();
-        let from_http = trace.from_http.take().filter(|_| is_read);
+        let from_http = context.trace.as_mut().and_then(|it| it.from_http.take());
+        let from_http = from_http.filter(|_| is_read);
         let from_http = from_http.and_then(Foreign::new);
         let spans = [&from_meta, &from_http].map(|it| it.as_ref().map(|it| it.span));
         let parent = self
@@ -144,6 +144,7 @@ impl Tracer {
             }
             return None;
         };
+        let caller = request.context.trace.as_deref().map(CallerRequest::from);
         let client_span = span_id();
         let (state, baggage) = match accepted {
             Some(accepted) => (accepted.headers.tracestate, accepted.headers.baggage),
@@ -172,6 +173,7 @@ impl Tracer {
             parent,
             links: other,
             began: SystemTime::now(),
+            request: caller.unwrap_or_default(),
         })
     }
 

@@ -19,6 +19,8 @@ pub(crate) struct Caller {
     pub(crate) phase: Option<Arc<Phase>>,
     /// The address of the peer.
     pub(crate) address: IpAddr,
+    /// The port of the peer; `None` for a stream in the process.
+    pub(crate) port: Option<u16>,
     /// The listener of the connection.
     pub(crate) role: ListenerRole,
     /// The task that serves the connection once it is upgraded to another protocol.
@@ -32,6 +34,7 @@ impl Caller {
             peer,
             phase: None,
             address,
+            port: None,
             role,
             upgrades: TaskTracker::new(),
         }

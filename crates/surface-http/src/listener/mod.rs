@@ -96,8 +96,8 @@ pub(crate) async fn serve(
                     if let Err(error) = stream.set_nodelay(true) {
                         tracing::debug!(%error, "a connection keeps its delay");
                     }
-                    let address = address.ip();
-                    let caller = Caller::new(peer, address, role);
+                    let mut caller = Caller::new(peer, address.ip(), role);
+                    caller.port = Some(address.port());
                     connections.spawn(connection(surface.clone(), stream, slot, caller));
                 }
             }

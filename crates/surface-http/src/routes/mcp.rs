@@ -136,6 +136,8 @@ impl Admitted {
         (request_id, caller): (RequestId, &Caller),
     ) -> McpRequest<'a> {
         McpRequest {
+            peer: caller.address,
+            port: caller.port,
             parts,
             route,
             settings,

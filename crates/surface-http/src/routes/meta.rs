@@ -6,12 +6,13 @@ use broker_core::{Broker, CallMode, Outcome, RequestId};
 use broker_model::CallCode;
 use broker_surface::job_json;
 use broker_surface::meta::{self, BodyForm, MetaCaller, ReplyRoom};
-use broker_surface::trace_of;
+use broker_surface::{ClientPlace, trace_of};
 use broker_surface_mcp::http::joined_header;
 use bytes::Bytes;
 
 use super::table::MetaTool;
 use crate::HttpSurface;
+use crate::listener::Caller;
 use crate::pipeline::{Admitted, HttpReply, JSON, Refusal};
 
 static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -24,11 +25,20 @@ impl<B: Broker> HttpSurface<B> {
         &self,
         tool: MetaTool,
         body: Bytes,
-        (parts, admitted): (&Parts, &Admitted),
+        (parts, admitted, caller): (&Parts, &Admitted, &Caller),
         request_id: RequestId,
     ) -> Result<HttpReply, Refusal> {
         let trace = match tool {
-            MetaTool::Call => trace_of(&self.broker, |name| joined_header(&parts.headers, name)),
+            MetaTool::Call => {
+                let client = ClientPlace {
+                    address: admitted.address,
+                    peer: caller.address,
+                    port: caller.port,
+                };
+                trace_of(&self.broker, client, |name| {
+                    joined_header(&parts.headers, name)
+                })
+            }
             MetaTool::List(_) => None,
         };
         let (identity, account) = (&admitted.identity, &admitted.account);

@@ -85,7 +85,10 @@ impl<B: Broker> HttpSurface<B> {
             .check_caller(route.row, parts, body, (caller, &settings))
             .await?;
         match handler {
-            ApiRoute::Meta(tool) => self.meta(tool, body, (parts, &admitted), request_id).await,
+            ApiRoute::Meta(tool) => {
+                let request = (parts, &admitted, caller);
+                self.meta(tool, body, request, request_id).await
+            }
             ApiRoute::Health(report) => self.health(report, &admitted.identity),
             ApiRoute::Metrics => self.metrics(parts, &admitted).await,
             ApiRoute::Logs => self.logs(parts, &admitted),

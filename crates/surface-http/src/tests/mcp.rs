@@ -183,6 +183,8 @@ async fn session_of_another_identity_is_unknown() {
             identity,
             account: account.clone(),
             address: Ipv4Addr::LOCALHOST.into(),
+            peer: Ipv4Addr::LOCALHOST.into(),
+            port: None,
             request_id: RequestId::new(&["r-1"]),
             stream: None,
         };

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
-use broker_wire::protocol::HEADER_MISMATCH;
+use broker_wire::protocol::{self, HEADER_MISMATCH};
 use broker_wire::{JsonMembers, RpcError, header_value, valid_string};
 
 use super::reply::{EVENT_STREAM, JSON};
@@ -30,6 +30,11 @@ pub fn joined(headers: &HeaderMap, name: &str) -> Option<String> {
     let values = headers.get_all(name).iter().map(HeaderValue::to_str);
     let values: Vec<&str> = values.collect::<Result<_, _>>().ok()?;
     (!values.is_empty()).then(|| values.join(","))
+}
+
+/// Returns the legacy revision that the headers name, if there is one.
+pub(super) fn legacy_revision(headers: &HeaderMap) -> Option<&'static str> {
+    protocol::legacy_revision(headers.get(PROTOCOL_VERSION)?.to_str().ok()?)
 }
 
 /// The forms of a reply that its caller reads.

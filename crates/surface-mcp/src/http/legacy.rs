@@ -144,7 +144,7 @@ pub(super) fn request(
         call: call.for_reader_of(request.settings.event_bytes),
         account: session.account.clone(),
         request_id: request.request_id,
-        trace: request.trace(&client.broker),
+        trace: request.trace_of_rpc(&client.broker, Some(id), || Some(session.revision)),
         waiting,
     };
     let (sender, messages) = channel(&task, accepted);

@@ -9,8 +9,8 @@ use std::time::Duration;
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, Response, StatusCode, header};
 use broker_config::{LegacySessions, McpMode, Routing};
-use broker_wire::RpcError;
 use broker_wire::protocol::{INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, MODERN};
+use broker_wire::{Id, RpcError};
 use bytes::Bytes;
 
 pub mod cors;
@@ -41,7 +41,7 @@ use super::{Client, adapter, result};
 use crate::{ClientView, McpSettings};
 use broker_core::{Account, Broker, CallTrace, CoreError, Identity, RequestId};
 use broker_surface::RequestIds;
-use broker_surface::{StreamState, trace_of};
+use broker_surface::{ClientPlace, StreamState, trace_of, trace_of_rpc};
 use reply::Refused;
 use session::{Owner, SessionUse};
 use session_id::SessionId;
@@ -74,8 +74,11 @@ pub struct McpRequest<'a> {
     pub identity: Identity,
     /// The account that is charged for the message and its answer.
     pub account: Account,
-    /// The address of the peer.
+    /// The address of the client; a trusted proxy may have named it.
     pub address: IpAddr,
+    /// The address and the port of the other end of the connection.
+    pub peer: IpAddr,
+    pub port: Option<u16>,
     pub request_id: RequestId,
     /// The state of the stream that the connection may become.
     pub stream: Option<Arc<StreamState>>,
@@ -95,7 +98,28 @@ impl McpRequest<'_> {
 
     /// Returns the trace context of its headers, if calls are traced.
     fn trace(&self, broker: &impl Broker) -> Option<Box<CallTrace>> {
-        trace_of(broker, |name| headers::joined(&self.parts.headers, name))
+        let client = ClientPlace {
+            address: self.address,
+            peer: self.peer,
+            port: self.port,
+        };
+        trace_of(broker, client, |name| {
+            headers::joined(&self.parts.headers, name)
+        })
+    }
+
+    /// Returns the same for a request of JSON-RPC in its body, whose client uses this revision.
+    fn trace_of_rpc(
+        &self,
+        broker: &impl Broker,
+        id: Option<&Id>,
+        revision: impl FnOnce() -> Option<&'static str>,
+    ) -> Option<Box<CallTrace>> {
+        // Most brokers trace no calls.
+        if !broker.traces_calls() {
+            return None;
+        }
+        trace_of_rpc(broker, self.trace(broker).as_deref(), id, revision)
     }
 }
 
@@ -184,6 +208,7 @@ impl<B: Broker> McpEndpoint<B> {
         Ok(WebSocketClient {
             client: Arc::new(client),
             account: request.account.clone(),
+            trace: request.trace(&self.broker),
             message_bytes: request.settings.body_bytes.min(MAX_MESSAGE_BYTES),
             answer_limit: AnswerLimit {
                 way: Way::Frame,

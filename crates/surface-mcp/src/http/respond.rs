@@ -6,13 +6,13 @@ use std::sync::Arc;
 use axum::http::{Response, StatusCode};
 use broker_core::{Broker, Charge};
 use broker_surface::{CaughtPanic, contain};
-use broker_wire::Id;
-use broker_wire::protocol::MISSING_CAPABILITY;
+use broker_wire::protocol::{MISSING_CAPABILITY, MODERN};
 use broker_wire::write::Outgoing;
+use broker_wire::{Era, Id};
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
-use super::headers::Accepted;
+use super::headers::{self, Accepted};
 use super::reply::{self, ReplyBody, StreamReply};
 use super::stream::{EventStream, KEEP_ALIVE_INTERVAL};
 use super::{McpEndpoint, McpRequest};
@@ -73,13 +73,17 @@ pub(super) fn begin_call<B: Broker>(
     id: &Id,
     call: ToolCall,
 ) -> Begun {
+    let era = call.era;
     let task = CallTask {
         level: call.meta.log_level,
         client: Arc::new(client),
         call: call.for_reader_of(request.settings.event_bytes),
         account: request.account.clone(),
         request_id: request.request_id,
-        trace: request.trace(&endpoint.broker),
+        trace: request.trace_of_rpc(&endpoint.broker, Some(id), || match era {
+            Era::Modern => Some(MODERN),
+            Era::Legacy => headers::legacy_revision(&request.parts.headers),
+        }),
         waiting: Charge::default(),
     };
     let (sender, messages) = channel(&task, accepted);

@@ -77,7 +77,7 @@ async fn answer_message(
 ) -> Response<ReplyBody> {
     let (id, error) = match message {
         Ok(ClientLine::One(Incoming::Request { id, method, params })) => {
-            let answer = answer_request(endpoint, request, &method, params).await;
+            let answer = answer_request(endpoint, request, &id, &method, params).await;
             return reply::message(StatusCode::OK, answers::answer(&id, answer));
         }
         Ok(ClientLine::One(Incoming::Notification { .. } | Incoming::Response { .. })) => {
@@ -97,6 +97,7 @@ async fn answer_message(
 async fn answer_request(
     endpoint: &McpEndpoint<impl Broker>,
     request: &McpRequest<'_>,
+    id: &Id,
     method: &str,
     params: Option<Raw>,
 ) -> Answer {
@@ -117,7 +118,7 @@ async fn answer_request(
         call,
         account: request.account.clone(),
         request_id: request.request_id,
-        trace: request.trace(&endpoint.broker),
+        trace: request.trace_of_rpc(&endpoint.broker, Some(id), || None),
         waiting: Charge::default(),
     };
     // Dropped when the connection is closed. This cancels the call.

@@ -21,7 +21,7 @@ mod output;
 use super::Client;
 use super::answer_limit::AnswerLimit;
 use super::connection::Connection;
-use broker_core::{Account, Broker};
+use broker_core::{Account, Broker, CallTrace};
 use broker_surface::StreamState;
 use charged_read::{ChargedRead, ReadCharge};
 use close::Close;
@@ -50,6 +50,8 @@ const INITIALIZED: &str = "notifications/initialized";
 pub struct WebSocketClient<B> {
     pub(super) client: Arc<Client<B>>,
     pub(super) account: Account,
+    /// The trace context of the request for the upgrade. It is the one over HTTP of each call.
+    pub(super) trace: Option<Box<CallTrace>>,
     /// The maximum bytes of a message.
     pub(super) message_bytes: usize,
     /// The maximum of a message to the client.
@@ -125,6 +127,7 @@ impl<B: Broker> WebSocketClient<B> {
             MAX_IN_FLIGHT,
         );
         let mut connection = connection.taking_empty_initialize();
+        connection.trace = self.trace.clone();
         connection.answer_bytes = self.answer_limit.bytes;
         let mut control = ControlFrames::default();
         let mut keep_alive = interval(KEEP_ALIVE_INTERVAL);

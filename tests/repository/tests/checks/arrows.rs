@@ -155,6 +155,7 @@ const ARROWS: [(&str, &[&str]); 34] = [
             "broker-files",
             "broker-model",
             "broker-process",
+            "broker-schema",
         ],
     ),
     (
