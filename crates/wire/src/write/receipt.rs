@@ -25,24 +25,23 @@ impl Receipt {
 
 /// The receipts of the answers of a message, each with the index of its answer in a batch. Most messages have none.
 #[derive(Debug, Default)]
-pub(super) struct Receipts(Option<Box<Vec<(usize, Receipt)>>>);
+pub(super) struct Receipts(Vec<(usize, Receipt)>);
 
 impl Receipts {
     /// Returns the receipts of one answer.
     pub(super) fn from_one(receipt: Option<Receipt>) -> Self {
-        Self(receipt.map(|receipt| Box::new(vec![(0, receipt)])))
+        Self(receipt.into_iter().map(|receipt| (0, receipt)).collect())
     }
 
     /// Takes those of the answer at this index.
     pub(super) fn add(&mut self, at: usize, of_answer: Self) {
-        for (_, receipt) in of_answer.0.into_iter().flat_map(|all| *all) {
-            self.0.get_or_insert_default().push((at, receipt));
-        }
+        let receipts = of_answer.0.into_iter();
+        self.0.extend(receipts.map(|(_, receipt)| (at, receipt)));
     }
 
     /// Reports the answers that were replaced.
     pub(super) fn report(self, is_replaced: impl Fn(usize) -> bool) {
-        for (at, receipt) in self.0.into_iter().flat_map(|all| *all) {
+        for (at, receipt) in self.0 {
             if is_replaced(at) {
                 receipt.replaced();
             }
