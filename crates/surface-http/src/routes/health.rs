@@ -276,6 +276,7 @@ fn list(sources: impl Iterator<Item = impl Serialize>, mcp_sessions: Option<usiz
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pipeline::ReplyContent;
     use broker_core::{BuiltFrom, SourceHealth};
     use serde_json::Value;
 
@@ -317,7 +318,10 @@ mod tests {
             ..ServiceState::default()
         };
         let answer = answer(report, view, health, state);
-        let body = String::from_utf8(answer.body.to_vec()).unwrap();
+        let ReplyContent::Whole(body) = answer.body else {
+            panic!("the body comes in pieces");
+        };
+        let body = String::from_utf8(body.to_vec()).unwrap();
         (answer.status.as_u16(), body)
     }
 
