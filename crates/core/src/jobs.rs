@@ -36,8 +36,8 @@ impl CallMode {
         }
     }
 
-    /// Returns the mode with this name.
-    pub fn of_name(name: &str) -> Option<Self> {
+    /// Reads the name of a mode.
+    pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|mode| mode.as_str() == name)
     }
 }

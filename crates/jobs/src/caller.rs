@@ -79,7 +79,7 @@ pub(crate) fn to_text(identity: &Identity) -> String {
 /// Why a caller cannot be restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoCaller {
-    /// The text is not that of a caller.
+    /// The text names no caller.
     Unreadable,
     /// The key was removed, or the token has expired.
     Ended,

@@ -75,7 +75,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Waits for the end of a job, and returns its result as that of a call.
+    /// Waits for the end of a job, and returns its result like the result of a call.
     async fn wait_for(
         &self,
         identity: &Identity,
@@ -213,11 +213,11 @@ impl CreationGate {
             }
             Err(error) => {
                 keeper.forget_caller(&id);
-                return Err(errors::of_store(&error));
+                return Err(errors::store_error(&error));
             }
         };
         Ok(AcceptedJob {
-            job: view::of(&job, keeper.is_durable()),
+            job: view::job(&job, keeper.is_durable()),
             is_replayed,
         })
     }

@@ -39,7 +39,7 @@ impl Keeper {
         let job = store
             .get(&id)
             .await
-            .map_err(|error| errors::of_store(&error))?;
+            .map_err(|error| errors::store_error(&error))?;
         let job = job.ok_or_else(errors::not_found)?;
         let is_owner = job.owner == caller::owner(caller);
         let may_read = match reader {
@@ -58,7 +58,7 @@ impl Keeper {
     }
 
     fn view(&self, job: &Job) -> JobView {
-        view::of(job, self.is_durable())
+        view::job(job, self.is_durable())
     }
 }
 
@@ -95,7 +95,7 @@ impl JobDesk for Keeper {
                 limit: query.limit,
                 cursor: query.cursor,
             });
-            let page = page.await.map_err(|error| errors::of_store(&error))?;
+            let page = page.await.map_err(|error| errors::store_error(&error))?;
             Ok(JobPage {
                 jobs: page.jobs.iter().map(|job| self.view(job)).collect(),
                 next: page.next,
@@ -107,7 +107,7 @@ impl JobDesk for Keeper {
         Box::pin(async move {
             let job = self.find(caller, id, Reader::Owner).await?;
             let cancelled = self.store()?.cancel(&job.id).await;
-            match cancelled.map_err(|error| errors::of_store(&error))? {
+            match cancelled.map_err(|error| errors::store_error(&error))? {
                 CancelOutcome::Finished(state) => Err(errors::finished(state)),
                 CancelOutcome::Unknown => Err(errors::not_found()),
                 CancelOutcome::Canceled => {
@@ -136,7 +136,7 @@ impl JobDesk for Keeper {
                 JobState::Canceled => return Err(errors::finished(job.state)),
             }
             let result = self.store()?.result(&job.id).await;
-            let result = result.map_err(|error| errors::of_store(&error))?;
+            let result = result.map_err(|error| errors::store_error(&error))?;
             let result = result.ok_or_else(|| own_error(&job))?;
             Ok(JobResult {
                 result,
@@ -164,7 +164,7 @@ impl JobDesk for Keeper {
                 let watch = store.subscribe(&job.id);
                 let job = self.find(caller, id, Reader::Owner).await?;
                 let read = store.events(&job.id, after, limit).await;
-                let read = read.map_err(|error| errors::of_store(&error))?;
+                let read = read.map_err(|error| errors::store_error(&error))?;
                 let last = read.events.last().map_or(after, |event| event.seq);
                 let is_end = job.state.is_finished() && last >= job.last_seq;
                 if is_end || !read.events.is_empty() {
@@ -186,7 +186,7 @@ impl JobDesk for Keeper {
 
 /// Returns the error with which a job ended.
 fn own_error(job: &Job) -> Box<CoreError> {
-    let view = view::of(job, true);
+    let view = view::job(job, true);
     let member = |name: &str| {
         view.error
             .as_ref()

@@ -41,7 +41,7 @@ pub(crate) fn other_arguments(id: &JobId) -> Box<CoreError> {
 }
 
 /// Returns the error of an operation of the store.
-pub(crate) fn of_store(error: &StoreError) -> Box<CoreError> {
+pub(crate) fn store_error(error: &StoreError) -> Box<CoreError> {
     let message = error.to_string();
     let error = match error {
         StoreError::OwnerFull { .. } | StoreError::Full { .. } => {

@@ -1,7 +1,7 @@
 //! The layer that keeps jobs: calls that outlive their caller. [`Jobs`] wraps a broker; a call that asks for it becomes a
 //! job of the store, and the [`Keeper`] runs the jobs that wait, for the identities that made them.
 //!
-//! A job is made after all checks of its call, and runs as a call of its own: its caller, its right and its arguments are
+//! A job is made after all checks of its call, and runs as a separate call: its caller, its right and its arguments are
 //! checked again. It is marked as sent before its server gets it, so that no restart runs it twice.
 
 mod caller;

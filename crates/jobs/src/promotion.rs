@@ -83,7 +83,7 @@ impl Keeper {
             return call.await;
         };
         let accepted = AcceptedJob {
-            job: view::of(&job, self.is_durable()),
+            job: view::job(&job, self.is_durable()),
             is_replayed: false,
         };
         let mut outcome = self.empty_outcome(path)?;

@@ -249,7 +249,7 @@ impl SendGate for SentGate {
             match self.store.mark_sent(&self.id, self.fence).await {
                 Ok(true) => Ok(()),
                 Ok(false) => Err(errors::finished(JobState::Canceled)),
-                Err(error) => Err(errors::of_store(&error)),
+                Err(error) => Err(errors::store_error(&error)),
             }
         }))
     }

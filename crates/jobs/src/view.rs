@@ -5,7 +5,7 @@ use broker_store::{EventKind, Job};
 use serde_json::{Value, json};
 
 /// Returns a job without its arguments and its result.
-pub(crate) fn of(job: &Job, is_durable: bool) -> JobView {
+pub(crate) fn job(job: &Job, is_durable: bool) -> JobView {
     let error = job
         .error
         .as_deref()

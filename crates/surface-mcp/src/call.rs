@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use super::adapter::{CommandCall, Dialect, ResultForm, read_mode};
+use super::call_error::CallError;
 use super::items::{self, ItemAnswer, ItemCall, ItemMethod};
 use super::notifications::TOOLS_CHANGED;
 use super::params::Params;
@@ -86,22 +87,6 @@ pub(super) struct CallParts<'a> {
     pub(super) events: Option<CallEvents>,
     /// Receives the announcement of a change of the list that the call makes.
     pub(super) announcements: Option<mpsc::Sender<Outgoing>>,
-}
-
-/// Why a call has no result of a server.
-enum CallError {
-    /// The broker refused it: the refusal is a tool result.
-    Refused(Box<CoreError>),
-    /// The server answered with this error.
-    Server(RpcError),
-    /// It became a job; the answer has the form of the dialect.
-    Accepted(Text),
-}
-
-impl From<Box<CoreError>> for CallError {
-    fn from(error: Box<CoreError>) -> Self {
-        Self::Refused(error)
-    }
 }
 
 impl ToolCall {

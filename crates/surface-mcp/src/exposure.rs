@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use super::Client;
 use super::result::error_object;
-use super::tools::{instructions, job_tool, meta_tools, search_tools, server_info};
+use super::server_info::server_info;
+use super::tools::{instructions, job_tool, meta_tools, search_tools};
 use broker_core::{
     Account, Broker, Charge, CoreError, ItemKind, ToolQuery, memory_error_for_request,
 };

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::cut_note::Place;
 use super::error_text::error_text;
-use super::tools::server_info;
+use super::server_info::server_info;
 use broker_core::{CoreError, ItemKind, Outcome};
 
 /// The `_meta` keys of the broker, for cuts and warnings.

@@ -92,15 +92,6 @@ pub(super) fn own_names(view: ClientView) -> Vec<String> {
     finders.chain(call_names(view)).collect()
 }
 
-/// The `serverInfo` of the broker.
-pub(super) fn server_info() -> Value {
-    json!({
-        "name": "mcp-broker",
-        "title": "MCP broker",
-        "version": env!("CARGO_PKG_VERSION"),
-    })
-}
-
 /// One line for each top-level entry that exists for the caller, as `meta_tree` shows it. If that is long, only
 /// the paths.
 fn areas(broker: &impl Broker, identity: &Identity) -> String {

@@ -17,7 +17,7 @@ use crate::core::{CallMode, Core};
 ///
 /// # Errors
 ///
-/// The problems of a path, and those of a store that is required.
+/// The problems of a path, and the reason why a required store cannot be opened.
 pub(super) async fn open(
     core: &Core,
     observers: &Observers,

@@ -293,10 +293,10 @@ pub(crate) struct Route {
     pub(crate) is_allowed: bool,
 }
 
-/// The segment of a path that stands for any text without a slash.
+/// The segment of a row for which a path may have any text.
 const PARAMETER: &str = "{id}";
 
-/// Returns the row of a path. Only a path that no row has as it stands is compared by segments.
+/// Returns the row of a path. Only a path that equals the path of no row is compared by segments.
 fn row_of(path: &str) -> Option<&'static Row> {
     let row = TABLE.iter().find(|row| row.path == path);
     row.or_else(|| TABLE.iter().find(|row| has_form(path, row.path)))

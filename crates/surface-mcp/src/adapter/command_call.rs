@@ -79,7 +79,7 @@ pub(crate) fn read_mode(
     let Some(mode) = params.given("mode") else {
         return Ok(None);
     };
-    let mode = valid_string(mode).and_then(|name| CallMode::of_name(&name));
+    let mode = valid_string(mode).and_then(|name| CallMode::parse(&name));
     match (mode, has_jobs) {
         (Some(CallMode::Async), false) => {
             let error = wrong("`mode` `async` needs jobs, which are off here: use `sync`");

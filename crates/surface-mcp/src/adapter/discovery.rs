@@ -4,7 +4,7 @@ use broker_wire::{JsonMembers, valid_string};
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::tools::server_info;
+use crate::server_info::server_info;
 use broker_core::{Account, Broker, CallableTool, CoreError, Identity};
 
 /// The version of the document's format.

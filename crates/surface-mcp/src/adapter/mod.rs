@@ -6,7 +6,7 @@ use broker_wire::write::Text;
 use serde_json::json;
 
 use super::Client;
-use super::tools::server_info;
+use super::server_info::server_info;
 use broker_core::Broker;
 
 mod command_call;

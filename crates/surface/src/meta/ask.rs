@@ -11,7 +11,8 @@ use bytes::Bytes;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::call_body::{AskedJob, CallBody, LongArgs, LongCallBody, ShortArgs};
+use super::asked_job::AskedJob;
+use super::call_body::{CallBody, LongArgs, LongCallBody, ShortArgs};
 use super::fields::{BodyForm, DescBody, DescRequest, TreeBody, TreeRequest};
 use super::listed::{DescriptionForm, Listed, ListingAnswer};
 use super::members::{json_invalid, utf8};

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
-use std::time::Duration;
 
 use broker_model::json;
 use bytes::Bytes;
@@ -12,25 +11,14 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::arguments::{ArgsJson, quoted_invalid, unquote, unquote_long};
+use super::asked_job::AskedJob;
 use super::caller_meta;
 use super::members::{
-    argument_outside, field_invalid, json_invalid, meta_invalid, path_missing, path_type,
-    unknown_field,
+    argument_outside, json_invalid, meta_invalid, path_missing, path_type, unknown_field,
 };
-use broker_core::{Account, CallMode, CoreError};
+use broker_core::{Account, CoreError};
 
 const ARGS: &str = "args";
-/// The longest time for which a caller can ask to keep a job, in seconds: a week.
-const MAX_TTL_SECONDS: u64 = 604_800;
-
-/// What the body of a call asks of jobs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct AskedJob {
-    /// How long the caller waits; `None` for the mode of the surface.
-    pub(super) mode: Option<CallMode>,
-    /// The time for which the finished job is kept.
-    pub(super) ttl: Option<Duration>,
-}
 
 /// A checked body.
 #[derive(Debug)]
@@ -177,25 +165,7 @@ impl<'a> Envelope<'a> {
             let text = member.map(RawValue::get);
             text.filter(|text| !is_absent(text))
         };
-        let mode = present(self.mode).map(|text| {
-            let name = serde_json::from_str::<Cow<'_, str>>(text).ok();
-            let mode = name.and_then(|name| CallMode::of_name(&name));
-            mode.ok_or_else(|| field_invalid("`mode` must be `sync`, `async` or `auto`"))
-        });
-        let ttl = present(self.ttl).map(|text| {
-            let seconds = serde_json::from_str::<u64>(text).ok();
-            let seconds = seconds.filter(|seconds| (1..=MAX_TTL_SECONDS).contains(seconds));
-            let seconds = seconds.ok_or_else(|| {
-                field_invalid(format!(
-                    "`ttl_s` must be an integer from 1 to {MAX_TTL_SECONDS}"
-                ))
-            });
-            seconds.map(Duration::from_secs)
-        });
-        Ok(AskedJob {
-            mode: mode.transpose()?,
-            ttl: ttl.transpose()?,
-        })
+        AskedJob::read(present(self.mode), present(self.ttl))
     }
 
     /// Returns the error for an unknown member. Next to a path without `args` it is most likely an argument of the

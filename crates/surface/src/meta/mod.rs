@@ -3,6 +3,7 @@
 
 mod arguments;
 mod ask;
+mod asked_job;
 mod call_body;
 pub mod caller_meta;
 mod fields;

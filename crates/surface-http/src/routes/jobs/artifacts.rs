@@ -34,7 +34,7 @@ impl Artifacts {
             return Self(vec![whole]);
         };
         let blocks = read.content.iter().enumerate();
-        let mut parts: Vec<_> = blocks.map(|(at, block)| of_block(at, block)).collect();
+        let mut parts: Vec<_> = blocks.map(|(at, block)| block_part(at, block)).collect();
         if let Some(structured) = read.structured_content {
             let bytes = structured.get().as_bytes().to_vec();
             parts.push(Artifact::new("structured.json", "application/json", bytes));
@@ -74,7 +74,7 @@ impl Artifact {
 }
 
 /// Returns a block of the content as a part: text and data as their bytes, other blocks as JSON.
-fn of_block(at: usize, block: &Value) -> Artifact {
+fn block_part(at: usize, block: &Value) -> Artifact {
     let text =
         |place: &Value, name: &str| place.get(name).and_then(Value::as_str).map(str::to_owned);
     let decoded = |place: &Value, name: &str| {
