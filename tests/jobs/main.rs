@@ -1,6 +1,7 @@
 //! Jobs: calls that outlive their caller, in the real broker.
 
 mod clients;
+mod codes;
 mod owners;
 mod restarts;
 mod routes;

@@ -317,7 +317,7 @@ impl ToolCall {
                 return Ok(Box::pin(self.retrieve(client, parts)).await?);
             }
             Tool::Own(OwnTool::Job) => {
-                let answer = job_tool::answer(client, &self.arguments, self.era);
+                let answer = job_tool::answer(client, parts.account, &self.arguments, self.era);
                 return Ok(Box::pin(answer).await?.into());
             }
             Tool::Own(OwnTool::MetaCall(_) | OwnTool::CallTool(_))

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use broker_core::{
-    AcceptedJob, Broker, CallCode, CoreError, ItemKind, JobDesk, JobResult, JobState, JobView,
-    Outcome,
+    AcceptedJob, Account, Broker, CallCode, CoreError, ItemKind, JobDesk, JobResult, JobState,
+    JobView, Outcome,
 };
 use broker_model::text::shown_line;
 use broker_surface::job_json;
@@ -76,6 +76,7 @@ pub(super) fn entry() -> Value {
 /// Answers a call of the tool.
 pub(super) async fn answer(
     client: &Client<impl Broker>,
+    account: &Account,
     arguments: &[u8],
     era: Era,
 ) -> Result<Json, Box<CoreError>> {
@@ -97,7 +98,7 @@ pub(super) async fn answer(
                 }
                 JobState::Succeeded | JobState::Failed | JobState::Canceled | JobState::Lost => {
                     let ended = desk.result(identity, id).await?;
-                    whole(client, &job, ended, era).await
+                    whole((client, account), &job, ended, era).await
                 }
             }
         }
@@ -113,8 +114,7 @@ pub(super) async fn answer(
             let ended = desk.result(identity, id).await?;
             let limit = arguments.limit.unwrap_or(READ_CHARS).min(MAX_READ_CHARS);
             let read = move || part(&ended, &arguments.pointer, arguments.offset, limit);
-            let account = client.broker.services().memory().whole_account();
-            let text = client.broker.services().shape_long(&account, read).await?;
+            let text = client.broker.services().shape_long(account, read).await?;
             Ok(result::own(&text, era))
         }
     }
@@ -149,15 +149,14 @@ async fn wait(
 
 /// Returns the result of a job as the result of its call; the beginning of a long one.
 async fn whole(
-    client: &Client<impl Broker>,
+    (client, account): (&Client<impl Broker>, &Account),
     job: &JobView,
     ended: JobResult,
     era: Era,
 ) -> Result<Json, Box<CoreError>> {
     if ended.result.len() > MAX_WHOLE_BYTES {
         let read = move || part(&ended, "", 0, READ_CHARS);
-        let account = client.broker.services().memory().whole_account();
-        let text = client.broker.services().shape_long(&account, read).await?;
+        let text = client.broker.services().shape_long(account, read).await?;
         return Ok(result::own(&text, era));
     }
     let path = client.broker.services().known_path(&job.path);

@@ -7,9 +7,9 @@ mod stream;
 use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
-use broker_core::{Broker, Identity, JobDesk, JobQuery, JobState};
+use broker_core::{Broker, Charge, JobDesk, JobQuery, JobState, Reply, memory_error_for_result};
 use broker_model::CallCode;
-use broker_surface::job_json;
+use broker_surface::{job_json, meta};
 use std::sync::Arc;
 
 use crate::HttpSurface;
@@ -20,6 +20,8 @@ use query::Query;
 /// The number of jobs in a page whose request names none, and the maximum.
 const PAGE_JOBS: usize = 50;
 const MAX_PAGE_JOBS: usize = 100;
+/// The memory that reading the parts of a result takes, as a multiple of its length.
+const RESULT_COPIES: usize = 4;
 /// The event after which a stream goes on, as clients of Server-Sent Events send it.
 const LAST_EVENT_ID: &str = "last-event-id";
 
@@ -49,7 +51,7 @@ impl<B: Broker> HttpSurface<B> {
         admitted: &Admitted,
     ) -> Result<HttpReply, Refusal> {
         let identity = &admitted.identity;
-        let answered = self.answer_jobs(route, parts, identity).await;
+        let answered = self.answer_jobs(route, parts, admitted).await;
         answered.map_err(|refusal| refusal.for_caller(identity))
     }
 
@@ -57,8 +59,9 @@ impl<B: Broker> HttpSurface<B> {
         &self,
         route: JobRoute,
         parts: &Parts,
-        identity: &Identity,
+        admitted: &Admitted,
     ) -> Result<HttpReply, Refusal> {
+        let identity = &admitted.identity;
         let desk = self.broker.jobs().ok_or_else(|| {
             let message = "jobs are off: the config has no `jobs`";
             Refusal::new(CallCode::RouteNotFound, message)
@@ -79,10 +82,12 @@ impl<B: Broker> HttpSurface<B> {
             }
             JobRoute::Manifest => {
                 let result = desk.result(identity, id).await?;
-                let manifest = Artifacts::read(&result.result).manifest(id);
-                Ok(json(manifest.to_string()))
+                let id = id.to_owned();
+                let length = result.result.len();
+                let read = move || Artifacts::read(&result.result).manifest(&id).to_string();
+                Ok(json(self.read_result(length, admitted, read).await?))
             }
-            JobRoute::Download => download(&**desk, identity, id, &query).await,
+            JobRoute::Download => self.download(&**desk, id, &query, admitted).await,
             JobRoute::Events => {
                 let after = match query.number("after", u64::MAX)? {
                     Some(after) => after,
@@ -101,6 +106,62 @@ impl<B: Broker> HttpSurface<B> {
         }
     }
 
+    /// Returns a result, or one part of it. Its memory is charged to the caller until it was sent.
+    async fn download(
+        &self,
+        desk: &dyn JobDesk,
+        id: &str,
+        query: &Query,
+        admitted: &Admitted,
+    ) -> Result<HttpReply, Refusal> {
+        let part = query.number("part", u64::MAX)?;
+        let result = desk.result(&admitted.identity, id).await?;
+        let Some(part) = part else {
+            let whole = Reply {
+                body: result.result,
+                etag: None,
+            };
+            let charged = meta::charged(whole, &admitted.account)?;
+            return Ok(HttpReply {
+                status: StatusCode::OK,
+                body: charged.body.into(),
+                media: JSON,
+                etag: None,
+            });
+        };
+        let length = result.result.len();
+        let read = move || Artifacts::read(&result.result).part(part);
+        let found = self.read_result(length, admitted, read).await?;
+        let artifact = found.ok_or_else(|| {
+            let message = format!("the result has no part {part}; the manifest lists the parts");
+            Refusal::new(CallCode::FieldInvalid, message)
+        })?;
+        Ok(HttpReply {
+            status: StatusCode::OK,
+            body: artifact.bytes.into(),
+            // The media type of a server is data for the caller, never a page of the broker.
+            media: HeaderValue::from_static("application/octet-stream"),
+            etag: None,
+        })
+    }
+
+    /// Reads the parts of a result of `length` bytes, off the runtime's threads, and charged to the caller.
+    async fn read_result<T: Send + 'static>(
+        &self,
+        length: usize,
+        admitted: &Admitted,
+        read: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let account = &admitted.account;
+        let mut charge = Charge::default();
+        charge
+            .cover(account, RESULT_COPIES * length)
+            .map_err(|full| Box::new(memory_error_for_result(full)))?;
+        let value = self.broker.services().shape_long(account, read).await;
+        drop(charge);
+        Ok(value)
+    }
+
     /// Returns a stream as a reply. It ends with the right of its caller and with the drain.
     fn stream(&self, begin: impl FnOnce(stream::StreamEnds) -> Body) -> HttpReply {
         let body = begin(stream::StreamEnds::new(self.broker.services().clone()));
@@ -111,34 +172,6 @@ impl<B: Broker> HttpSurface<B> {
             etag: None,
         }
     }
-}
-
-async fn download(
-    desk: &dyn JobDesk,
-    identity: &Identity,
-    id: &str,
-    query: &Query,
-) -> Result<HttpReply, Refusal> {
-    let result = desk.result(identity, id).await?;
-    let Some(part) = query.number("part", u64::MAX)? else {
-        return Ok(HttpReply {
-            status: StatusCode::OK,
-            body: ReplyContent::Whole(result.result),
-            media: JSON,
-            etag: None,
-        });
-    };
-    let artifact = Artifacts::read(&result.result).part(part).ok_or_else(|| {
-        let message = format!("the result has no part {part}; the manifest lists the parts");
-        Refusal::new(CallCode::FieldInvalid, message)
-    })?;
-    Ok(HttpReply {
-        status: StatusCode::OK,
-        body: ReplyContent::Whole(artifact.bytes),
-        // The media type of a server is data for the caller, never a page of the broker.
-        media: HeaderValue::from_static("application/octet-stream"),
-        etag: None,
-    })
 }
 
 fn list_query(query: &Query) -> Result<JobQuery, Refusal> {
@@ -170,12 +203,12 @@ fn json(text: String) -> HttpReply {
 
 /// Returns the id in the path of a route of jobs.
 fn job_id(path: &str) -> &str {
-    let mut segments = path.split('/');
-    let is_before = |segment: &&str| ["jobs", "progress"].contains(segment);
-    match segments.find(is_before) {
-        Some(_) => segments.next().unwrap_or_default(),
-        None => "",
-    }
+    let segments: Vec<&str> = path.split('/').collect();
+    // A path before the routes may have such a segment as well.
+    let before = segments
+        .windows(2)
+        .rposition(|pair| ["jobs", "progress"].contains(&pair[0]));
+    before.map_or("", |at| segments[at + 1])
 }
 
 /// Returns the number in `Last-Event-ID`; 0 without the header.
