@@ -44,14 +44,14 @@ fn job_that_waited_runs_after_a_crash_and_one_that_was_sent_is_lost() {
 fn jobs_end_once_through_crashes_under_load() {
     let jobs = match std::env::var("MCP_BROKER_JOBS") {
         Ok(number) => number.parse().expect("a number"),
-        Err(_) => 60,
+        Err(_) => 300,
     };
     let bench = bench(&json!({"store": "jobs.sqlite"}), &json!({}));
     let (mut ids, mut made) = (BTreeMap::new(), 0);
     while made < jobs {
         let broker = serve(&bench);
         let caller = Caller::of(&broker);
-        for _ in 0..15 {
+        for _ in 0..60 {
             if made < jobs {
                 let tool = if made % 2 == 0 { "slow" } else { "quick" };
                 ids.insert(caller.make(tool, json!({"n": made})), made);
