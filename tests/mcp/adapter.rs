@@ -107,7 +107,7 @@ fn calls_of_simple_clients_have_the_members_of_a_command() {
     let later = command(json!({"mode": "async"}));
     assert_eq!(
         (&later["error"]["code"], &later["error"]["data"]["code"]),
-        (&json!(-32602), &json!("not_supported_yet"))
+        (&json!(-32602), &json!("not_durable"))
     );
     let failed = command(json!({"command": "fail", "args": {}}))["error"].clone();
     assert_eq!(failed["code"], -32000);
