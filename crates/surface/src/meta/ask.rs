@@ -138,10 +138,10 @@ impl<B: Broker> MetaCaller<'_, B> {
             None => Args::empty(),
         };
         let path = self.path(&read.path);
-        let meta = self.meta_of(read.meta);
+        let about = (self.meta_of(read.meta), self.job(read.job)?);
         self.check_split(&path)?;
         // Pinned here: `await` would copy it twice, and a call is long.
-        let asked = pin!(self.ask(path, args, (meta, read.job), None)?);
+        let asked = pin!(self.ask(path, args, about, None));
         asked.await
     }
 
@@ -163,10 +163,9 @@ impl<B: Broker> MetaCaller<'_, B> {
             }
             None => Args::empty(),
         };
-        let meta = self.meta_of(read.meta);
+        let about = (self.meta_of(read.meta), self.job(read.job)?);
         self.check_split(&read.path)?;
-        self.ask(read.path.into(), args, (meta, read.job), received)?
-            .await
+        self.ask(read.path.into(), args, about, received).await
     }
 
     /// Returns a path without a copy of it, if the catalog has it.
@@ -193,9 +192,8 @@ impl<B: Broker> MetaCaller<'_, B> {
     ) -> Result<Outcome, Box<CoreError>> {
         let (args, received) = read_args(arguments)?;
         self.check_split(&path)?;
-        let meta = self.meta.map(Box::from);
-        self.ask(path, args, (meta, AskedJob::default()), received)?
-            .await
+        let about = (self.meta.map(Box::from), self.job(AskedJob::default())?);
+        self.ask(path, args, about, received).await
     }
 
     /// Refuses a tool that another one of the three tools calls.
@@ -209,22 +207,21 @@ impl<B: Broker> MetaCaller<'_, B> {
     }
 
     /// Calls an entry of any kind, with a result in the form of the config. Not an `async fn`, since that would have
-    /// room for the request twice.
+    /// room for the request twice. `about` is the `_meta` for the server and what the call asks of jobs.
     fn ask(
         &self,
         path: Cow<'static, str>,
         args: Args,
-        (meta, asked): (Option<Box<str>>, AskedJob),
+        about: (Option<Box<str>>, Option<Box<JobRequest>>),
         received: Option<Instant>,
-    ) -> Result<impl Future<Output = Result<Outcome, Box<CoreError>>> + Send, Box<CoreError>> {
-        let job = self.job(asked)?;
+    ) -> impl Future<Output = Result<Outcome, Box<CoreError>>> + Send {
         let form = ResultForm::Configured {
             reserved_chars: chars_around(&path).max(self.reply.around),
             note_chars: self.reply.note,
             limit: self.reply.limit,
         };
         let operation = Operation::CallTool(args);
-        Ok(self.make(path, operation, form, (meta, job), received))
+        self.make(path, operation, form, about, received)
     }
 
     /// Returns what a call asks of jobs; `None` for a call whose caller waits for the result.
