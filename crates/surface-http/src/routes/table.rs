@@ -459,7 +459,7 @@ mod tests {
     fn message_about_an_unknown_route_names_routes_of_the_table() {
         assert_eq!(
             unknown_message(),
-            "the routes are `POST /meta_tree`, `POST /meta_desc`, `POST /meta_call`, `GET /healthz`, `GET /readyz`, `GET /sources`, `GET /metrics`, `GET /logs` and, unless MCP is turned off, `/mcp`, `/v1/mcp`, `/ws/mcp` and `/v1/ws/mcp`"
+            "the routes are `POST /meta_tree`, `POST /meta_desc`, `POST /meta_call`, `GET /healthz`, `GET /readyz`, `GET /sources`, `GET /metrics`, `GET /logs`, `GET /jobs` and, unless MCP is turned off, `/mcp`, `/v1/mcp`, `/ws/mcp` and `/v1/ws/mcp`"
         );
     }
 }
