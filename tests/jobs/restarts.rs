@@ -51,13 +51,14 @@ fn jobs_end_once_through_crashes_under_load() {
     while made < jobs {
         let broker = serve(&bench);
         let caller = Caller::of(&broker);
-        for n in made..jobs.min(made + 25) {
+        let next = jobs.min(made + 25);
+        for n in made..next {
             let tool = if n % 2 == 0 { "slow" } else { "quick" };
             let id = caller.make(tool, json!({"n": n}));
             open.push(id.clone());
             ids.insert(id, n);
-            made += 1;
         }
+        made = next;
         // At the kill some run and some wait.
         wait_until("jobs have ended", || {
             open.retain(|id| {

@@ -281,7 +281,7 @@ mod tests {
         command.build();
         let verbs = command.get_subcommands_mut();
         let verbs: Vec<_> = verbs.filter(|verb| verb.get_name() != "help").collect();
-        assert_eq!(verbs.len(), 6);
+        assert_eq!(verbs.len(), 7);
         for verb in verbs {
             let name = verb.get_name().to_owned();
             let help = verb.render_long_help().to_string();

@@ -53,6 +53,17 @@ pub struct JobRequest {
     pub key: Option<Box<str>>,
 }
 
+impl JobRequest {
+    /// Returns the request of a call in this mode, without a key.
+    pub const fn in_mode(mode: CallMode) -> Self {
+        Self {
+            mode,
+            ttl: None,
+            key: None,
+        }
+    }
+}
+
 /// The job of a call whose caller does not wait for the result.
 #[derive(Clone, Debug)]
 pub struct AcceptedJob {

@@ -20,6 +20,7 @@ mod tests;
 
 use std::fmt;
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use broker_core::{Broker, CallMode, CoreError, JobDesk, Outcome, Request, forward};
@@ -36,6 +37,9 @@ pub struct Jobs<B> {
     inner: B,
     kept: Option<Kept>,
 }
+
+/// A call that asks for a job.
+type Calling = Pin<Box<dyn Future<Output = Result<Outcome, Box<CoreError>>> + Send>>;
 
 #[derive(Clone)]
 struct Kept {

@@ -12,7 +12,7 @@ pub(super) enum CallError {
     /// The server answered with this error.
     Server(RpcError),
     /// It became a job; the answer has the form of the dialect.
-    Accepted(Text),
+    Accepted(Box<Text>),
 }
 
 impl From<Box<CoreError>> for CallError {

@@ -2,7 +2,7 @@
 
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, StatusCode};
-use broker_core::{Broker, CallMode, Outcome, RequestId};
+use broker_core::{Broker, JobRequest, Outcome, RequestId};
 use broker_model::CallCode;
 use broker_surface::job_json;
 use broker_surface::meta::{self, BodyForm, MetaCaller, ReplyRoom};
@@ -42,6 +42,12 @@ impl<B: Broker> HttpSurface<B> {
             MetaTool::List(_) => None,
         };
         let (identity, account) = (&admitted.identity, &admitted.account);
+        let job = idempotency_key(&parts.headers)?.map(|key| {
+            Box::new(JobRequest {
+                key: Some(key.into()),
+                ..JobRequest::default()
+            })
+        });
         let asker = MetaCaller {
             only: None,
             broker: &self.broker,
@@ -53,8 +59,7 @@ impl<B: Broker> HttpSurface<B> {
             meta: None,
             trace: trace.as_deref(),
             events: None,
-            mode: CallMode::Sync,
-            key: idempotency_key(&parts.headers)?,
+            job: job.as_deref(),
             decided_above: u32::MAX,
         };
         let reply = match tool {

@@ -41,10 +41,8 @@ pub struct MetaCaller<'a, B> {
     pub trace: Option<&'a CallTrace>,
     /// Takes the events of a call.
     pub events: Option<&'a CallEvents>,
-    /// How long the caller of a call waits that does not say so.
-    pub mode: CallMode,
-    /// The idempotency key of a call.
-    pub key: Option<&'a str>,
+    /// What a call asks of jobs that does not say so itself; `None` for a caller that waits for the result.
+    pub job: Option<&'a JobRequest>,
     /// The surface decides on results of more bytes than these ([`CallContext::decided_above`]).
     pub decided_above: u32,
 }
@@ -138,7 +136,7 @@ impl<B: Broker> MetaCaller<'_, B> {
             None => Args::empty(),
         };
         let path = self.path(&read.path);
-        let about = (self.meta_of(read.meta), self.job(read.job)?);
+        let about = (self.meta_of(read.meta), self.asked_job(read.job)?);
         self.check_split(&path)?;
         // Pinned here: `await` would copy it twice, and a call is long.
         let asked = pin!(self.ask(path, args, about, None));
@@ -163,7 +161,7 @@ impl<B: Broker> MetaCaller<'_, B> {
             }
             None => Args::empty(),
         };
-        let about = (self.meta_of(read.meta), self.job(read.job)?);
+        let about = (self.meta_of(read.meta), self.asked_job(read.job)?);
         self.check_split(&read.path)?;
         self.ask(read.path.into(), args, about, received).await
     }
@@ -192,7 +190,10 @@ impl<B: Broker> MetaCaller<'_, B> {
     ) -> Result<Outcome, Box<CoreError>> {
         let (args, received) = read_args(arguments)?;
         self.check_split(&path)?;
-        let about = (self.meta.map(Box::from), self.job(AskedJob::default())?);
+        let about = (
+            self.meta.map(Box::from),
+            self.asked_job(AskedJob::default())?,
+        );
         self.ask(path, args, about, received).await
     }
 
@@ -225,13 +226,16 @@ impl<B: Broker> MetaCaller<'_, B> {
     }
 
     /// Returns what a call asks of jobs; `None` for a call whose caller waits for the result.
-    fn job(&self, asked: AskedJob) -> Result<Option<Box<JobRequest>>, Box<CoreError>> {
-        let mode = asked.mode.unwrap_or(self.mode);
-        if mode == CallMode::Sync && self.key.is_none() {
+    fn asked_job(&self, asked: AskedJob) -> Result<Option<Box<JobRequest>>, Box<CoreError>> {
+        let own = self.job;
+        let mode = asked.mode.or(own.map(|job| job.mode));
+        let mode = mode.unwrap_or_default();
+        let key = own.and_then(|job| job.key.as_deref());
+        if mode == CallMode::Sync && key.is_none() {
             return Ok(None);
         }
         if self.broker.jobs().is_none() {
-            let message = match (mode, self.key) {
+            let message = match (mode, key) {
                 (_, Some(_)) => "an idempotency key needs jobs, which are off here",
                 (CallMode::Async, None) => "the call asks for a job, and jobs are off here",
                 (CallMode::Sync | CallMode::Auto, None) => return Ok(None),
@@ -242,7 +246,7 @@ impl<B: Broker> MetaCaller<'_, B> {
         Ok(Some(Box::new(JobRequest {
             mode,
             ttl: asked.ttl,
-            key: self.key.map(Box::from),
+            key: key.map(Box::from),
         })))
     }
 
