@@ -99,13 +99,11 @@ impl<B: Broker> Broker for Jobs<B> {
                 Either::Left(self.inner.call(request))
             }
             (CallMode::Sync | CallMode::Async, _) | (CallMode::Auto, Some(_)) => {
-                Either::Right(Either::Left(Box::pin(async move {
-                    keeper.make(&inner, request, *job).await
-                })))
+                let making: Calling =
+                    Box::pin(async move { keeper.make(&inner, request, *job).await });
+                Either::Right(making)
             }
-            (CallMode::Auto, None) => Either::Right(Either::Right(Box::pin(
-                keeper.promote(inner, request, *job),
-            ))),
+            (CallMode::Auto, None) => Either::Right(Box::pin(keeper.promote(inner, request, *job))),
         }
     }
 
