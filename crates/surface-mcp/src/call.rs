@@ -24,9 +24,8 @@ use super::tools::{OwnTool, own_tool};
 use super::unknown_tool::{unknown_flat_name, unknown_own_tool};
 use super::{Client, cut_note, job_tool, listing_text, result, retrieve, server_error};
 use broker_core::{
-    Account, Broker, CallEvents, CallMode, CallTrace, Charge, CoreError, FlatTool, ItemKind,
-    JobRequest, Name, Outcome, RequestId, ResultLimit, memory_error_for_request,
-    memory_error_for_result,
+    Account, Broker, CallEvents, CallMode, CallTrace, Charge, CoreError, FlatTool, ItemKind, Name,
+    Outcome, RequestId, ResultLimit, memory_error_for_request, memory_error_for_result,
 };
 use broker_surface::job_json;
 use broker_surface::meta::{BodyForm, Listing, MetaCaller, ReplyRoom, is_quoted_object};
@@ -306,7 +305,7 @@ impl ToolCall {
             },
             trace: parts.trace,
             events: parts.events.as_ref(),
-            job: job_request(self.mode.unwrap_or_else(|| client.call_mode())),
+            job: job_tool::job_request(self.mode.unwrap_or_else(|| client.call_mode())),
             decided_above: self.decided_above,
         };
         let listing = match self.tool {
@@ -480,17 +479,6 @@ impl ToolCall {
             result::forward(&outcome, form, era)?
         };
         Ok(Text::charged(result, charge).with_receipt(receipt))
-    }
-}
-
-/// Returns what a call in this mode asks of jobs.
-const fn job_request(mode: CallMode) -> Option<&'static JobRequest> {
-    static ASYNC: JobRequest = JobRequest::in_mode(CallMode::Async);
-    static AUTO: JobRequest = JobRequest::in_mode(CallMode::Auto);
-    match mode {
-        CallMode::Sync => None,
-        CallMode::Async => Some(&ASYNC),
-        CallMode::Auto => Some(&AUTO),
     }
 }
 

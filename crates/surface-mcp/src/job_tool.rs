@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use broker_core::{
-    AcceptedJob, Account, Broker, CallCode, CoreError, ItemKind, JobDesk, JobResult, JobState,
-    JobView, Outcome,
+    AcceptedJob, Account, Broker, CallCode, CallMode, CoreError, ItemKind, JobDesk, JobRequest,
+    JobResult, JobState, JobView, Outcome,
 };
 use broker_model::text::shown_line;
 use broker_surface::job_json;
@@ -232,4 +232,15 @@ pub(super) fn accepted(accepted: &AcceptedJob, era: Era) -> Json {
         "The call takes long and goes on as job {id}. Call the tool `{NAME}` with {{\"id\":\"{id}\"}} to wait for its result."
     );
     result::with_structured(&text, job_json::accepted(accepted), era)
+}
+
+/// Returns what a call in this mode asks of jobs.
+pub(super) const fn job_request(mode: CallMode) -> Option<&'static JobRequest> {
+    static ASYNC: JobRequest = JobRequest::in_mode(CallMode::Async);
+    static AUTO: JobRequest = JobRequest::in_mode(CallMode::Auto);
+    match mode {
+        CallMode::Sync => None,
+        CallMode::Async => Some(&ASYNC),
+        CallMode::Auto => Some(&AUTO),
+    }
 }
