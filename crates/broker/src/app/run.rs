@@ -65,7 +65,7 @@ impl Startup<'_> {
     }
 }
 
-/// Stores the ends of the last jobs, before the audit log is closed, which has lines of them.
+/// Stores the ends of the last jobs. The audit log is closed later, since it has lines about these calls.
 async fn close_jobs(keeper: &Keeper) {
     if tokio::time::timeout(JOBS_CLOSE_TIMEOUT, keeper.close())
         .await

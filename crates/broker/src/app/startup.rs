@@ -55,7 +55,7 @@ pub(super) struct Startup<'a> {
     pub(super) list_changed_exec: OnceLock<Option<Arc<ListChangedExec>>>,
     /// The observers, which only the first config of a start sets.
     pub(super) observers: OnceLock<Observers>,
-    /// The keeper of jobs, which only the first config of a start sets.
+    /// The keeper of jobs. Only the first config of a start sets it.
     pub(super) jobs: OnceLock<Arc<Keeper>>,
     pub(super) environment: Environment,
     pub(super) output: &'a LogOutput,
