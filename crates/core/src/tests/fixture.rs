@@ -364,7 +364,8 @@ pub(super) fn member_of(groups: &[&str]) -> Identity {
     Identity::key("key", groups)
 }
 
-fn served(core: Core) -> Fixture {
+/// Puts sources of tests into the slots of a core.
+pub(super) fn served(core: Core) -> Fixture {
     let sources = [Fake::new(), Fake::new()];
     let slots = sources.iter().map(|fake| {
         let state = SharedSlotState::new(Phase::Active, 1);
