@@ -3,6 +3,7 @@
 mod clients;
 mod codes;
 mod owners;
+mod records;
 mod restarts;
 mod routes;
 mod stage;

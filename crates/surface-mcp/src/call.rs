@@ -293,9 +293,10 @@ impl ToolCall {
             request_id: parts.request_id,
             account: parts.account,
             reply: ReplyRoom {
-                around: result::MAX_ADDED_CHARS,
+                around: result::MAX_ADDED_CHARS + job_tool::REST_CHARS,
                 note: cut_note::MAX_NOTE_CHARS,
                 limit: ResultLimit::Default,
+                keeps_whole: client.broker.jobs().is_some(),
             },
             form: BodyForm::Mcp,
             meta: self.meta.forwarded.as_deref(),
@@ -446,6 +447,9 @@ impl ToolCall {
                     Err(CallError::Accepted(Box::new(text.into())))
                 }
             };
+        }
+        if outcome.cut.is_some() {
+            job_tool::keep_rest(client, &mut outcome);
         }
         let receipt = outcome.receipt.take();
         let form = match &self.tool {

@@ -436,6 +436,7 @@ pub(crate) fn context(core: &Core) -> CallContext {
         limit: crate::ResultLimit::Configured,
         reserved_chars: 0,
         note_chars: 0,
+        keeps_whole: false,
     };
     CallContext::new(
         RequestId::new(&["r-1"]),
