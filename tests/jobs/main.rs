@@ -5,5 +5,7 @@ mod codes;
 mod owners;
 mod restarts;
 mod routes;
+mod simple_socket;
+mod socket;
 mod stage;
 mod verbs;
