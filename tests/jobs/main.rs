@@ -2,7 +2,9 @@
 
 mod clients;
 mod codes;
+mod cuts;
 mod owners;
+mod relay;
 mod restarts;
 mod routes;
 mod simple_socket;
