@@ -241,3 +241,42 @@ fn rest_of_a_result_that_was_cut_can_be_read_and_is_not_in_the_store() {
         assert!(!found, "{file}");
     }
 }
+
+#[test]
+fn simple_call_in_the_mode_auto_has_the_members_of_a_command_or_is_accepted() {
+    let bench = bench(
+        &json!({"store": "jobs.sqlite", "promote_after": 1}),
+        &json!({}),
+    );
+    let mut script: Value = serde_json::from_str(&bench.read("a.json")).expect("JSON");
+    script["on_call"]["long"] = json!({"delay_ms": 2500});
+    bench.script("a", &script);
+    let broker = serve(&bench);
+    let result = |method: &str, params: Value| {
+        let request = json!({"jsonrpc": "2.0", "id": 5, "method": method, "params": params});
+        broker.post("/v1/mcp", &request).json()["result"].clone()
+    };
+    let both = |tool: &str| {
+        let call = json!({"name": format!("a-{tool}"), "arguments": {"n": 1}, "mode": "auto"});
+        let command = json!({"stage": "a", "command": tool, "args": {"n": 1}, "mode": "auto"});
+        [result("tools/call", call), result("callTool", command)]
+    };
+    for quick in both("quick") {
+        assert_eq!(
+            (&quick["status"], &quick["exit_code"]),
+            (&json!("ok"), &json!(0))
+        );
+        assert!(quick["stdout"].is_string(), "{quick}");
+    }
+    for became in both("long") {
+        assert_eq!(became["status"], "accepted", "{became}");
+        let id = became["job_id"].as_str().expect("an id").to_owned();
+        let caller = Caller::of(&broker);
+        let route = format!("/v1/mcp/progress/{id}?interval_ms=100&max_ms=20000");
+        contains(
+            &without_chunks(&caller.get(&route).body),
+            &["\"exit_code\":0", &format!("/v1/jobs/{id}/download")],
+        );
+    }
+    assert_eq!(executed(&bench, "long"), [1, 1]);
+}

@@ -2,9 +2,13 @@
 
 mod clients;
 mod codes;
+mod cuts;
 mod owners;
 mod records;
+mod relay;
 mod restarts;
 mod routes;
+mod simple_socket;
+mod socket;
 mod stage;
 mod verbs;

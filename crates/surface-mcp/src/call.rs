@@ -443,8 +443,10 @@ impl ToolCall {
             return match &self.form {
                 None => Ok(job_tool::accepted(accepted, era).into()),
                 Some(_) => {
-                    let text = job_json::accepted(accepted).into_bytes();
-                    Err(CallError::Accepted(Box::new(text.into())))
+                    let text: Text = job_json::accepted(accepted).into_bytes().into();
+                    let follow = client.following.as_ref();
+                    let receipt = follow.map(|following| following.receipt(&accepted.job.id));
+                    Err(CallError::Accepted(Box::new(text.with_receipt(receipt))))
                 }
             };
         }

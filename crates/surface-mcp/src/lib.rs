@@ -47,6 +47,7 @@ pub use settings::{ClientView, McpSettings};
 
 use adapter::Dialect;
 use session_tools::SessionTools;
+use websocket::JobFollowing;
 
 /// A client: who it is, and what it sees. A legacy session and a connection over stdio have one for their
 /// whole life, a modern request over HTTP has its own.
@@ -60,6 +61,8 @@ struct Client<B> {
     session_tools: Option<Arc<SessionTools>>,
     ids: Arc<RequestIds>,
     log_level: Arc<SharedLogLevel>,
+    /// Takes the jobs whose progress follows on the connection of the client.
+    following: Option<JobFollowing>,
 }
 
 impl<B: Broker> Client<B> {
@@ -72,6 +75,7 @@ impl<B: Broker> Client<B> {
             session_tools: None,
             ids,
             log_level: Arc::default(),
+            following: None,
         }
     }
 

@@ -1,6 +1,7 @@
 //! The status of a running broker: requests its health routes, and renders the replies.
 
 mod age;
+mod events;
 mod get;
 mod jobs;
 mod logs;
@@ -14,6 +15,7 @@ use broker_model::text::shown_line;
 use serde_json::Value;
 use tokio::time::timeout;
 
+pub(crate) use events::StreamEnd;
 pub(crate) use jobs::{JobsClient, ShownJob};
 pub(crate) use logs::ask_for_logs;
 pub(crate) use target::Target;
