@@ -3,7 +3,11 @@
 mod clients;
 mod codes;
 mod owners;
+mod real_server;
 mod restarts;
 mod routes;
 mod stage;
+mod stderr;
+mod task_stage;
+mod tasks;
 mod verbs;

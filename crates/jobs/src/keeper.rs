@@ -19,6 +19,8 @@ pub struct KeeperParts {
     pub runner: DynBroker,
     /// The store; or the reason why it cannot be used.
     pub store: Result<JobStore, String>,
+    /// The jobs of an earlier run whose calls servers execute as tasks that go on.
+    pub adoptable: Vec<JobId>,
     /// The settings.
     pub settings: JobSettings,
 }
@@ -40,6 +42,8 @@ pub struct Keeper {
 
 #[derive(Default)]
 struct KeeperState {
+    /// The jobs of an earlier run that are adopted at the start.
+    adoptable: Vec<JobId>,
     /// The jobs that run in this process.
     running: HashMap<JobId, RunningJob>,
     /// The callers of the jobs that wait or run and were made in this process, so that the end of their right is known.
@@ -73,6 +77,7 @@ impl Keeper {
         let KeeperParts {
             runner,
             store,
+            adoptable,
             settings,
         } = parts;
         Arc::new(Self {
@@ -80,7 +85,10 @@ impl Keeper {
             store,
             settings,
             find_key: OnceLock::new(),
-            state: Mutex::default(),
+            state: Mutex::new(KeeperState {
+                adoptable,
+                ..KeeperState::default()
+            }),
             wake: Notify::new(),
             stopping: CancellationToken::new(),
             tasks: TaskTracker::new(),
@@ -94,6 +102,9 @@ impl Keeper {
     ) {
         self.find_key.get_or_init(|| Box::new(find_key));
         if self.store.is_ok() {
+            for id in std::mem::take(&mut self.state().adoptable) {
+                self.tasks.spawn(Arc::clone(self).adopt(id));
+            }
             self.tasks.spawn(Arc::clone(self).run_queued());
         }
     }

@@ -35,7 +35,7 @@ pub(crate) async fn run(
     let Ok(store) = keeper.store() else {
         return;
     };
-    let (events, received) = wanted_events();
+    let (events, received) = wanted_events(None);
     let id = claim.job.id.clone();
     let mut gates = SendGates::none();
     gates.push(Arc::new(SentGate {
@@ -49,7 +49,7 @@ pub(crate) async fn run(
         identity,
         context: CallContext {
             meta: claim.job.meta.map(Box::from),
-            events: Some(events),
+            events: Some(events.clone()),
             gates,
             ..CallContext::new(RequestId::new(&[id.as_str()]), account, ResultForm::Whole)
         },
@@ -60,18 +60,37 @@ pub(crate) async fn run(
         }),
     };
     let call = keeper.runner.call(request);
-    follow(&keeper, (&id, claim.fence), call, received, cancel).await;
+    let running = Running {
+        events,
+        received,
+        cancel,
+        is_adopted: false,
+    };
+    follow(&keeper, (&id, claim.fence), call, running).await;
 }
 
-/// Returns what takes the events of a run, and its receiver.
-pub(crate) fn wanted_events() -> (CallEvents, Receiver<CallEvent>) {
-    CallEvents::new(
+/// Returns what takes the events of a run, and its receiver. A caller that takes the events of its call gets them too.
+pub(crate) fn wanted_events(of_caller: Option<CallEvents>) -> (CallEvents, Receiver<CallEvent>) {
+    CallEvents::for_job(
         MAX_WAITING_EVENTS,
         WantedEvents {
             progress: true,
             log: Some(LogLevel::Info),
         },
+        of_caller,
     )
+}
+
+/// What a run has besides its call.
+pub(crate) struct Running {
+    /// Takes the events of the call.
+    pub(crate) events: CallEvents,
+    /// The events that were taken.
+    pub(crate) received: Receiver<CallEvent>,
+    /// Cancels the call.
+    pub(crate) cancel: CancellationToken,
+    /// Whether an earlier run of the broker sent the call, and the server goes on with its task.
+    pub(crate) is_adopted: bool,
 }
 
 /// Follows a call that is a job until its end, and stores the end.
@@ -79,19 +98,37 @@ pub(crate) async fn follow(
     keeper: &Keeper,
     (id, fence): (&JobId, u64),
     call: impl Future<Output = Result<Outcome, Box<CoreError>>>,
-    mut received: Receiver<CallEvent>,
-    cancel: CancellationToken,
+    running: Running,
 ) {
     let Ok(store) = keeper.store() else {
         return;
     };
+    let Running {
+        events,
+        mut received,
+        cancel,
+        is_adopted,
+    } = running;
+    // Whether the next start of the broker can go on with the task that the server made of the call.
+    let (mut is_task, mut is_adoptable) = (is_adopted, is_adopted);
     let end = {
         let mut call = pin!(call);
         loop {
             tokio::select! {
                 biased;
                 outcome = &mut call => break Some(outcome),
-                () = cancel.cancelled() => break None,
+                () = cancel.cancelled() => {
+                    if is_adoptable && keeper.stopping.is_cancelled() {
+                        events.leave_task();
+                    }
+                    break None;
+                }
+                (task, survives) = events.task(), if !is_task => {
+                    is_task = true;
+                    let stored = store.set_upstream(id, fence, task.to_text(), survives).await;
+                    note_failure(id, stored.clone());
+                    is_adoptable = survives && keeper.is_durable() && stored == Ok(true);
+                }
                 Some(event) = received.recv() => keep(store, (id, fence), &mut received, event).await,
             }
         }
@@ -99,8 +136,20 @@ pub(crate) async fn follow(
     while let Ok(event) = received.try_recv() {
         keep(store, (id, fence), &mut received, event).await;
     }
-    finish(keeper, store, (id, fence), end).await;
+    let is_left = is_adoptable && is_stopped(keeper, end.as_ref());
+    if !is_left {
+        finish(keeper, store, (id, fence), end).await;
+    }
     keeper.end_run(id);
+}
+
+/// Whether a run ended because the broker ends.
+fn is_stopped(keeper: &Keeper, end: Option<&Result<Outcome, Box<CoreError>>>) -> bool {
+    match end {
+        None => keeper.stopping.is_cancelled(),
+        Some(Err(error)) => error.code == CallCode::ShuttingDown,
+        Some(Ok(_)) => false,
+    }
 }
 
 /// Stores the end of a run: its outcome, or that its call was cancelled.
@@ -114,11 +163,7 @@ async fn finish(
         Ok(Some(job)) => job.sent,
         Ok(None) | Err(_) => true,
     };
-    let stopped = match &end {
-        None => keeper.stopping.is_cancelled(),
-        Some(Err(error)) => error.code == CallCode::ShuttingDown,
-        Some(Ok(_)) => false,
-    };
+    let stopped = is_stopped(keeper, end.as_ref());
     if stopped && !is_sent {
         // The next start of the broker runs it.
         note_failure(id, store.requeue(id, fence).await);
@@ -144,14 +189,15 @@ async fn finish(
 }
 
 /// Logs that the store has no end of a job. The next start of the broker ends it.
-fn note_failure(id: &JobId, stored: Result<bool, broker_store::StoreError>) {
+pub(crate) fn note_failure(id: &JobId, stored: Result<bool, broker_store::StoreError>) {
     match stored {
         Ok(_) => {}
         Err(error) => tracing::error!(job = id.as_str(), %error, "the end of a job was not stored"),
     }
 }
 
-fn failed(error: &CoreError) -> JobEnd {
+/// Returns the end of a job with this error.
+pub(crate) fn failed(error: &CoreError) -> JobEnd {
     JobEnd {
         state: JobState::Failed,
         result: None,
@@ -161,7 +207,7 @@ fn failed(error: &CoreError) -> JobEnd {
 }
 
 /// Returns the end of a job whose outcome is not known.
-fn lost() -> JobEnd {
+pub(crate) fn lost() -> JobEnd {
     let message = "the broker ended while the call of the job was under way";
     let error = CoreError::new(CallCode::JobLost, message).maybe_executed(true);
     JobEnd {
@@ -222,6 +268,13 @@ fn new_event(event: CallEvent) -> NewEvent {
             }
             body["data"] = serde_json::from_str(message.data.get()).unwrap_or_default();
             (EventKind::Stdout, body)
+        }
+        CallEvent::Stderr(line) => {
+            let mut body = json!({ "text": line.text });
+            if line.dropped > 0 {
+                body["dropped"] = json!(line.dropped);
+            }
+            (EventKind::Stderr, body)
         }
     };
     NewEvent {

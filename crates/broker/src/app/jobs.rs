@@ -37,8 +37,10 @@ pub(super) async fn open(
         },
         clock: Clock::system(),
     };
+    let mut adoptable = Vec::new();
     let store = match JobStore::open(settings).await {
         Ok((store, recovered)) => {
+            adoptable = recovered.adoptable;
             for id in &recovered.lost {
                 tracing::warn!(
                     job = id.as_str(),
@@ -62,6 +64,7 @@ pub(super) async fn open(
     Ok(Some(Keeper::new(KeeperParts {
         runner: runner(core.clone(), observers.clone()),
         store,
+        adoptable,
         settings: JobSettings {
             promote_after: config.promote_after,
             mcp_mode: match (config.mcp_mode, is_durable) {
