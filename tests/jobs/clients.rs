@@ -280,3 +280,30 @@ fn simple_call_in_the_mode_auto_has_the_members_of_a_command_or_is_accepted() {
     }
     assert_eq!(executed(&bench, "long"), [1, 1]);
 }
+
+#[test]
+fn progress_of_a_call_that_became_a_job_reaches_its_caller_and_the_job() {
+    let bench = bench(
+        &json!({"store": "jobs.sqlite", "promote_after": 1}),
+        &json!({}),
+    );
+    let mut script: Value = serde_json::from_str(&bench.read("a.json")).expect("JSON");
+    script["on_call"]["steps"] = json!({"progress": 2, "then": {"delay_ms": 1500, "then": {"progress": [{"progress": 3}], "then": {"delay_ms": 500}}}});
+    bench.script("a", &script);
+    let broker = serve(&bench);
+    let session = McpSession::begin(broker.address(), "/mcp");
+    let params = json!({
+        "name": "meta_call",
+        "arguments": {"path": "/a/steps", "args": {"n": 1}},
+        "_meta": {"progressToken": "p"},
+    });
+    let messages = session.messages("tools/call", &params);
+    let (answer, notified) = messages.split_last().expect("an answer");
+    assert_eq!(notified.len(), 2, "{messages:?}");
+    let id = answer["result"]["structuredContent"]["job_id"].as_str();
+    let id = id.expect("a job");
+    let caller = Caller::of(&broker);
+    caller.end(id);
+    let events = caller.get(&format!("/jobs/{id}/events")).text();
+    assert_eq!(events.matches("event: progress").count(), 3, "{events}");
+}

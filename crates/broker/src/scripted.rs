@@ -108,6 +108,7 @@ async fn open_jobs(core: &Core, file: &Path, mcp_mode: CallMode) -> Arc<Keeper> 
         runner: runner(core.clone(), observers.clone()),
         store: Ok(store),
         lost: recovered.lost,
+        adoptable: recovered.adoptable,
         observer: Box::new(observers),
         settings: JobSettings {
             promote_after: Duration::from_secs(60),

@@ -86,6 +86,13 @@ pub(super) fn members(source: &Source) -> Vec<(&'static str, Value)> {
     if !source.item_aliases.is_empty() {
         members.push(("item_aliases", json!(source.item_aliases)));
     }
+    // Locks of configs without extensions keep their digest.
+    if !source.extensions.is_empty() {
+        members.push(("extensions", source.extensions.names().collect()));
+    }
+    if source.stderr_to_callers {
+        members.push(("stderr_to_callers", json!(true)));
+    }
     let level = source.exposure.level();
     if level != TrustLevel::default_of(source.backend()) {
         members.push(("trust", json!(level)));

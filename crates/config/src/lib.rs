@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 use broker_model::access::Access;
 use broker_model::address::AddressRange;
 use broker_model::diagnostic::Diagnostic;
+use broker_model::extension::Extensions;
 use broker_model::path::NodePath;
 use broker_model::trust::{Exposure, TrustLevel};
 
@@ -29,6 +30,7 @@ mod digest;
 mod endpoint;
 mod entry_source;
 mod excerpt;
+mod extensions;
 mod fields;
 mod findings;
 mod http_endpoint;
@@ -248,6 +250,10 @@ pub struct Source {
     pub types: bool,
     /// JSON pointer patterns of members that differ at every start, `/tools/NAME/…`.
     pub volatile: BTreeSet<String>,
+    /// The extensions of MCP that the broker declares to its server.
+    pub extensions: Extensions,
+    /// Whether the lines that its process writes to stderr during a job are events of the job.
+    pub stderr_to_callers: bool,
     /// Its JSON pointer in the file.
     pub pointer: String,
 }

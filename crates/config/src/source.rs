@@ -11,7 +11,7 @@ use super::spanned::Data;
 use super::template::{is_own_variable, is_variable_name};
 use super::{
     Endpoint, ProcessEndpoint, SchemaPolicy, Source, StartDrift, TextDrift, ToolOverride,
-    Unreachable, command, fields, http_endpoint, items, lists, overrides, trust,
+    Unreachable, command, extensions, fields, http_endpoint, items, lists, overrides, trust,
 };
 use broker_model::codes::DiagnosticCode as Code;
 use broker_model::diagnostic::Diagnostic;
@@ -96,7 +96,31 @@ pub(super) fn read(
         Default::default(),
     )
     .with_items(items::exposure(findings, cursor));
+    check_stderr(findings, cursor, &source);
     Some(source)
+}
+
+/// Refuses `stderr_to_callers` for a server whose stderr the broker does not have, or whose texts are not trusted.
+fn check_stderr(findings: &mut Findings<'_>, cursor: &Cursor<'_>, source: &Source) {
+    let Some(at) = cursor
+        .get("stderr_to_callers")
+        .filter(|_| source.stderr_to_callers)
+    else {
+        return;
+    };
+    let problem = match &source.endpoint {
+        Endpoint::Http(_) => {
+            let message = "`stderr_to_callers` needs `command`: a server over HTTP has no stderr";
+            Diagnostic::error(Code::ConfigSourceKind, message).help("remove `stderr_to_callers`")
+        }
+        Endpoint::Process(_) if source.exposure.level() == TrustLevel::Untrusted => {
+            let message = "`stderr_to_callers` is not for a source whose `trust` is `untrusted`";
+            Diagnostic::error(Code::ConfigRange, message)
+                .help("remove `stderr_to_callers`, or raise `trust`")
+        }
+        Endpoint::Process(_) => return,
+    };
+    findings.add(&at, problem);
 }
 
 impl Source {
@@ -183,6 +207,8 @@ fn blank(path: &NodePath, cursor: &Cursor<'_>, types: bool) -> Source {
         schema: SchemaPolicy::default(),
         types,
         volatile: BTreeSet::new(),
+        extensions: Default::default(),
+        stderr_to_callers: keys::key(LEVEL, "stderr_to_callers").value(),
         pointer: cursor.pointer(),
     }
 }
@@ -216,6 +242,11 @@ fn key(findings: &mut Findings<'_>, value: &Cursor<'_>, key: &str, source: &mut 
         }
         "coerce" => source.coerce = fields::boolean(findings, value),
         "volatile" => source.volatile = lists::volatile(findings, value),
+        "stderr_to_callers" => set(
+            fields::boolean(findings, value),
+            &mut source.stderr_to_callers,
+        ),
+        "extensions" => source.extensions = extensions::read(findings, value),
         "required" => set(fields::boolean(findings, value), &mut source.required),
         "types" => set(fields::boolean(findings, value), &mut source.types),
         "schema" => source.schema = SchemaPolicy::read(findings, value, LEVEL),

@@ -75,8 +75,9 @@ pub use admission::{Admission, HealthView};
 pub use broker::{Broker, DynBroker, Restrict, areas};
 pub use broker_drift::Class as DriftClass;
 pub use broker_mcp::{
-    BAGGAGE, CallEvent, CallEvents, LinkFactory, LogMessage, Pipes, Progress, ServerTask,
-    State as SourceState, TRACEPARENT, TRACESTATE, TraceHeaders, WantedEvents, note_cancel_reason,
+    BAGGAGE, CallEvent, CallEvents, LinkFactory, LogMessage, Pipes, Progress, RemoteTask,
+    ServerTask, State as SourceState, StderrLine, TRACEPARENT, TRACESTATE, TraceHeaders,
+    WantedEvents, note_cancel_reason,
 };
 pub use broker_memory::{
     Account, Charge, ChargeError, MemoryBudget, Owner, SMALL_BYTES, Size, UNCHARGED_BYTES, reserve,

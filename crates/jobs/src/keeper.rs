@@ -28,6 +28,8 @@ pub struct KeeperParts {
     pub lost: Vec<JobId>,
     /// Takes the steps of jobs.
     pub observer: Box<dyn JobObserver>,
+    /// The jobs of an earlier run whose calls servers execute as tasks that go on.
+    pub adoptable: Vec<JobId>,
     /// The settings.
     pub settings: JobSettings,
 }
@@ -53,6 +55,8 @@ pub struct Keeper {
 
 #[derive(Default)]
 struct KeeperState {
+    /// The jobs of an earlier run that are adopted at the start.
+    adoptable: Vec<JobId>,
     /// The jobs that run in this process.
     running: HashMap<JobId, RunningJob>,
     /// The callers of the jobs that wait or run and were made in this process, so that the end of their right is known.
@@ -88,6 +92,7 @@ impl Keeper {
             store,
             lost,
             observer,
+            adoptable,
             settings,
         } = parts;
         Arc::new(Self {
@@ -98,7 +103,10 @@ impl Keeper {
             kept_results: KeptResults::default(),
             lost: Mutex::new(lost),
             find_key: OnceLock::new(),
-            state: Mutex::default(),
+            state: Mutex::new(KeeperState {
+                adoptable,
+                ..KeeperState::default()
+            }),
             wake: Notify::new(),
             stopping: CancellationToken::new(),
             tasks: TaskTracker::new(),
@@ -112,6 +120,9 @@ impl Keeper {
     ) {
         self.find_key.get_or_init(|| Box::new(find_key));
         if self.store.is_ok() {
+            for id in std::mem::take(&mut self.state().adoptable) {
+                self.tasks.spawn(Arc::clone(self).adopt(id));
+            }
             self.tasks.spawn(Arc::clone(self).run_queued());
         }
     }

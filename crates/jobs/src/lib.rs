@@ -4,6 +4,7 @@
 //! A job is made after all checks of its call, and runs as a separate call: its caller, its right and its arguments are
 //! checked again. It is marked as sent before its server gets it, so that no restart runs it twice.
 
+mod adopt;
 mod caller;
 mod creation;
 mod desk;

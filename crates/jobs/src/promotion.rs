@@ -29,15 +29,9 @@ impl Keeper {
         let gate = Arc::new(PassedGate::default());
         request.context.gates.push(gate.clone());
         let identity = request.identity.clone();
-        // A caller that takes the events of its call gets them until it has a job.
-        let received = match request.context.events {
-            Some(_) => None,
-            None => {
-                let (events, received) = run::wanted_events();
-                request.context.events = Some(events);
-                Some(received)
-            }
-        };
+        // A caller that takes the events of its call gets them, and so does the job.
+        let (events, received) = run::wanted_events(request.context.events.take());
+        request.context.events = Some(events.clone());
         let record = request.context.record.clone();
         let mut call = Box::pin(async move { inner.call(request).await });
         tokio::select! {
@@ -98,9 +92,14 @@ impl Keeper {
         let cancel = self.begin_run(&job.id);
         let keeper = Arc::clone(&self);
         self.tasks.spawn(async move {
-            let received = received.unwrap_or_else(|| run::wanted_events().1);
-            let run = (&job.id, job.fence);
-            run::follow(&keeper, run, call, received, cancel, record).await;
+            let running = run::Running {
+                events,
+                received,
+                cancel,
+                record,
+                is_adopted: false,
+            };
+            run::follow(&keeper, (&job.id, job.fence), call, running).await;
         });
         Ok(outcome)
     }

@@ -11,7 +11,7 @@ use broker_core::{
 };
 use broker_model::text::shown_line;
 use broker_store::{
-    Claim, EventKind, JobEnd, JobId, JobState, JobStore, MAX_ERROR_BYTES, NewEvent,
+    Claim, EventKind, Job, JobEnd, JobId, JobState, JobStore, MAX_ERROR_BYTES, NewEvent,
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc::Receiver;
@@ -35,7 +35,7 @@ pub(crate) async fn run(
     let Ok(store) = keeper.store() else {
         return;
     };
-    let (events, received) = wanted_events();
+    let (events, received) = wanted_events(None);
     let id = claim.job.id.clone();
     let mut gates = SendGates::none();
     gates.push(Arc::new(SentGate {
@@ -44,19 +44,13 @@ pub(crate) async fn run(
         fence: claim.fence,
     }));
     let account = keeper.account(claim.job.owner.as_deref());
-    let job = JobRequest {
-        run: Some(JobRun {
-            id: id.as_str().into(),
-            made_in: claim.job.trace.map(Box::from),
-        }),
-        ..JobRequest::default()
-    };
+    let job = request_of(&claim.job);
     let at = 0..claim.args.len();
     let request = Request {
         identity,
         context: CallContext {
             meta: claim.job.meta.map(Box::from),
-            events: Some(events),
+            events: Some(events.clone()),
             gates,
             job: Some(Box::new(job)),
             ..CallContext::new(RequestId::new(&[id.as_str()]), account, ResultForm::Whole)
@@ -68,40 +62,90 @@ pub(crate) async fn run(
         }),
     };
     let call = keeper.runner.call(request);
-    follow(&keeper, (&id, claim.fence), call, received, cancel, None).await;
+    let running = Running {
+        events,
+        received,
+        cancel,
+        record: None,
+        is_adopted: false,
+    };
+    follow(&keeper, (&id, claim.fence), call, running).await;
 }
 
-/// Returns what takes the events of a run, and its receiver.
-pub(crate) fn wanted_events() -> (CallEvents, Receiver<CallEvent>) {
-    CallEvents::new(
+/// Returns what names the job in the record of its call.
+pub(crate) fn request_of(job: &Job) -> JobRequest {
+    JobRequest {
+        run: Some(JobRun {
+            id: job.id.as_str().into(),
+            made_in: job.trace.as_deref().map(Box::from),
+        }),
+        ..JobRequest::default()
+    }
+}
+
+/// Returns what takes the events of a run, and its receiver. A caller that takes the events of its call gets them too.
+pub(crate) fn wanted_events(of_caller: Option<CallEvents>) -> (CallEvents, Receiver<CallEvent>) {
+    CallEvents::for_job(
         MAX_WAITING_EVENTS,
         WantedEvents {
             progress: true,
             log: Some(LogLevel::Info),
         },
+        of_caller,
     )
 }
 
-/// Follows a call that is a job until its end, and stores the end. `record` is the record of a call whose caller was
-/// answered before.
+/// What a run has besides its call.
+pub(crate) struct Running {
+    /// Takes the events of the call.
+    pub(crate) events: CallEvents,
+    /// The events that were taken.
+    pub(crate) received: Receiver<CallEvent>,
+    /// Cancels the call.
+    pub(crate) cancel: CancellationToken,
+    /// The record of a call whose caller was answered before.
+    pub(crate) record: Option<Arc<CallRecord>>,
+    /// Whether an earlier run of the broker sent the call, and the server goes on with its task.
+    pub(crate) is_adopted: bool,
+}
+
+/// Follows a call that is a job until its end, and stores the end.
 pub(crate) async fn follow(
     keeper: &Keeper,
     (id, fence): (&JobId, u64),
     call: impl Future<Output = Result<Outcome, Box<CoreError>>>,
-    mut received: Receiver<CallEvent>,
-    cancel: CancellationToken,
-    record: Option<Arc<CallRecord>>,
+    running: Running,
 ) {
     let Ok(store) = keeper.store() else {
         return;
     };
+    let Running {
+        events,
+        mut received,
+        cancel,
+        record,
+        is_adopted,
+    } = running;
+    // Whether the next start of the broker can go on with the task that the server made of the call.
+    let (mut is_task, mut is_adoptable) = (is_adopted, is_adopted);
     let end = {
         let mut call = pin!(call);
         loop {
             tokio::select! {
                 biased;
                 outcome = &mut call => break Some(outcome),
-                () = cancel.cancelled() => break None,
+                () = cancel.cancelled() => {
+                    if is_adoptable && keeper.stopping.is_cancelled() {
+                        events.leave_task();
+                    }
+                    break None;
+                }
+                (task, survives) = events.task(), if !is_task => {
+                    is_task = true;
+                    let stored = store.set_upstream(id, fence, task.to_text(), survives).await;
+                    note_failure(id, stored.clone().map(drop));
+                    is_adoptable = survives && keeper.is_durable() && stored == Ok(true);
+                }
                 Some(event) = received.recv() => keep(store, (id, fence), &mut received, event).await,
             }
         }
@@ -109,8 +153,20 @@ pub(crate) async fn follow(
     while let Ok(event) = received.try_recv() {
         keep(store, (id, fence), &mut received, event).await;
     }
-    finish(keeper, store, (id, fence), end, record.as_deref()).await;
+    let is_left = is_adoptable && is_stopped(keeper, end.as_ref());
+    if !is_left {
+        finish(keeper, store, (id, fence), end, record.as_deref()).await;
+    }
     keeper.end_run(id);
+}
+
+/// Whether a run ended because the broker ends.
+fn is_stopped(keeper: &Keeper, end: Option<&Result<Outcome, Box<CoreError>>>) -> bool {
+    match end {
+        None => keeper.stopping.is_cancelled(),
+        Some(Err(error)) => error.code == CallCode::ShuttingDown,
+        Some(Ok(_)) => false,
+    }
 }
 
 /// Stores the end of a run: its outcome, or that its call was cancelled.
@@ -125,11 +181,7 @@ async fn finish(
         Ok(Some(job)) => job.sent,
         Ok(None) | Err(_) => true,
     };
-    let stopped = match &end {
-        None => keeper.stopping.is_cancelled(),
-        Some(Err(error)) => error.code == CallCode::ShuttingDown,
-        Some(Ok(_)) => false,
-    };
+    let stopped = is_stopped(keeper, end.as_ref());
     if stopped && !is_sent {
         // The next start of the broker runs it.
         note_failure(id, store.requeue(id, fence).await.map(drop));
@@ -155,14 +207,15 @@ async fn finish(
 }
 
 /// Logs that the store has no end of a job. The next start of the broker ends it.
-fn note_failure(id: &JobId, stored: Result<(), broker_store::StoreError>) {
+pub(crate) fn note_failure(id: &JobId, stored: Result<(), broker_store::StoreError>) {
     match stored {
         Ok(()) => {}
         Err(error) => tracing::error!(job = id.as_str(), %error, "the end of a job was not stored"),
     }
 }
 
-fn failed(error: &CoreError) -> JobEnd {
+/// Returns the end of a job with this error.
+pub(crate) fn failed(error: &CoreError) -> JobEnd {
     JobEnd {
         state: JobState::Failed,
         result: None,
@@ -172,7 +225,7 @@ fn failed(error: &CoreError) -> JobEnd {
 }
 
 /// Returns the end of a job whose outcome is not known.
-fn lost() -> JobEnd {
+pub(crate) fn lost() -> JobEnd {
     let message = "the broker ended while the call of the job was under way";
     let error = CoreError::new(CallCode::JobLost, message).maybe_executed(true);
     JobEnd {
@@ -233,6 +286,13 @@ fn new_event(event: CallEvent) -> NewEvent {
             }
             body["data"] = serde_json::from_str(message.data.get()).unwrap_or_default();
             (EventKind::Stdout, body)
+        }
+        CallEvent::Stderr(line) => {
+            let mut body = json!({ "text": line.text });
+            if line.dropped > 0 {
+                body["dropped"] = json!(line.dropped);
+            }
+            (EventKind::Stderr, body)
         }
     };
     NewEvent {

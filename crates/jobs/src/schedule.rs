@@ -13,12 +13,12 @@ use crate::settings::JobSettings;
 
 /// The time after which waiting jobs are looked at again although none was made and none has ended: their tools may be
 /// served again.
-const TICK: Duration = Duration::from_secs(5);
+pub(crate) const TICK: Duration = Duration::from_secs(5);
 /// The time after which a job whose tool is not the one that it was made for ends.
 const MAX_WITHDRAWN: Duration = Duration::from_secs(600);
 
 /// Whether a job may run now.
-enum Decision {
+pub(crate) enum Decision {
     /// It runs for this caller.
     Run(Box<Identity>),
     /// It waits, since its tool is not served now.
@@ -58,7 +58,7 @@ impl Keeper {
                 if is_stopping {
                     return Ok(());
                 }
-                match self.decide(&job) {
+                match self.decide(&job, job.created) {
                     Decision::Wait => {}
                     Decision::End(error) => self.end_unsent(&job, &error).await?,
                     Decision::Run(identity) => {
@@ -77,8 +77,8 @@ impl Keeper {
         Ok(())
     }
 
-    /// Decides a job that waits: by the right of its caller, and by the tool that is served now.
-    fn decide(&self, job: &Job) -> Decision {
+    /// Decides a job that waits since this time: by the right of its caller, and by the tool that is served now.
+    pub(crate) fn decide(&self, job: &Job, since: SystemTime) -> Decision {
         let identity = match self.caller_of(job) {
             Ok(identity) => identity,
             Err(error) => return Decision::End(error),
@@ -89,7 +89,7 @@ impl Keeper {
             let error = CoreError::new(CallCode::ToolWithdrawn, message);
             Box::new(error.path(&*job.path).maybe_executed(false))
         };
-        let waits = SystemTime::now().duration_since(job.created);
+        let waits = SystemTime::now().duration_since(since);
         let is_overdue = waits.is_ok_and(|waits| waits > MAX_WITHDRAWN);
         match self.runner.look_up(&identity, Name::Path(&job.path)) {
             Ok(found) if found.digest == job.tool_digest && !found.item.withdrawn => {

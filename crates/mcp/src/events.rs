@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::event_text;
+use crate::tasks::{RemoteTask, TaskSlot};
 
 /// Notifications of progress with longer params are dropped.
 const MAX_PROGRESS_BYTES: usize = 64 << 10;
@@ -35,6 +36,17 @@ pub enum CallEvent {
     Progress(Progress),
     /// `notifications/message`.
     Log(LogMessage),
+    /// A line that the process of the server wrote to stderr.
+    Stderr(StderrLine),
+}
+
+/// A line of a process that runs one job only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StderrLine {
+    /// The line, at most 4 KiB, with masked secrets.
+    pub text: String,
+    /// The number of lines before it that were dropped.
+    pub dropped: u64,
 }
 
 /// One `notifications/progress` of a call, without the broker's token.
@@ -61,28 +73,125 @@ pub struct LogMessage {
 
 /// Takes the events of one request of a caller. All clones share the limit on the rate.
 #[derive(Clone, Debug)]
-pub struct CallEvents {
+pub struct CallEvents(Arc<EventSink>);
+
+#[derive(Debug)]
+struct EventSink {
     sender: mpsc::Sender<CallEvent>,
     wants: WantedEvents,
-    rate: Arc<Mutex<TokenBucket>>,
+    /// Whether it takes lines of stderr too.
+    takes_stderr: bool,
+    rate: Mutex<TokenBucket>,
+    /// Takes the same events for another receiver.
+    beside: Option<CallEvents>,
+    task: TaskSlot,
 }
 
 impl CallEvents {
     /// Keeps at most `capacity` events that were not received; further ones are dropped.
     pub fn new(capacity: usize, wants: WantedEvents) -> (Self, mpsc::Receiver<CallEvent>) {
+        Self::make(capacity, wants, None, false)
+    }
+
+    /// Makes the events of a job, which has lines of stderr too. Those that the caller of the job's call takes itself go to
+    /// both.
+    pub fn for_job(
+        capacity: usize,
+        wants: WantedEvents,
+        of_caller: Option<Self>,
+    ) -> (Self, mpsc::Receiver<CallEvent>) {
+        Self::make(capacity, wants, of_caller, true)
+    }
+
+    fn make(
+        capacity: usize,
+        wants: WantedEvents,
+        beside: Option<Self>,
+        takes_stderr: bool,
+    ) -> (Self, mpsc::Receiver<CallEvent>) {
         let (sender, receiver) = mpsc::channel(capacity.max(1));
-        let rate = Arc::new(Mutex::new(TokenBucket::full(Instant::now())));
-        let events = Self {
+        let events = Self(Arc::new(EventSink {
             sender,
             wants,
-            rate,
-        };
+            takes_stderr,
+            rate: Mutex::new(TokenBucket::full(Instant::now())),
+            beside,
+            task: TaskSlot::default(),
+        }));
         (events, receiver)
     }
 
     /// Returns the events that the caller wants.
     pub fn wants(&self) -> WantedEvents {
-        self.wants
+        let wants = self.0.wants;
+        match &self.0.beside {
+            None => wants,
+            Some(beside) => {
+                let other = beside.wants();
+                WantedEvents {
+                    progress: wants.progress || other.progress,
+                    log: [wants.log, other.log].into_iter().flatten().min(),
+                }
+            }
+        }
+    }
+
+    /// Returns the task that the server makes of the call, once there is one, and whether it outlives the broker.
+    pub async fn task(&self) -> (RemoteTask, bool) {
+        self.0.task.made().await
+    }
+
+    /// Has the server go on with its task when the call is dropped.
+    pub fn leave_task(&self) {
+        self.0.task.leave();
+    }
+
+    /// Returns the place of the task that the server makes of the call.
+    pub(crate) fn task_slot(&self) -> &TaskSlot {
+        &self.0.task
+    }
+
+    /// Passes on a line of stderr; false if it was dropped.
+    fn stderr(&self, line: impl FnOnce() -> StderrLine) -> bool {
+        let sink = &self.0;
+        sink.takes_stderr && sink.pass(|| CallEvent::Stderr(line()))
+    }
+
+    /// Passes on a text about the state of the server's task as progress.
+    pub(crate) fn task_status(&self, number: u64, text: &str, redactor: &Redactor) {
+        if self.wants().progress {
+            self.pass(|| {
+                CallEvent::Progress(Progress {
+                    progress: number.into(),
+                    total: None,
+                    message: Some(event_text::text(text, redactor)),
+                })
+            });
+        }
+    }
+
+    /// Passes on an event; false if it was dropped.
+    fn pass(&self, event: impl FnOnce() -> CallEvent) -> bool {
+        let Some(beside) = &self.0.beside else {
+            return self.0.pass(event);
+        };
+        let event = event();
+        let mut passed = false;
+        for sink in [&self.0, &beside.0] {
+            passed |= sink.wants(&event) && sink.pass(|| event.clone());
+        }
+        passed
+    }
+}
+
+impl EventSink {
+    /// Whether its receiver wants an event.
+    fn wants(&self, event: &CallEvent) -> bool {
+        match event {
+            CallEvent::Progress(_) => self.wants.progress,
+            CallEvent::Log(message) => self.wants.log.is_some_and(|level| message.level >= level),
+            CallEvent::Stderr(_) => self.takes_stderr,
+        }
     }
 
     /// Passes on an event; false if it was dropped.
@@ -172,7 +281,7 @@ impl RequestEvents {
 
     /// Takes the params of a `notifications/progress` for this request.
     pub(crate) fn progress(&mut self, params: &Raw, redactor: &Redactor) -> Delivery {
-        if !self.events.wants.progress {
+        if !self.events.wants().progress {
             return Delivery::Ignored;
         }
         let Ok(mut progress) = serde_json::from_slice::<Progress>(params.bytes()) else {
@@ -197,6 +306,14 @@ impl RequestEvents {
         }
     }
 
+    /// Takes a line of stderr, after `dropped` others that were dropped; false if it was dropped.
+    pub(crate) fn stderr(&self, line: &[u8], dropped: u64, redactor: &Redactor) -> bool {
+        self.events.stderr(|| StderrLine {
+            text: event_text::text(&String::from_utf8_lossy(line), redactor),
+            dropped,
+        })
+    }
+
     /// Takes the params of a `notifications/message` that belongs to this request.
     pub(crate) fn log(&self, params: &Raw, redactor: &Redactor) -> Delivery {
         #[derive(Deserialize)]
@@ -207,7 +324,7 @@ impl RequestEvents {
             #[serde(borrow)]
             data: &'a RawValue,
         }
-        let Some(wanted) = self.events.wants.log else {
+        let Some(wanted) = self.events.wants().log else {
             return Delivery::Ignored;
         };
         let Ok(params) = serde_json::from_slice::<Params<'_>>(params.bytes()) else {

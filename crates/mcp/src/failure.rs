@@ -12,6 +12,7 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 
 use crate::overload::Overload;
+use crate::tasks::RemoteTask;
 
 /// Why a source is not ready; all pending calls get the same reason.
 #[derive(Clone, Debug)]
@@ -102,6 +103,9 @@ pub enum CallFailure {
     },
     /// The source is being stopped; the call was not sent.
     Stopping,
+    /// The server executes the call as this task, and the session cannot tell its result: it has not asked for it, or it has
+    /// ended.
+    Task(Box<RemoteTask>),
 }
 
 impl CallFailure {
@@ -118,6 +122,7 @@ impl CallFailure {
             | Self::Overloaded(_)
             | Self::OutputTooLarge { .. }
             | Self::OutOfMemory
+            | Self::Task(_)
             | Self::Stopping => false,
         }
     }
@@ -129,7 +134,9 @@ impl CallFailure {
             | Self::Exited { maybe_executed, .. }
             | Self::Http { maybe_executed, .. }
             | Self::Protocol { maybe_executed, .. } => *maybe_executed,
-            Self::Rpc { .. } | Self::OutputTooLarge { .. } | Self::OutOfMemory => true,
+            Self::Rpc { .. } | Self::OutputTooLarge { .. } | Self::OutOfMemory | Self::Task(_) => {
+                true
+            }
             Self::Overloaded(_) | Self::Unavailable { .. } | Self::Stopping => false,
         }
     }
@@ -205,6 +212,7 @@ impl fmt::Display for CallFailure {
             }
             Self::OutOfMemory => f.write_str("the server's answer does not fit into memory"),
             Self::Stopping => f.write_str("the source is being stopped"),
+            Self::Task(_) => f.write_str("the server executes the call as a task"),
         }
     }
 }

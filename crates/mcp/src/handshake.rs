@@ -33,6 +33,7 @@ use crate::failure::{HttpRefusal, RequestError, SourceFailure};
 use crate::link::Link;
 use crate::opening::Negotiated;
 use crate::request;
+use crate::spec::SourceSpec;
 pub(crate) use refusal::ProbeRefusal;
 
 /// Why a handshake failed.
@@ -106,13 +107,14 @@ pub(crate) struct EraChoice {
 pub(crate) async fn negotiate(
     link: &Link,
     choice: EraChoice,
-    probe: Duration,
-    redactor: &Redactor,
+    spec: &SourceSpec,
     refusal: &ProbeRefusal,
 ) -> Result<Negotiated, HandshakeError> {
     let EraChoice { hint, both } = choice;
+    // A server that answers only the request of the other era needs time for it too.
+    let probe = spec.timing.probe.min(spec.startup_timeout / 2);
     let first = hint.first;
-    let ask = |era| ask(link, era, hint.known, redactor);
+    let ask = |era| ask(link, era, hint.known, spec);
     let mut asked = Box::pin(ask(first));
     let early = if both {
         tokio::select! {
@@ -182,9 +184,9 @@ const UNUSED_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 
 /// Sends the opening request of an era. A server that refuses the revision, and names the same one as supported, is
 /// asked once more.
-async fn ask(link: &Link, era: Era, known: Option<Era>, redactor: &Redactor) -> ProbeOutcome {
-    match ask_once(link, era, known, redactor).await {
-        ProbeOutcome::Repeat(_) => match ask_once(link, era, known, redactor).await {
+async fn ask(link: &Link, era: Era, known: Option<Era>, spec: &SourceSpec) -> ProbeOutcome {
+    match ask_once(link, era, known, spec).await {
+        ProbeOutcome::Repeat(_) => match ask_once(link, era, known, spec).await {
             ProbeOutcome::Repeat(failure) => ProbeOutcome::Refused(failure),
             outcome => outcome,
         },
@@ -192,10 +194,10 @@ async fn ask(link: &Link, era: Era, known: Option<Era>, redactor: &Redactor) -> 
     }
 }
 
-async fn ask_once(link: &Link, era: Era, known: Option<Era>, redactor: &Redactor) -> ProbeOutcome {
-    let line: fn(u64) -> Bytes = match era {
-        Era::Modern => request::discover,
-        Era::Legacy => request::initialize,
+async fn ask_once(link: &Link, era: Era, known: Option<Era>, spec: &SourceSpec) -> ProbeOutcome {
+    let line = |id| match era {
+        Era::Modern => request::discover(id, &spec.extensions),
+        Era::Legacy => request::initialize(id, &spec.extensions),
     };
     let answer = link
         .request(
@@ -206,7 +208,7 @@ async fn ask_once(link: &Link, era: Era, known: Option<Era>, redactor: &Redactor
         )
         .await;
     // The token is known now, if the source has one.
-    let redactor = &link.redactor(redactor);
+    let redactor = &link.redactor(&spec.redactor);
     match answer {
         Ok(RawResult { result, .. }) if !is_readable(&result) => {
             ProbeOutcome::Refused(refused(format!(

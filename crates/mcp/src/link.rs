@@ -16,6 +16,7 @@ use crate::failure::{RequestError, SourceFailure};
 use crate::http::{EventLink, HttpLink, HttpSpec, Pause, ToolParams};
 use crate::link_factory::TaskHandle;
 use crate::opening::{Negotiated, Opening};
+use crate::request;
 use crate::server_call::{CallTime, ServerCall};
 use crate::spec::{Endpoint, SourceSpec};
 use crate::status::Counters;
@@ -148,6 +149,35 @@ impl Link {
                 http.tell(method, line);
                 Ok(())
             }
+        }
+    }
+
+    /// Sends a request about the task of a server, and waits for its reply. Over HTTP a header repeats its `id`.
+    pub(crate) async fn ask_task(
+        &self,
+        method: &'static str,
+        id: &str,
+        line: impl FnOnce(u64) -> Bytes,
+        time: Duration,
+    ) -> Result<RawResult, RequestError> {
+        match self.transport() {
+            Transport::Streams(connection) => {
+                let kind = RequestKind::Internal;
+                connection.request(kind, line, time).await
+            }
+            Transport::Http(http) => http.ask_task(method, id, line, time).await,
+        }
+    }
+
+    /// Sends the cancel of a server's task. Its answer has no effect.
+    pub(crate) fn cancel_task(&self, id: &str, line: impl FnOnce(u64) -> Bytes) {
+        match self.transport() {
+            Transport::Streams(connection) => {
+                if connection.tell(line).is_err() {
+                    tracing::debug!("the cancel of a task was not sent");
+                }
+            }
+            Transport::Http(http) => http.tell_about(request::CANCEL_TASK, Some(id), line),
         }
     }
 

@@ -1,5 +1,8 @@
 //! Writes the lines that are sent to servers. Each is built once, including its newline.
 
+use std::num::NonZeroU32;
+
+use broker_model::extension::{Extension, Extensions};
 use broker_wire::protocol::{
     CANCELLED, LEGACY_LATEST, META_CLIENT_CAPABILITIES, META_CLIENT_INFO, META_LOG_LEVEL,
     META_PROTOCOL_VERSION, METHOD_NOT_FOUND, MODERN,
@@ -27,6 +30,9 @@ pub(crate) const READ_RESOURCE: &str = "resources/read";
 pub(crate) const COMPLETE: &str = "completion/complete";
 pub(crate) const LISTEN: &str = "subscriptions/listen";
 pub(crate) const SET_LEVEL: &str = "logging/setLevel";
+pub(crate) const GET_TASK: &str = "tasks/get";
+pub(crate) const TASK_RESULT: &str = "tasks/result";
+pub(crate) const CANCEL_TASK: &str = "tasks/cancel";
 /// The empty method of an answer.
 pub(crate) const ANSWER: &str = "";
 
@@ -37,11 +43,16 @@ const CLIENT_INFO: &str = concat!(
     r#""}"#
 );
 
-/// Returns the `_meta` member of every modern request, with its comma. Capabilities are always empty, since some
-/// servers choose their tools by them.
-pub(crate) fn modern_meta() -> String {
+/// Returns the `_meta` member of every modern request, without a comma. Capabilities are the same in every request, since
+/// some servers choose their tools by them: the extensions of the source, and nothing else.
+pub(crate) fn modern_meta(extensions: &Extensions) -> String {
+    let mut declared = String::new();
+    if !extensions.is_empty() {
+        let names = extensions.names().map(|name| format!("\"{name}\":{{}}"));
+        declared = format!("\"extensions\":{{{}}}", names.collect::<Vec<_>>().join(","));
+    }
     format!(
-        r#""_meta":{{"{META_PROTOCOL_VERSION}":"{MODERN}","{META_CLIENT_CAPABILITIES}":{{}},"{META_CLIENT_INFO}":{CLIENT_INFO}}}"#
+        r#""_meta":{{"{META_PROTOCOL_VERSION}":"{MODERN}","{META_CLIENT_CAPABILITIES}":{{{declared}}},"{META_CLIENT_INFO}":{CLIENT_INFO}}}"#
     )
 }
 
@@ -69,12 +80,16 @@ impl ServerOperation<'_> {
 }
 
 /// Returns the request of a call. `meta` is empty or [`modern_meta`]; the call's own members of `_meta` follow those.
-pub(crate) fn call(id: u64, call: &ServerCall<'_>, meta: &str) -> Bytes {
+/// `task` has the milliseconds for which a legacy server is to keep the task that it makes of the call.
+pub(crate) fn call(id: u64, call: &ServerCall<'_>, meta: &str, task: Option<NonZeroU32>) -> Bytes {
     let own = call.meta.map_or(0, str::len);
     let size = call.operation.size() + meta.len() + own + 64;
     request(id, call.operation.method(), size, |line| {
         line.push(b'{');
         push_meta(line, id, call, meta);
+        if let Some(ttl) = task {
+            line.extend_from_slice(format!(r#""task":{{"ttl":{ttl}}},"#).as_bytes());
+        }
         match call.operation {
             ServerOperation::CallTool { name, args }
             | ServerOperation::GetPrompt { name, args } => {
@@ -139,8 +154,8 @@ fn members_of(object: &str) -> Option<&str> {
 }
 
 /// Returns `server/discover`, the modern probe.
-pub(crate) fn discover(id: u64) -> Bytes {
-    request_with(id, DISCOVER, &modern_meta())
+pub(crate) fn discover(id: u64, extensions: &Extensions) -> Bytes {
+    request_with(id, DISCOVER, &modern_meta(extensions))
 }
 
 /// Returns `ping`, which a legacy server answers while it works.
@@ -148,12 +163,31 @@ pub(crate) fn ping(id: u64) -> Bytes {
     request_with(id, PING, "")
 }
 
-/// Returns `initialize`, the legacy opening.
-pub(crate) fn initialize(id: u64) -> Bytes {
+/// Returns `initialize`, the legacy opening. Tasks are a capability of this era: an empty one, since the broker takes no
+/// requests of a server as tasks.
+pub(crate) fn initialize(id: u64, extensions: &Extensions) -> Bytes {
+    let capabilities = match extensions.has(Extension::Tasks) {
+        true => r#""tasks":{}"#,
+        false => "",
+    };
     let params = format!(
-        r#""protocolVersion":"{LEGACY_LATEST}","capabilities":{{}},"clientInfo":{CLIENT_INFO}"#
+        r#""protocolVersion":"{LEGACY_LATEST}","capabilities":{{{capabilities}}},"clientInfo":{CLIENT_INFO}"#
     );
     request_with(id, INITIALIZE, &params)
+}
+
+/// Returns a request about the task of a server. `meta` is empty or [`modern_meta`].
+pub(crate) fn about_task(id: u64, method: &str, task: &str, meta: &str) -> Bytes {
+    request(id, method, meta.len() + task.len() + 32, |line| {
+        line.push(b'{');
+        if !meta.is_empty() {
+            line.extend_from_slice(meta.as_bytes());
+            line.push(b',');
+        }
+        line.extend_from_slice(br#""taskId":"#);
+        push_string(line, task);
+        line.push(b'}');
+    })
 }
 
 /// Returns the request for one page of a list.
@@ -245,7 +279,12 @@ mod tests {
     #[test]
     fn call_request_is_one_line_and_keeps_its_arguments() {
         let args = b"{\r\n \"a\\n\": \"x\\ny\",\n\"n\": 1.0}";
-        let line = call(1_234_567_890, &ServerCall::new("say \"hi\"\n", args), "");
+        let line = call(
+            1_234_567_890,
+            &ServerCall::new("say \"hi\"\n", args),
+            "",
+            None,
+        );
         assert_eq!(
             read(&line),
             json!({"jsonrpc": "2.0", "id": 1_234_567_890, "method": "tools/call",
@@ -269,7 +308,7 @@ mod tests {
             log: Some(LogLevel::Notice),
         };
         let (logs, _received) = CallEvents::new(1, wants);
-        for era in ["", &modern_meta()] {
+        for era in ["", &modern_meta(&Extensions::default())] {
             let mut expected: Value = serde_json::from_str(&format!("{{{era}}}")).unwrap();
             for (meta, events) in [
                 (None, Some(&sink)),
@@ -283,7 +322,7 @@ mod tests {
                     events,
                     ..ServerCall::new("t", b"{}")
                 };
-                let message = read(&call(7, &call_of, era));
+                let message = read(&call(7, &call_of, era, None));
                 let members = &mut expected["_meta"];
                 let has_own = meta.is_some_and(|meta| meta.contains("x/y"));
                 members["x/y"] = if has_own { json!([1]) } else { Value::Null };
@@ -301,16 +340,16 @@ mod tests {
                 assert_eq!(message["params"]["name"], "t");
             }
         }
-        let plain = read(&call(7, &ServerCall::new("t", b"{}"), ""));
+        let plain = read(&call(7, &ServerCall::new("t", b"{}"), "", None));
         assert!(plain["params"].get("_meta").is_none());
     }
 
     #[test]
     fn modern_request_describes_itself() {
-        let meta = modern_meta();
+        let meta = modern_meta(&Extensions::default());
         let lines = [
-            call(0, &ServerCall::new("t", b"{}"), &meta),
-            discover(1),
+            call(0, &ServerCall::new("t", b"{}"), &meta, None),
+            discover(1, &Extensions::default()),
             list(2, LIST, None, &meta),
             list(3, LIST, Some(""), &meta),
             listen(4, ItemLists::default(), &meta),
@@ -327,12 +366,39 @@ mod tests {
     }
 
     #[test]
+    fn extension_of_a_source_is_declared_in_every_request_of_its_era() {
+        let tasks = Extensions::from_iter([Extension::Tasks]);
+        let declared = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
+        let meta = modern_meta(&tasks);
+        for line in [
+            discover(1, &tasks),
+            list(2, LIST, None, &meta),
+            call(3, &ServerCall::new("t", b"{}"), &meta, None),
+            about_task(4, GET_TASK, "a\"b", &meta),
+        ] {
+            let found = &read(&line)["params"]["_meta"][META_CLIENT_CAPABILITIES];
+            assert_eq!(*found, declared);
+        }
+        let opening = read(&initialize(5, &tasks));
+        assert_eq!(opening["params"]["capabilities"], json!({"tasks": {}}));
+        let asked = read(&about_task(6, CANCEL_TASK, "a\"b", ""));
+        assert_eq!(asked["params"], json!({"taskId": "a\"b"}));
+        let ttl = NonZeroU32::new(7_000);
+        let asked = read(&call(7, &ServerCall::new("t", b"{}"), "", ttl));
+        let params = json!({"name": "t", "arguments": {}, "task": {"ttl": 7_000}});
+        assert_eq!(asked["params"], params);
+    }
+
+    #[test]
     fn legacy_requests_have_their_members() {
         assert_eq!(
-            read(&initialize(7))["params"]["protocolVersion"],
+            read(&initialize(7, &Extensions::default()))["params"]["protocolVersion"],
             LEGACY_LATEST
         );
-        assert_eq!(read(&initialize(7))["params"]["capabilities"], json!({}));
+        assert_eq!(
+            read(&initialize(7, &Extensions::default()))["params"]["capabilities"],
+            json!({})
+        );
         assert_eq!(read(&list(8, LIST, None, ""))["params"], json!({}));
         assert_eq!(
             read(&list(8, LIST, Some("é"), ""))["params"],

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use broker_memory::MemoryBudget;
 use broker_model::NodePath;
+use broker_model::extension::Extensions;
 use broker_model::redact::Redactor;
 use broker_model::trust::{Exposure, ResourceMode};
 use broker_process::ProcessSpec;
@@ -35,6 +36,8 @@ pub struct SourceSpec {
     pub listing_bytes: usize,
     /// The lists that are read besides the tool list.
     pub lists: ItemLists,
+    /// The extensions that are declared to its server.
+    pub extensions: Extensions,
     /// Selects the exposed tools among the listed ones; the others need not meet any requirement.
     pub exposure: Exposure,
     /// The maximum number of calls in flight in one process.
@@ -45,6 +48,8 @@ pub struct SourceSpec {
     pub queue: usize,
     /// A redactor that knows this source's secrets.
     pub redactor: Redactor,
+    /// A redactor of lines of stderr for callers, if they get these lines: it also knows every value of `env`.
+    pub stderr_to_callers: Option<Redactor>,
     /// Names of variables that the child does not inherit and that may explain a failed start.
     pub withheld: Vec<String>,
     /// Facts that explain how it starts and ends.
@@ -159,6 +164,8 @@ impl SourceSpec {
             && self.max_in_flight == other.max_in_flight
             && self.instances == other.instances
             && self.queue == other.queue
+            && self.extensions == other.extensions
+            && self.stderr_to_callers.is_some() == other.stderr_to_callers.is_some()
     }
 }
 

@@ -220,6 +220,10 @@ impl Counters {
 
     /// Counts a call that failed.
     pub(crate) fn note_failure(&self, failure: &CallFailure) {
+        // The call goes on.
+        if let CallFailure::Task(_) = failure {
+            return;
+        }
         self.add_failure();
         if failure.is_of_source() {
             self.consecutive_failures.fetch_add(1, Ordering::Relaxed);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use broker_model::NodePath;
+use broker_model::extension::Extensions;
 use broker_model::redact::Redactor;
 use broker_model::trust::Exposure;
 use broker_process::ProcessSpec;
@@ -32,6 +33,8 @@ where
 /// Returns the source `/s` without a server.
 pub(crate) fn process_source() -> SourceSpec {
     SourceSpec {
+        extensions: Extensions::default(),
+        stderr_to_callers: None,
         source: NodePath::parse("/s").unwrap(),
         endpoint: Endpoint::Process(ProcessSpec {
             name: "/s".to_owned(),

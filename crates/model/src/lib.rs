@@ -15,6 +15,7 @@ pub mod conflict_markers;
 pub mod diagnostic;
 pub mod digest;
 pub mod exit;
+pub mod extension;
 pub mod filter;
 pub mod flat_name;
 mod glob;

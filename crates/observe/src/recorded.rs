@@ -385,7 +385,7 @@ impl<B: Broker> Broker for Recorded<B> {
 /// Returns the method of an operation.
 fn method(operation: &Operation) -> Method {
     match operation {
-        Operation::CallTool(_) => Method::CallTool,
+        Operation::CallTool(_) | Operation::FollowTask(_) => Method::CallTool,
         Operation::GetPrompt(_) => Method::GetPrompt,
         Operation::ReadResource(_) => Method::ReadResource,
         Operation::Complete(_) => Method::Complete,

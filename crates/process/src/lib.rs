@@ -28,6 +28,7 @@ mod spawner;
 mod spec;
 mod stderr;
 mod stderr_log;
+mod stderr_tap;
 mod stop_deadline;
 mod unix;
 
@@ -39,5 +40,6 @@ pub use random::random_u64;
 pub use reaper::all_ended;
 pub use spec::{ContainerSpec, ProcessSpec, StopGrace};
 pub use stderr::StderrTail;
+pub use stderr_tap::{StderrTap, TappedLine};
 pub use stop_deadline::StopDeadline;
 pub use unix::trim_heap;

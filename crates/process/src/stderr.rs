@@ -10,6 +10,8 @@ use broker_model::text::shown_line;
 use memchr::memchr2;
 use tokio::time::Instant;
 
+use crate::stderr_tap::StderrTap;
+
 /// The maximum bytes of one line that are kept.
 const MAX_LINE_BYTES: usize = 2 << 10;
 /// The maximum bytes that are kept of one process.
@@ -35,6 +37,7 @@ struct Ring {
     kept: usize,
     partial: Vec<u8>,
     last_activity: Option<Instant>,
+    tap: Option<StderrTap>,
 }
 
 impl StderrTail {
@@ -99,6 +102,11 @@ impl StderrTail {
         *self.ring() = Ring::default();
     }
 
+    /// Gives each further line of the process to the tap, until the lines are forgotten.
+    pub fn tap(&self, tap: StderrTap) {
+        self.ring().tap = Some(tap);
+    }
+
     /// Returns the name of the server in the log, if its lines are logged.
     pub(crate) fn logged_as(&self) -> Option<&str> {
         self.0.logged_as.as_deref()
@@ -139,6 +147,9 @@ impl StderrTail {
             .fetch_add(chunk.len() as u64, Ordering::Relaxed);
         let mut ring = self.ring();
         ring.last_activity = Some(Instant::now());
+        if let Some(tap) = &mut ring.tap {
+            tap.push(chunk);
+        }
         let mut ended = 0;
         while let Some(at) = memchr2(b'\n', b'\r', chunk) {
             ring.extend(&chunk[..at]);

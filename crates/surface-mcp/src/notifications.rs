@@ -50,6 +50,8 @@ fn send(event: &CallEvent, token: Option<&str>, messages: &mpsc::Sender<Outgoing
         (CallEvent::Progress(event), Some(token)) => progress(event, token),
         (CallEvent::Progress(_), None) => return,
         (CallEvent::Log(event), _) => log(event),
+        // Events of jobs have them.
+        (CallEvent::Stderr(_), _) => return,
     };
     if messages.try_send(message).is_err() {
         tracing::trace!("an event of a call was dropped: its caller is gone or does not read");

@@ -28,9 +28,14 @@ impl ChaosServer {
 
     /// Starts it at this address; waits until a process that had the address before has released it.
     pub fn start_at(chaos: &Chaos, name: &str, address: &str) -> Self {
+        Self::start_in(chaos.path(), name, address)
+    }
+
+    /// Starts it at this address, with script and journal in this folder.
+    pub fn start_in(folder: &Path, name: &str, address: &str) -> Self {
         let mut started = None;
         wait_until("the scripted server listens", || {
-            started = Self::try_start(chaos.path(), name, address);
+            started = Self::try_start(folder, name, address);
             started.is_some()
         });
         started.expect("it was started")

@@ -38,8 +38,10 @@ pub(super) async fn open(
         clock: Clock::system(),
     };
     let mut lost = Vec::new();
+    let mut adoptable = Vec::new();
     let store = match JobStore::open(settings).await {
         Ok((store, recovered)) => {
+            adoptable = recovered.adoptable;
             for id in &recovered.lost {
                 tracing::warn!(
                     job = id.as_str(),
@@ -66,6 +68,7 @@ pub(super) async fn open(
         store,
         lost,
         observer: Box::new(observers.clone()),
+        adoptable,
         settings: JobSettings {
             promote_after: config.promote_after,
             mcp_mode: match (config.mcp_mode, is_durable) {

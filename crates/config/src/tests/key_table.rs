@@ -94,6 +94,7 @@ fn sample(key: &Key) -> Option<Value> {
         ("prompt_filter", json!(["a"])),
         ("prompt_aliases", json!({"a": "b"})),
         ("volatile", json!(["/instructions"])),
+        ("extensions", json!(["io.modelcontextprotocol/tasks"])),
         ("summary", json!("a text")),
         ("description", json!("a text")),
         ("example_args", json!({"a": 1})),

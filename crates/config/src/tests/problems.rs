@@ -614,6 +614,48 @@ fn config_value_of_the_wrong_type_is_refused() {
 }
 
 #[test]
+fn extension_that_the_broker_does_not_have_is_refused_with_its_place() {
+    let found = only(&with_source(
+        r#""extensions":["io.modelcontextprotocol/tasks","a/b"]"#,
+    ));
+    assert_eq!(found.code, Code::ConfigRange);
+    assert_eq!(
+        found.pointer.as_deref(),
+        Some("/tree/0/source/extensions/1")
+    );
+    assert!(found.message.contains("`a/b`"), "{}", found.message);
+    let help = found.help.as_deref().unwrap_or_default();
+    assert!(help.contains("io.modelcontextprotocol/tasks"), "{help}");
+    for wrong in [r#""extensions":{}"#, r#""extensions":[1]"#] {
+        assert_eq!(only(&with_source(wrong)).code, Code::ConfigType, "{wrong}");
+    }
+}
+
+#[test]
+fn stderr_for_callers_is_refused_for_a_url_and_for_an_untrusted_source() {
+    let url =
+        r#"{"tree":[{"path":"/a","source":{"url":"https://h/mcp","stderr_to_callers":true}}]}"#;
+    let found = only(url);
+    assert_eq!(found.code, Code::ConfigSourceKind);
+    let pointer = Some("/tree/0/source/stderr_to_callers");
+    assert_eq!(found.pointer.as_deref(), pointer);
+    let found = only(&with_source(
+        r#""stderr_to_callers":true,"trust":"untrusted""#,
+    ));
+    assert_eq!(
+        (found.code, found.pointer.as_deref()),
+        (Code::ConfigRange, pointer)
+    );
+    let source = parse(&with_source(
+        r#""stderr_to_callers":true,"trust":"verified""#,
+    ));
+    assert!(source.config.sources().next().unwrap().stderr_to_callers);
+    parse(&with_source(
+        r#""stderr_to_callers":false,"trust":"untrusted""#,
+    ));
+}
+
+#[test]
 fn config_problems_are_reported_in_file_order() {
     let found = refused(
         "{\n\"limits\":{\"body_bytes\":1},\n\"tree\":[\n{\"path\":\"x\",\"kind\":1},\n{\"path\":\"/b\",\"source\":{\"command\":\"x `${A}`\",\"timeout\":0}}],\n\"types\":1}",

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use broker_mcp::{CallEvents, TraceHeaders};
+use broker_mcp::{CallEvents, RemoteTask, TraceHeaders};
 use broker_memory::Account;
 use broker_model::RequestId;
 use broker_model::item::ItemKind;
@@ -44,6 +44,8 @@ pub enum Operation {
     /// `completion/complete` with these parameters, one JSON object; the entry is a prompt or a template. Parameters that
     /// were not read are refused.
     Complete(Args),
+    /// The result of the task that the server made of an earlier call of the tool. The call is not sent again.
+    FollowTask(Box<RemoteTask>),
 }
 
 /// The circumstances of one call, apart from who calls and what is called.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use broker_mcp::{CallFailure, CallRight, CallTime, RawResult, ServerCall};
+use broker_mcp::{CallFailure, CallRight, RawResult, ServerCall};
 use broker_memory::Charge;
 use broker_model::SourceCause;
 use tokio::time::Instant;
@@ -65,8 +65,15 @@ impl Call<'_> {
             right: Some(&right),
             account: Some(&context.account),
         };
-        let time = || deadline.call_time(context.deadline);
-        let mut answer = self.send(&admitted, slot, server_call, time()).await?;
+        let mut answer = match operation.task() {
+            None => self.send(&admitted, slot, server_call, deadline).await?,
+            Some(task) => Err(CallFailure::Task(Box::new(task.clone()))),
+        };
+        if let Err(CallFailure::Task(task)) = answer {
+            // Boxed, so that other calls do not carry its size.
+            let following = self.follow(&admitted, slot, server_call, *task, deadline);
+            answer = Box::pin(following).await?;
+        }
         let answered = match &context.record {
             Some(record) => record.answer(),
             None => Instant::now(),
@@ -81,7 +88,7 @@ impl Call<'_> {
                 "the session ended with a call, which is sent once more"
             );
             // If it could not be sent again, the first answer is more useful.
-            match self.send(&admitted, slot, server_call, time()).await {
+            match self.send(&admitted, slot, server_call, deadline).await {
                 Ok(Err(unsent)) if !unsent.maybe_executed() => {}
                 Ok(second) => answer = second,
                 Err(_withdrawn) => {}
@@ -111,7 +118,7 @@ impl Call<'_> {
         (deadline.settings.retry || was_refused) && !self.core.fleet.shared.drain.is_closing()
     }
 
-    /// Sends the call to the source in the slot, within `time`. The error is final: a withdrawal, or the end of
+    /// Sends the call to the source in the slot, within its time. The error is final: a withdrawal, or the end of
     /// the caller's right.
     #[inline]
     async fn send(
@@ -119,10 +126,10 @@ impl Call<'_> {
         admitted: &AdmittedCall<'_>,
         slot: &SourceSlot,
         server_call: ServerCall<'_>,
-        time: CallTime,
+        deadline: &Deadline,
     ) -> Result<Result<RawResult, CallFailure>, Box<CoreError>> {
         let (core, target) = (self.core, self.target);
-        let mut left = time;
+        let mut left = deadline.call_time(self.context.deadline);
         loop {
             // Held until the call ends: a reload waits for it before it stops the source.
             let running = slot.load_full();
@@ -165,7 +172,14 @@ impl Call<'_> {
                             record.send_in(session.revision());
                         }
                     }
-                    session.call(server_call, left).await
+                    match session.call(server_call, left).await {
+                        // Boxed, so that other calls do not carry its size.
+                        Err(CallFailure::Task(task)) => {
+                            let left = deadline.call_time(self.context.deadline);
+                            Box::pin(session.follow(&task, server_call, left)).await
+                        }
+                        answer => answer,
+                    }
                 }
                 Err(failure) => Err(failure),
             });

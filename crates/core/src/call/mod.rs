@@ -11,6 +11,7 @@ pub(crate) mod cut;
 mod deadline;
 mod dispatch;
 mod drain;
+mod follow;
 mod gate;
 mod hidden_chars;
 mod operation;

@@ -1,6 +1,6 @@
 //! Steps 2 and 5: what the server is asked for an operation: the arguments that are checked, and the URI that is read.
 
-use broker_mcp::ServerOperation;
+use broker_mcp::{RemoteTask, ServerOperation};
 use broker_memory::SMALL_BYTES;
 use broker_model::CallCode;
 use broker_model::item::ItemKind;
@@ -36,6 +36,8 @@ pub(super) enum UncheckedOperation {
     Uri(Box<str>),
     /// A completion with these parameters.
     Completion(Bytes),
+    /// The result of this task of the server.
+    Task(Box<RemoteTask>),
 }
 
 impl UncheckedOperation {
@@ -44,7 +46,7 @@ impl UncheckedOperation {
     pub(super) fn text(&self) -> &[u8] {
         match self {
             Self::Result(args) => args.text(),
-            Self::Resource(_) | Self::Uri(_) => b"{}",
+            Self::Resource(_) | Self::Uri(_) | Self::Task(_) => b"{}",
             Self::Completion(params) => params,
         }
     }
@@ -67,6 +69,8 @@ enum Asked {
     Uri(Box<str>),
     /// A completion.
     Completion,
+    /// The result of this task.
+    Task(Box<RemoteTask>),
 }
 
 impl CheckedOperation {
@@ -84,7 +88,16 @@ impl CheckedOperation {
     pub(super) fn uri(&self) -> Option<&str> {
         match &self.asked {
             Asked::Uri(uri) => Some(uri),
-            Asked::Result | Asked::Completion => None,
+            Asked::Result | Asked::Completion | Asked::Task(_) => None,
+        }
+    }
+
+    /// Returns the task whose result is asked for, in place of a call.
+    #[inline]
+    pub(super) fn task(&self) -> Option<&RemoteTask> {
+        match &self.asked {
+            Asked::Task(task) => Some(task),
+            Asked::Result | Asked::Uri(_) | Asked::Completion => None,
         }
     }
 
@@ -95,7 +108,7 @@ impl CheckedOperation {
         match &self.asked {
             Asked::Uri(uri) => ServerOperation::ReadResource { uri },
             Asked::Completion => ServerOperation::Complete { params: args },
-            Asked::Result => match target.item.kind {
+            Asked::Result | Asked::Task(_) => match target.item.kind {
                 ItemKind::Tool => ServerOperation::CallTool { name: id, args },
                 ItemKind::Prompt => ServerOperation::GetPrompt { name: id, args },
                 ItemKind::Template | ItemKind::Resource => {
@@ -119,6 +132,7 @@ impl Call<'_> {
     ) -> Result<UncheckedOperation, Box<CoreError>> {
         match operation {
             Operation::CallTool(args) => Ok(UncheckedOperation::Result(args)),
+            Operation::FollowTask(task) => Ok(UncheckedOperation::Task(task)),
             Operation::GetPrompt(args) => match self.target.item.kind {
                 ItemKind::Prompt => Ok(UncheckedOperation::Result(args)),
                 ItemKind::Tool | ItemKind::Template | ItemKind::Resource => {
@@ -225,6 +239,11 @@ impl Call<'_> {
                 text: params,
                 coerced: None,
                 asked: Asked::Completion,
+            }),
+            UncheckedOperation::Task(task) => Ok(CheckedOperation {
+                text: Bytes::from_static(b"{}"),
+                coerced: None,
+                asked: Asked::Task(task),
             }),
         }
     }

@@ -116,6 +116,10 @@ pub(crate) fn from_call(failure: CallFailure, path: &str, source: &str) -> Box<C
             }
         }
         CallFailure::Stopping => shutting_down().maybe_executed(false),
+        CallFailure::Task(_) => {
+            let message = "the broker does not follow the task that the server made of the call";
+            CoreError::new(CallCode::Internal, message).maybe_executed(true)
+        }
     };
     Box::new(error.path(path))
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 #[cfg(test)]
 use broker_mcp::SourceFailure;
 use broker_mcp::{
-    CallFailure, CallTime, DriftCheck, Instance, RawResult, ServerCall, SessionHandle,
+    CallFailure, CallTime, DriftCheck, Instance, RawResult, RemoteTask, ServerCall, SessionHandle,
     SourceSettings, SourceSpec, State, Status,
 };
 #[cfg(test)]
@@ -205,6 +205,20 @@ impl Session {
     ) -> Result<RawResult, CallFailure> {
         match self {
             Self::Server(session) => session.call(call, time).await,
+            #[cfg(test)]
+            Self::Fake(fake) => fake.call(call, time).await,
+        }
+    }
+
+    /// Waits for the result of a task that the server made of a call.
+    pub(crate) async fn follow(
+        &self,
+        task: &RemoteTask,
+        call: ServerCall<'_>,
+        time: CallTime,
+    ) -> Result<RawResult, CallFailure> {
+        match self {
+            Self::Server(session) => session.follow(task, call.events, time).await,
             #[cfg(test)]
             Self::Fake(fake) => fake.call(call, time).await,
         }

@@ -191,6 +191,7 @@ impl From<CallFailure> for ClientError {
             CallFailure::Http { status, .. } => ClientErrorKind::Http { status },
             CallFailure::Protocol { .. }
             | CallFailure::OutputTooLarge { .. }
+            | CallFailure::Task(_)
             | CallFailure::OutOfMemory => ClientErrorKind::Protocol,
             CallFailure::Stopping => ClientErrorKind::Closed,
         };

@@ -11,6 +11,7 @@ use broker_config::Limits;
 use broker_memory::MemoryBudget;
 use broker_model::LeftOutCode;
 use broker_model::NodePath;
+use broker_model::extension::Extensions;
 use broker_model::left_out::LeftOut;
 use broker_model::redact::{Redactor, Secret};
 use broker_model::trust::Exposure;
@@ -319,6 +320,8 @@ impl HttpClient {
 fn spec_of(http: HttpSpec, token: Option<&str>) -> SourceSpec {
     let limits = Limits::default();
     SourceSpec {
+        extensions: Extensions::default(),
+        stderr_to_callers: None,
         source: NodePath::root(),
         endpoint: Endpoint::Http(Box::new(http)),
         startup_timeout: DEFAULT_TIMEOUT,

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use broker_memory::{Account, Owner};
-use broker_process::ExitReport;
+use broker_process::{ExitReport, StderrTap, TappedLine};
 use broker_wire::{Framer, LineLimit, Peer};
 use bytes::Bytes;
 use tokio::process::{ChildStdin, ChildStdout};
@@ -78,6 +78,8 @@ enum Command {
     Refused(u64),
     Close(SourceFailure),
     Exited,
+    /// The process wrote a line to stderr.
+    Stderr(TappedLine),
 }
 
 /// Ends a connection from the task that carries its messages.
@@ -142,6 +144,8 @@ impl Connection {
             stderr_ended,
             tail: opening.tail.clone(),
             masks: Masks::new(spec),
+            stderr_masks: spec.stderr_to_callers.clone(),
+            dropped_stderr: 0,
             source: spec.source.as_str().to_owned(),
             skips_prefix: match spec.endpoint {
                 Endpoint::Process(_) => true,
@@ -151,6 +155,17 @@ impl Connection {
             noise_logged: false,
             repair_logged: false,
         };
+        if spec.stderr_to_callers.is_some() {
+            let commands = commands.downgrade();
+            opening.tail.tap(StderrTap::new(move |line| {
+                // A connection that has ended takes no lines.
+                if let Some(commands) = commands.upgrade()
+                    && commands.try_send(Command::Stderr(line)).is_err()
+                {
+                    tracing::trace!("a line of stderr found no place");
+                }
+            }));
+        }
         opening.tasks.spawn(task.run());
         let exited = announce_exit(exit, commands.downgrade());
         opening.tasks.spawn(exited);

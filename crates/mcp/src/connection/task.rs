@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
+use broker_model::redact::Redactor;
 use broker_model::text::shown_line;
-use broker_process::{ExitReport, StderrTail};
+use broker_process::{ExitReport, StderrTail, TappedLine};
 use broker_wire::protocol::{CANCELLED, LOG_MESSAGE, PROGRESS};
 use broker_wire::{
     Batch, Frame, Framer, Id, Incoming, Messages, Problem, Raw, cancelled_request, read_server_line,
@@ -87,6 +88,10 @@ pub(super) struct ConnectionTask {
     pub(super) stderr_ended: watch::Receiver<bool>,
     pub(super) tail: StderrTail,
     pub(super) masks: Masks,
+    /// Masks lines of stderr for callers.
+    pub(super) stderr_masks: Option<Redactor>,
+    /// The lines of stderr since the last one that a call got.
+    pub(super) dropped_stderr: u64,
     pub(super) source: String,
     /// Whether text before a message is skipped in the answer that comes next: until the first answer of a process.
     pub(super) skips_prefix: bool,
@@ -226,6 +231,7 @@ impl ConnectionTask {
             Command::Refused(id) => self.refused = Some(id),
             Command::Close(reason) => return Some(End::Closed(Some(reason))),
             Command::Exited => return Some(End::Exited),
+            Command::Stderr(line) => self.take_stderr(line),
         }
         None
     }
@@ -373,6 +379,21 @@ impl ConnectionTask {
                 self.take_invalid(id.as_ref(), problem, line);
             }
         }
+    }
+
+    /// Passes on a line of stderr if the process certainly works on one call only.
+    fn take_stderr(&mut self, line: TappedLine) {
+        let call = self.table.only_call();
+        let call = call.filter(|id| !self.outgoing.is_unsent(*id));
+        let events = call.and_then(|id| self.table.events(id));
+        let (Some(redactor), Some(call)) = (&self.stderr_masks, events) else {
+            // It belongs to no call, so that no call misses it.
+            self.dropped_stderr = 0;
+            return;
+        };
+        let dropped = self.dropped_stderr + line.dropped;
+        let is_passed = call.stderr(&line.line, dropped, redactor);
+        self.dropped_stderr = if is_passed { 0 } else { dropped + 1 };
     }
 
     fn take_progress(&mut self, params: &Raw) {

@@ -151,6 +151,8 @@ impl ConnectionFixture {
             stderr_ended: stderr_seen,
             tail: StderrTail::new(broker_model::redact::Redactor::default()),
             masks: crate::masks::Masks::default(),
+            stderr_masks: None,
+            dropped_stderr: 0,
             source: "/x".to_owned(),
             skips_prefix: true,
             refused: None,

@@ -88,6 +88,11 @@ pub(super) fn add_call(headers: &mut HeaderMap, call: &ServerCall<'_>, params: &
     }
 }
 
+/// Adds the id of the task that a modern request is about.
+pub(super) fn add_task(headers: &mut HeaderMap, task: &str) {
+    insert(headers, NAME, task);
+}
+
 /// Adds the trace context of a call.
 pub(super) fn add_trace(headers: &mut HeaderMap, trace: &TraceHeaders) {
     for (name, value) in trace.iter() {

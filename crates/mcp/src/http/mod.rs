@@ -173,7 +173,22 @@ impl HttpLink {
         time: Option<Duration>,
     ) -> Result<RawResult, RequestError> {
         let id = self.0.take_id();
-        self.0.request(kind, method, id, line(id), time).await
+        let headers = self.0.headers_of(method);
+        self.0.request(kind, headers, id, line(id), time).await
+    }
+
+    /// Sends a request about the task of a server, and waits for its reply.
+    pub(crate) async fn ask_task(
+        &self,
+        method: &'static str,
+        task: &str,
+        line: impl FnOnce(u64) -> Bytes,
+        time: Duration,
+    ) -> Result<RawResult, RequestError> {
+        let (id, kind) = (self.0.take_id(), RequestKind::Internal);
+        let headers = self.0.headers_about(method, Some(task));
+        let line = line(id);
+        self.0.request(kind, headers, id, line, Some(time)).await
     }
 
     /// Sends a call like a request, with its events, when fewer than `max_in_flight` are under way.
@@ -203,12 +218,23 @@ impl HttpLink {
 
     /// Sends a request of the broker whose answer has no effect.
     pub(crate) fn tell(&self, method: &'static str, line: impl FnOnce(u64) -> Bytes) {
+        self.tell_about(method, None, line);
+    }
+
+    /// Sends a request of the broker whose answer has no effect, about this task.
+    pub(crate) fn tell_about(
+        &self,
+        method: &'static str,
+        task: Option<&str>,
+        line: impl FnOnce(u64) -> Bytes,
+    ) {
         let state = self.0.clone();
         let id = state.take_id();
         let line = line(id);
+        let headers = state.headers_about(method, task);
         self.0.tasks.spawn(async move {
             let time = Some(NOTIFY_TIMEOUT);
-            let sent = state.request(RequestKind::Internal, method, id, line, time);
+            let sent = state.request(RequestKind::Internal, headers, id, line, time);
             if sent.await.is_err() {
                 tracing::debug!(source = %state.source, method, "a request of the broker has no result");
             }
@@ -317,7 +343,7 @@ impl LinkState {
     async fn request(
         self: &Arc<Self>,
         kind: RequestKind,
-        method: &'static str,
+        headers: HeaderMap,
         id: u64,
         line: Bytes,
         time: Option<Duration>,
@@ -326,7 +352,6 @@ impl LinkState {
             let limit = MAX_INTERNAL_REQUESTS;
             return Err(RequestError::Overloaded(Overload::Queue { limit }));
         };
-        let headers = self.headers_of(method);
         let exchange = Exchange::new(self, id, headers, line, None);
         exchange.run(kind, time.map(CallTime::from), None).await
     }
@@ -386,6 +411,15 @@ impl LinkState {
             Some(Era::Modern) => headers::add_modern(&mut headers, method),
             Some(Era::Legacy) => self.add_session(&mut headers),
             None => {}
+        }
+        headers
+    }
+
+    /// Returns the headers of a POST with a message of this method about this task.
+    fn headers_about(&self, method: &'static str, task: Option<&str>) -> HeaderMap {
+        let mut headers = self.headers_of(method);
+        if let (Some(task), Some(Era::Modern)) = (task, self.era()) {
+            headers::add_task(&mut headers, task);
         }
         headers
     }

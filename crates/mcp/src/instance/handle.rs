@@ -4,11 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::connection::RawResult;
+use crate::events::CallEvents;
 use crate::failure::CallFailure;
 use crate::instance::Instance;
 use crate::server_call::{CallTime, ServerCall};
 use crate::session::Session;
 use crate::status::Counters;
+use crate::tasks::RemoteTask;
 
 /// A session of a supervised instance, for a call that follows at once: it may end at any time, and its
 /// calls then fail instead of going to the next session. Must not be kept: it keeps the process alive.
@@ -61,6 +63,19 @@ impl SessionHandle {
     ) -> Result<RawResult, CallFailure> {
         self.counters.add_call();
         let result = self.session.call(call, time).await;
+        self.counters.note_outcome(&result);
+        result
+    }
+
+    /// Waits for the result of a task that the server made of a call. Fails with [`CallFailure::Task`] if the session has
+    /// ended and another one may go on.
+    pub async fn follow(
+        &self,
+        task: &RemoteTask,
+        events: Option<&CallEvents>,
+        time: CallTime,
+    ) -> Result<RawResult, CallFailure> {
+        let result = self.session.follow(task, events, time).await;
         self.counters.note_outcome(&result);
         result
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use broker_config::Limits;
 use broker_memory::MemoryBudget;
 use broker_model::Diagnostic;
-use broker_model::redact::Redactor;
+use broker_model::redact::{Redactor, Secret};
 use broker_process::ProcessSpec;
 
 use crate::concurrency::ConcurrencyLimits;
@@ -70,14 +70,27 @@ pub fn resolve(
             hidden_variables = withheld(source, written, environment, given, &start_hints);
         }
     }
+    let stderr_to_callers = source
+        .stderr_to_callers
+        .then(|| redactor.merge(&values_of_env(source, &endpoint)));
     let spec = spec_of(source, limits, endpoint, timing, concurrency);
     Ok(SourceSpec {
         redactor,
+        stderr_to_callers,
         withheld: hidden_variables,
         start_hints: Arc::new(start_hints),
         empty_variables,
         ..spec
     })
+}
+
+/// Returns a redactor of every value that the config gives the process of a source.
+fn values_of_env(source: &broker_config::Source, endpoint: &Endpoint) -> Redactor {
+    let (Some(written), Some(process)) = (source.endpoint.process(), endpoint.process()) else {
+        return Redactor::default();
+    };
+    let values = written.env.keys().filter_map(|name| process.env.get(name));
+    Redactor::new(values.map(|value| Secret::new(value.as_str())))
 }
 
 /// Returns the specification of a source that cannot be started; each of its starts fails for this reason.
@@ -111,11 +124,13 @@ fn spec_of(
             templates: source.exposure.items().has_templates(),
             resources: source.exposure.items().resource_mode(),
         },
+        extensions: source.extensions.clone(),
         exposure: source.exposure.clone(),
         max_in_flight: source.max_in_flight.max(1),
         instances: source.instances.max(1),
         queue: MAX_QUEUED_CALLS,
         redactor: Redactor::default(),
+        stderr_to_callers: None,
         withheld: Vec::new(),
         start_hints: Arc::default(),
         empty_variables: Vec::new(),

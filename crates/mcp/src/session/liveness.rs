@@ -80,9 +80,9 @@ impl Session {
                     .await
             }
             Era::Modern => {
-                let (method, line) = (request::DISCOVER, request::discover);
+                let line = |id| request::discover(id, &self.spec.extensions);
                 self.link
-                    .request(kind, method, line, HANG_PROBE_TIMEOUT)
+                    .request(kind, request::DISCOVER, line, HANG_PROBE_TIMEOUT)
                     .await
             }
         };

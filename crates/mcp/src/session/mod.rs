@@ -3,6 +3,7 @@
 mod liveness;
 mod open;
 mod result;
+mod tasks;
 
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -24,6 +25,7 @@ use crate::opening::Negotiated;
 use crate::server_call::{CallTime, ServerCall};
 use crate::spec::SourceSpec;
 use crate::subscription::Subscriber;
+use crate::tasks::TaskSupport;
 use crate::timeout_streak::TimeoutStreak;
 use crate::{list, request, rpc_error, startup};
 use broker_process::StderrTail;
@@ -40,6 +42,8 @@ pub struct Session {
     negotiated: Negotiated,
     /// The `_meta` of every request of the era; empty in the legacy era.
     meta: String,
+    /// What is known about tasks, if the source has the extension.
+    tasks: Option<Box<TaskSupport>>,
     subscribed: Subscriber,
     tail: StderrTail,
     spec: SourceSpec,
@@ -77,6 +81,9 @@ impl Session {
             &self.undeclared,
         )
         .await?;
+        if let Some(tasks) = &self.tasks {
+            tasks.note_tools(&listed.tools);
+        }
         Ok(Snapshot {
             server_info: self.negotiated.server_info.clone(),
             protocol_version: self.negotiated.protocol_version.clone(),
@@ -143,8 +150,13 @@ impl Session {
             // The level may have been lowered a moment ago, for this call.
             self.send_log_level();
         }
-        let line = |id| request::call(id, &call, &self.meta);
+        let task = match &self.tasks {
+            None => None,
+            Some(tasks) => tasks.ttl(&call, time).map_err(CallFailure::Overloaded)?,
+        };
+        let line = |id| request::call(id, &call, &self.meta, task);
         match self.link.call(&call, line, events, time).await {
+            Ok(answer) if self.tasks.is_some() => self.read_answer(&call, answer, task.is_some()),
             Ok(answer) => {
                 check_result(&answer.result).map(|is_error| RawResult { is_error, ..answer })
             }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex};
 
 use broker_model::SourceCause;
+use broker_model::extension::Extension;
 use broker_wire::Era;
 use serde_json::Value;
 use tokio::sync::Notify;
@@ -22,6 +23,7 @@ use crate::list::UndeclaredLists;
 use crate::opening::{Negotiated, Opening};
 use crate::spec::{Endpoint, SourceSpec};
 use crate::subscription::Subscriber;
+use crate::tasks::TaskSupport;
 use crate::{request, startup};
 use broker_process::{StderrTail, StopDeadline};
 
@@ -233,12 +235,9 @@ impl Session {
         opening: &Opening<'_>,
         refusal: &ProbeRefusal,
     ) -> Result<Self, HandshakeError> {
-        // A server that answers only the request of the other era needs time for it too.
-        let probe = spec.timing.probe.min(spec.startup_timeout / 2);
-        let redactor = &spec.redactor;
         let negotiated = tokio::select! {
             biased;
-            negotiated = handshake::negotiate(&link, choice, probe, redactor, refusal) => negotiated,
+            negotiated = handshake::negotiate(&link, choice, spec, refusal) => negotiated,
             failure = startup::expired(began, spec.startup_timeout, opening.tail) => {
                 Err(HandshakeError::Refused(startup::name_stop(failure, link.pid())))
             }
@@ -255,7 +254,7 @@ impl Session {
 
     fn new(link: Link, negotiated: Negotiated, spec: &SourceSpec, tail: &StderrTail) -> Self {
         let meta = match negotiated.era {
-            Era::Modern => request::modern_meta(),
+            Era::Modern => request::modern_meta(&spec.extensions),
             Era::Legacy => String::new(),
         };
         // Before the first listing: a change between the two must not be missed.
@@ -265,10 +264,13 @@ impl Session {
             } else {
                 Subscriber::default()
             };
+        let tasks = spec.extensions.has(Extension::Tasks);
+        let tasks = tasks.then(|| Box::new(TaskSupport::new(&negotiated)));
         Self {
             link,
             negotiated,
             meta,
+            tasks,
             subscribed,
             tail: tail.clone(),
             spec: spec.clone(),

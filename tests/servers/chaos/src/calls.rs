@@ -10,6 +10,7 @@ use crate::faults::Behaviour;
 use crate::reply::{Outcome, text_result};
 use crate::script::{RpcError, Script};
 use crate::state::{Request, State};
+use crate::tasks;
 
 /// The entry of `on_call` for tools without an entry.
 const ANY: &str = "*";
@@ -27,6 +28,9 @@ pub(crate) fn call(state: &State, script: &Script, request: &Request, modern: bo
         json!({"tool": name, "id": request.id, "seq": sequence, "arguments": shown, "meta": meta});
     request.add_number(&mut details);
     state.journal.write("call", details);
+    if let Some(made) = tasks::make(state, script, request, modern, sequence) {
+        return Reaction::Answer(made);
+    }
     let scripted = script.on_call.get(name);
     if scripted.is_none() && !script.names.iter().any(|known| known == name) {
         let error = RpcError::new(-32602, "the tool is not known");

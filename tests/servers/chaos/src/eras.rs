@@ -10,6 +10,7 @@ use crate::reply::{Outcome, cacheable};
 use crate::script::{Era, RpcError, Script};
 use crate::startup::end_process;
 use crate::state::{Handshake, Request, State};
+use crate::tasks;
 
 pub(crate) const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
@@ -171,6 +172,9 @@ fn outcome(
         request.add_number(&mut details);
         state.journal.write(event, details);
     };
+    if let Some(answer) = tasks::answer(state, script, request, modern) {
+        return Reaction::Answer(answer);
+    }
     let params = &request.params;
     let result = match (request.method.as_str(), modern) {
         ("initialize", false) => {
@@ -199,7 +203,7 @@ fn outcome(
         }
         ("tools/list", _) => {
             let cursor = &params["cursor"];
-            journal("list", json!({"cursor": cursor}));
+            journal("list", json!({"cursor": cursor, "meta": params["_meta"]}));
             if paging::hangs(script, cursor) {
                 return Reaction::Silence;
             }

@@ -18,6 +18,7 @@ mod server;
 mod source;
 mod startup;
 mod state;
+mod tasks;
 mod waiting;
 mod watch;
 

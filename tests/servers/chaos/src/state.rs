@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::journal::Journal;
 use crate::script::Script;
 use crate::source::Source;
+use crate::tasks::Tasks;
 
 pub(crate) struct State {
     pub(crate) source: Source,
@@ -15,6 +16,7 @@ pub(crate) struct State {
     /// The command line, for `args_dump`.
     pub(crate) shown: Vec<String>,
     pub(crate) sequence: AtomicU64,
+    pub(crate) tasks: Tasks,
 }
 
 impl State {
@@ -24,6 +26,7 @@ impl State {
             journal,
             shown,
             sequence: AtomicU64::new(0),
+            tasks: Tasks::default(),
         }
     }
 

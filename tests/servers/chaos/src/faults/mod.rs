@@ -66,11 +66,17 @@ pub(crate) enum Notifications {
     Progress(Vec<Value>),
     /// The params of each `notifications/message`.
     Log(Vec<Value>),
+    /// Lines on stderr.
+    Stderr(Vec<String>),
 }
 
 impl Notifications {
     /// Progress is a number of steps, or a list of params; log messages are a list of params.
     fn parse(name: &str, setting: &Value) -> Result<Self, String> {
+        if name == "stderr" {
+            let lines = serde_json::from_value(setting.clone());
+            return lines.map(Self::Stderr).map_err(|error| error.to_string());
+        }
         let steps = setting.as_u64().filter(|_| name == "progress");
         if let Some(steps) = steps {
             let step = |step| json!({"progress": step, "total": steps});
@@ -173,8 +179,9 @@ impl Behaviour {
             let text = setting.as_str().map(str::to_owned);
             text.ok_or_else(|| format!("`{name}` must be a string"))
         };
-        if then.is_some() && !matches!(name, "delay_ms" | "progress" | "log") {
-            return Err("only `delay_ms`, `progress` and `log` take a `then`".to_owned());
+        if then.is_some() && !matches!(name, "delay_ms" | "progress" | "log" | "stderr") {
+            let message = "only `delay_ms`, `progress`, `log` and `stderr` take a `then`";
+            return Err(message.to_owned());
         }
         let then = || then.map_or(Ok(Self::Ok), Self::parse).map(Box::new);
         Ok(match name {
@@ -182,7 +189,7 @@ impl Behaviour {
                 ms: number()?,
                 then: then()?,
             },
-            "progress" | "log" => Self::Notify {
+            "progress" | "log" | "stderr" => Self::Notify {
                 notifications: Notifications::parse(name, setting)?,
                 then: then()?,
             },

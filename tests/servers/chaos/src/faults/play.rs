@@ -1,5 +1,6 @@
 //! Writes an answer with its fault.
 
+use std::io::Write as _;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -194,6 +195,12 @@ impl Play {
             Notifications::Log(messages) => {
                 for params in messages {
                     write("notifications/message", params.clone());
+                }
+            }
+            Notifications::Stderr(lines) => {
+                for line in lines {
+                    // No script closes stderr.
+                    drop(writeln!(std::io::stderr(), "{line}"));
                 }
             }
         }

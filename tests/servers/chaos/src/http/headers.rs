@@ -76,6 +76,7 @@ pub(crate) fn check_modern(
     let name = match message.method.as_str() {
         "tools/call" | "prompts/get" => &message.params["name"],
         "resources/read" => &message.params["uri"],
+        "tasks/get" | "tasks/cancel" => &message.params["taskId"],
         _ => return Ok(()),
     };
     let given = decode_header(only(request, "mcp-name")?);

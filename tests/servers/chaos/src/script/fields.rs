@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use super::{Bulk, Era, Grandchild, RpcError, Script};
 use crate::faults::Behaviour;
 use crate::http::{Settings, Transport};
+use crate::tasks::TaskPlan;
 
 type Raw = Box<RawValue>;
 
@@ -101,6 +102,7 @@ impl Script {
             "fork_grandchild" => self.fork_grandchild = Grandchild::parse(&value()?)?,
             "on_call" => self.on_call = behaviours(raw)?,
             "on_method" => self.on_method = behaviours(raw)?,
+            "tasks" => self.tasks = TaskPlan::parse_all(&value()?)?,
             "plain" => self.plain = read!(raw),
             "generation" => self.generation = read!(raw),
             "notify" => self.notify = read!(raw),

@@ -3,13 +3,14 @@
 
 mod fields;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Value, json};
 
 pub(crate) use self::fields::one_line;
 use crate::faults::Behaviour;
 use crate::http::Settings;
+use crate::tasks::TaskPlan;
 
 /// The supported eras, and the reaction to the probe for the modern one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,6 +117,8 @@ pub(crate) struct Script {
     pub(crate) fork_grandchild: Option<Grandchild>,
     pub(crate) on_call: BTreeMap<String, Behaviour>,
     pub(crate) on_method: BTreeMap<String, Behaviour>,
+    /// The tools that are called as tasks.
+    pub(crate) tasks: HashMap<String, TaskPlan>,
     pub(crate) plain: bool,
     pub(crate) generation: u64,
     pub(crate) notify: u64,
@@ -160,6 +163,7 @@ impl Default for Script {
             fork_grandchild: None,
             on_call: BTreeMap::new(),
             on_method: BTreeMap::new(),
+            tasks: HashMap::new(),
             plain: false,
             generation: 0,
             notify: 0,

@@ -1,0 +1,78 @@
+//! Waits for the result of a task that a server made of a call, if the session of the call cannot: it has ended, or it was the
+//! session of an earlier run of the broker.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use broker_mcp::{CallFailure, CallTime, RawResult, RemoteTask, ServerCall};
+use tokio::time::{Instant, sleep};
+
+use super::Call;
+use super::deadline::Deadline;
+use super::recheck::AdmittedCall;
+use super::resolve::out_of_service;
+use crate::errors::error::CoreError;
+use crate::sources::slot::SourceSlot;
+
+/// The pause before a server that cannot be reached is tried again.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
+
+impl Call<'_> {
+    /// Waits for the result of a task of the source in the slot, through as many sessions as it takes.
+    pub(super) async fn follow(
+        &self,
+        admitted: &AdmittedCall<'_>,
+        slot: &SourceSlot,
+        server_call: ServerCall<'_>,
+        task: RemoteTask,
+        deadline: &Deadline,
+    ) -> Result<Result<RawResult, CallFailure>, Box<CoreError>> {
+        let target = self.target;
+        let extends = server_call
+            .events
+            .is_some_and(|events| events.wants().progress);
+        let began = Instant::now();
+        loop {
+            let time = deadline.call_time(self.context.deadline);
+            let left = match extends {
+                true => time.total(),
+                false => time.first(),
+            };
+            if left.is_zero() {
+                return Ok(Err(CallFailure::Timeout {
+                    after: began.elapsed(),
+                    extended: extends,
+                    maybe_executed: true,
+                }));
+            }
+            let after_answer = time.after_progress();
+            let time = CallTime::new(left.min(after_answer), after_answer, left);
+            // Held until the task is no longer followed: a reload waits for it before it stops the source.
+            let running = slot.load_full();
+            let session = match running.upstream.ready() {
+                Some(session) => Ok(session),
+                None => running.upstream.session(time.first()).await,
+            };
+            let now = admitted.in_force();
+            if !Arc::ptr_eq(&slot.load(), &running) {
+                continue;
+            }
+            if let Some(withdrawn) = now.view.withdrawn(target.at) {
+                return Err(out_of_service(target, withdrawn));
+            }
+            if let Some(refusal) = admitted.refusal(&now) {
+                return Err(refusal);
+            }
+            let answer = match session {
+                Ok(session) => session.follow(&task, server_call, time).await,
+                Err(failure) => Err(failure),
+            };
+            match answer {
+                Err(CallFailure::Task(_) | CallFailure::Unavailable { .. }) => {
+                    sleep(RETRY_DELAY).await;
+                }
+                answer => return Ok(answer),
+            }
+        }
+    }
+}
