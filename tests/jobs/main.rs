@@ -6,6 +6,7 @@ mod codes;
 mod cuts;
 mod many_streams;
 mod owners;
+mod records;
 mod relay;
 mod restarts;
 mod routes;

@@ -293,9 +293,10 @@ impl ToolCall {
             request_id: parts.request_id,
             account: parts.account,
             reply: ReplyRoom {
-                around: result::MAX_ADDED_CHARS,
+                around: result::MAX_ADDED_CHARS + job_tool::REST_CHARS,
                 note: cut_note::MAX_NOTE_CHARS,
                 limit: ResultLimit::Default,
+                keeps_whole: client.broker.jobs().is_some(),
             },
             form: BodyForm::Mcp,
             meta: self.meta.forwarded.as_deref(),
@@ -448,6 +449,9 @@ impl ToolCall {
                     Err(CallError::Accepted(Box::new(text.with_receipt(receipt))))
                 }
             };
+        }
+        if outcome.cut.is_some() {
+            job_tool::keep_rest(client, &mut outcome);
         }
         let receipt = outcome.receipt.take();
         let form = match &self.tool {
