@@ -5,8 +5,10 @@ use std::io::{self, Read, Write};
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use broker_audit::{AuditLog, AuditSettings, SyncMode, Versions};
+use broker_jobs::{Bounds, Clock, JobSettings, JobStore, Keeper, KeeperParts, Now, StoreSettings};
 use broker_metrics::Transport;
 use broker_model::redact::Secret;
 use broker_observe::{
@@ -14,22 +16,25 @@ use broker_observe::{
 };
 use broker_surface_http::{HttpAccess, HttpSurface};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::Instant;
 
 use crate::app::observation::meter;
-use crate::app::stack::stack;
-use crate::core::{Broker as _, Core, Identity};
+use crate::app::stack::{runner, stack};
+use crate::core::{Broker as _, CallMode, Core, Identity};
 use crate::embed::{self, settings};
 use crate::observe::Observers;
 
-/// What records calls besides the metrics.
+/// What a broker has besides the metrics.
 #[derive(Clone, Copy, Debug)]
-pub enum Recording<'a> {
-    /// Nothing else.
-    Metrics,
+pub enum Addition<'a> {
+    /// Nothing.
+    None,
     /// Lines in an audit file. They are not synced.
     Audit(&'a Path),
     /// Spans of this share of the calls. They are dropped.
     Traces(f64),
+    /// Jobs in this store, and the mode of a call of an MCP client.
+    Jobs(&'a Path, CallMode),
 }
 
 /// Drops spans.
@@ -43,7 +48,7 @@ impl SpanSink for NoExport {
 pub async fn serve_http(
     core: &Core,
     secret: &str,
-    recording: Recording<'_>,
+    addition: Addition<'_>,
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
 ) {
     let address = (Ipv4Addr::LOCALHOST, 0).into();
@@ -53,11 +58,12 @@ pub async fn serve_http(
         mcp: true,
         observers: Observers::default(),
     };
-    let (mut audit, mut tracer) = (None, None);
-    match recording {
-        Recording::Metrics => {}
-        Recording::Audit(file) => audit = Some(open_audit(core, file)),
-        Recording::Traces(ratio) => {
+    let (mut audit, mut tracer, mut jobs) = (None, None, None);
+    match addition {
+        Addition::None => {}
+        Addition::Audit(file) => audit = Some(open_audit(core, file)),
+        Addition::Jobs(file, mode) => jobs = Some(open_jobs(core, file, mode).await),
+        Addition::Traces(ratio) => {
             let sampling = Sampling {
                 ratio,
                 ..Sampling::default()
@@ -71,12 +77,44 @@ pub async fn serve_http(
         tracer,
         ..observers(core)
     };
-    let stack = stack(core.clone(), observers, None);
+    let stack = stack(core.clone(), observers, jobs.clone());
     let surface = HttpSurface::new(stack, settings(), access, address);
     Arc::new(surface).serve_stream(stream).await;
     if let Some(audit) = audit {
         audit.close();
     }
+    if let Some(jobs) = jobs {
+        jobs.close().await;
+    }
+}
+
+/// Opens a store of jobs, whose calls become jobs after a minute.
+async fn open_jobs(core: &Core, file: &Path, mcp_mode: CallMode) -> Arc<Keeper> {
+    let begun = Instant::now();
+    let settings = StoreSettings {
+        path: Some(file.to_owned()),
+        bounds: Bounds::default(),
+        // The program that counts does not run the clock of the system.
+        clock: Clock::new(move || Now {
+            wall: SystemTime::now(),
+            since: begun.elapsed(),
+        }),
+    };
+    let (store, recovered) = JobStore::open(settings)
+        .await
+        .expect("the file can be written");
+    let observers = observers(core);
+    Keeper::new(KeeperParts {
+        runner: runner(core.clone(), observers.clone()),
+        store: Ok(store),
+        lost: recovered.lost,
+        observer: Box::new(observers),
+        settings: JobSettings {
+            promote_after: Duration::from_secs(60),
+            mcp_mode,
+            ttl: Duration::from_secs(60),
+        },
+    })
 }
 
 /// Opens an audit log whose lines are not synced.

@@ -28,7 +28,7 @@ impl Keeper {
     ) -> Result<Outcome, Box<CoreError>> {
         let gate = Arc::new(PassedGate::default());
         request.context.gates.push(gate.clone());
-        let (path, identity) = (request.path.to_string(), request.identity.clone());
+        let identity = request.identity.clone();
         // A caller that takes the events of its call gets them until it has a job.
         let received = match request.context.events {
             Some(_) => None,
@@ -39,8 +39,6 @@ impl Keeper {
             }
         };
         let record = request.context.record.clone();
-        let digest = digest_of(&inner, &identity, &path);
-        let catalog = inner.services().catalog_digest();
         let mut call = Box::pin(async move { inner.call(request).await });
         tokio::select! {
             biased;
@@ -55,8 +53,15 @@ impl Keeper {
         };
         let facts = JobFacts {
             job: &job,
-            digest,
-            catalog,
+            // Looked up late, so that a call that ends in time does not pay for it.
+            digest: record
+                .as_ref()
+                .and_then(|record| record.item())
+                .map_or_else(
+                    || digest_of(&self.runner, &identity, path),
+                    |item| item.digest,
+                ),
+            catalog: self.runner.services().catalog_digest(),
             meta: None,
             trace: None,
             settings: &self.settings,

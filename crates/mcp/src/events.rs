@@ -9,7 +9,7 @@ use broker_wire::{LogLevel, Raw};
 use serde::Deserialize;
 use serde_json::Number;
 use serde_json::value::RawValue;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::event_text;
@@ -130,8 +130,22 @@ pub(crate) struct RequestEvents {
     events: CallEvents,
     /// The highest progress so far.
     last: Option<Number>,
-    /// When the progress last grew.
-    progressed: watch::Sender<Option<Instant>>,
+    progressed: LastProgress,
+}
+
+/// When the progress of a request last grew.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct LastProgress(Arc<Mutex<Option<Instant>>>);
+
+impl LastProgress {
+    /// Returns the time, if there was progress.
+    pub(crate) fn time(&self) -> Option<Instant> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set(&self, time: Instant) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(time);
+    }
 }
 
 /// The fate of a notification of a server.
@@ -145,15 +159,15 @@ pub(crate) enum Delivery {
 }
 
 impl RequestEvents {
-    /// Makes the events. Also returns the time of the last progress, now and whenever it changes.
-    pub(crate) fn new(events: CallEvents) -> (Box<Self>, watch::Receiver<Option<Instant>>) {
-        let (progressed, receiver) = watch::channel(None);
+    /// Makes the events. Also returns the time of their last progress.
+    pub(crate) fn new(events: CallEvents) -> (Box<Self>, LastProgress) {
+        let progressed = LastProgress::default();
         let request = Self {
             events,
             last: None,
-            progressed,
+            progressed: progressed.clone(),
         };
-        (Box::new(request), receiver)
+        (Box::new(request), progressed)
     }
 
     /// Takes the params of a `notifications/progress` for this request.
@@ -167,7 +181,7 @@ impl RequestEvents {
         // A notification that is dropped below still shows that the server works.
         if grows(self.last.as_ref(), &progress.progress) {
             self.last = Some(progress.progress.clone());
-            self.progressed.send_replace(Some(Instant::now()));
+            self.progressed.set(Instant::now());
         }
         let passed = self.events.pass(|| {
             progress.message = progress

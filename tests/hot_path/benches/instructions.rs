@@ -14,7 +14,8 @@ use audit_cost::AuditCost;
 use harness::Run;
 use hot_path::Path;
 use hot_path::bounds::{self, Figures, Unit};
-use mcp_broker::scripted::Recording;
+use mcp_broker::core::CallMode;
+use mcp_broker::scripted::Addition;
 
 mcp_broker::include_catalog!();
 
@@ -37,18 +38,31 @@ const TRACED_SHARE: f64 = 0.01;
 /// What this may add to the instructions of a call, in percent.
 const MAX_TRACES: f64 = 1.5;
 
+/// The option of a run whose broker has jobs, before the mode of a call of an MCP client.
+const JOBS: &str = "--jobs";
+/// What jobs may add to the instructions of a call in a mode, in percent.
+const MAX_JOBS: [(CallMode, f64); 2] = [(CallMode::Sync, 0.5), (CallMode::Auto, 2.0)];
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let [option, path, calls, recording @ ..] = &arguments[..]
+    if let [option, path, calls, addition @ ..] = &arguments[..]
         && option == "--run"
     {
         let path = Path::named(path).ok_or("the path is unknown")?;
-        let recording = match recording.first().map(String::as_str) {
-            None => Recording::Metrics,
-            Some(TRACES) => Recording::Traces(TRACED_SHARE),
-            Some(audit) => Recording::Audit(FilePath::new(audit)),
+        let (store, file);
+        let words: Vec<&str> = addition.iter().map(String::as_str).collect();
+        let addition = match words[..] {
+            [] => Addition::None,
+            [TRACES] => Addition::Traces(TRACED_SHARE),
+            [JOBS, mode] => {
+                let mode = CallMode::parse(mode).ok_or("the mode is unknown")?;
+                store = tempfile::tempdir()?;
+                file = store.path().join("jobs.sqlite");
+                Addition::Jobs(&file, mode)
+            }
+            [audit, ..] => Addition::Audit(FilePath::new(audit)),
         };
-        run::run(path, calls.parse()?, recording);
+        run::run(path, calls.parse()?, addition);
         audit_cost::print_times()?;
         return Ok(());
     }
@@ -74,6 +88,22 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Without optimisation the figure is for information.
     if !cfg!(debug_assertions) && more > MAX_TRACES {
         return Err(format!("traces cost more than {MAX_TRACES} % of a call").into());
+    }
+    let path = Path::ModernSmallCall;
+    for (mode, most) in MAX_JOBS {
+        let with_jobs = run::per_call(count(path, &[JOBS, mode.as_str()])?, calls(path));
+        let without = figures[&(path.name(), UNIT)];
+        let more = (with_jobs as f64 / without as f64 - 1.0) * 100.0;
+        writeln!(
+            out,
+            "{}, jobs in the mode {}: {with_jobs} {} ({more:+.2} %)",
+            path.name(),
+            mode.as_str(),
+            UNIT.name()
+        )?;
+        if !cfg!(debug_assertions) && more > most {
+            return Err(format!("jobs cost more than {most} % of a call").into());
+        }
     }
     let audit = AuditCost::measure()?;
     writeln!(out, "{audit}")?;

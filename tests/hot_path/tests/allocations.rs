@@ -13,7 +13,7 @@ use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-use mcp_broker::scripted::Recording;
+use mcp_broker::scripted::Addition;
 
 mcp_broker::include_catalog!();
 
@@ -24,11 +24,11 @@ static FIGURES: LazyLock<Figures> = LazyLock::new(|| {
     let mut figures = Figures::new();
     for path in Path::ALL {
         // Statics are allocated by the first run of a process.
-        run::run(path, 1, Recording::Metrics);
+        run::run(path, 1, Addition::None);
         let calls = path.calls();
         let counts = [calls, 2 * calls].map(|calls| {
             let region = Region::new(ALLOCATOR);
-            run::run(path, calls, Recording::Metrics);
+            run::run(path, calls, Addition::None);
             region.change()
         });
         let allocations = counts.map(|count| (count.allocations + count.reallocations) as u64);

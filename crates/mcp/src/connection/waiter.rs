@@ -4,12 +4,13 @@ use std::pin::pin;
 use std::time::Duration;
 
 use broker_memory::Account;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::table::{RawResult, Reply};
 use super::{Command, Connection, RequestError};
 use crate::cancel_reason;
+use crate::events::LastProgress;
 use crate::overload::AbandonedCall;
 use crate::right::CallRight;
 use crate::server_call::CallTime;
@@ -77,7 +78,7 @@ impl<'a> Waiter<'a> {
     pub(super) async fn wait(
         mut self,
         time: Option<CallTime>,
-        progressed: Option<watch::Receiver<Option<Instant>>>,
+        progressed: Option<LastProgress>,
         right: Option<&CallRight<'_>>,
     ) -> Result<RawResult, RequestError> {
         let (connection, id) = (self.connection, self.id);
@@ -142,7 +143,7 @@ impl<'a> Waiter<'a> {
 pub(crate) async fn wait_extended<F: Future + Unpin>(
     answer: &mut F,
     time: CallTime,
-    progressed: Option<watch::Receiver<Option<Instant>>>,
+    progressed: Option<LastProgress>,
 ) -> (Option<F::Output>, Option<Duration>) {
     let began = Instant::now();
     let mut until = began + time.first();
@@ -151,7 +152,7 @@ pub(crate) async fn wait_extended<F: Future + Unpin>(
         if let Ok(answer) = timeout_at(until, &mut *answer).await {
             return (Some(answer), extended);
         }
-        let grown = progressed.as_ref().and_then(|at| *at.borrow());
+        let grown = progressed.as_ref().and_then(LastProgress::time);
         let next = grown.map(|at| (at + time.after_progress()).min(began + time.total()));
         let Some(next) = next.filter(|next| *next > until) else {
             return (None, extended);

@@ -15,7 +15,6 @@ use broker_wire::{Era, SseDecoder, SseError};
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, HeaderMap, HeaderValue};
 use http::{Method, StatusCode};
-use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 use super::LinkState;
@@ -27,7 +26,7 @@ use super::lost_session::is_error_of_session;
 use super::messages::Taken;
 use crate::cancel_reason;
 use crate::connection::{RawResult, RequestKind, wait_extended};
-use crate::events::RequestEvents;
+use crate::events::{LastProgress, RequestEvents};
 use crate::failure::{HttpRefusal, RequestError, SourceFailure};
 use crate::overload::AbandonedCall;
 use crate::request;
@@ -92,7 +91,7 @@ impl<'a> Exchange<'a> {
         mut self,
         kind: RequestKind,
         time: Option<CallTime>,
-        progressed: Option<watch::Receiver<Option<Instant>>>,
+        progressed: Option<LastProgress>,
     ) -> Result<RawResult, RequestError> {
         let (state, begun) = (self.state.clone(), self.begun.clone());
         if state.ended.is_cancelled() {

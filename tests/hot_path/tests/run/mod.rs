@@ -8,7 +8,7 @@ use harness::Run;
 use hot_path::http::HttpCaller;
 use hot_path::{Path, Surface, server, stdio};
 use mcp_broker::core::{LinkFactory, ServerTask};
-use mcp_broker::scripted::{self, Recording};
+use mcp_broker::scripted::{self, Addition};
 use mcp_broker::typed::{Broker, Options};
 
 use crate::CATALOG;
@@ -16,8 +16,8 @@ use crate::CATALOG;
 const SECRET: &str = "a-secret-of-thirty-two-characters";
 
 /// Opens a broker, sends the request of `path` `calls` times, each after the reply to the one before, and
-/// closes the broker. Over HTTP, calls can be recorded.
-pub(crate) fn run(path: Path, calls: usize, recording: Recording<'_>) {
+/// closes the broker. Over HTTP, the broker may have an addition.
+pub(crate) fn run(path: Path, calls: usize, addition: Addition<'_>) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -40,7 +40,7 @@ pub(crate) fn run(path: Path, calls: usize, recording: Recording<'_>) {
         } else {
             let caller = HttpCaller::new(path, SECRET, calls);
             let replies = caller.replies();
-            scripted::serve_http(broker.core(), SECRET, recording, caller).await;
+            scripted::serve_http(broker.core(), SECRET, addition, caller).await;
             replies.load(Ordering::Relaxed)
         };
         assert_eq!(replies, calls, "{}: replies and calls", path.name());
