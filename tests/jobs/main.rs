@@ -1,8 +1,10 @@
 //! Jobs: calls that outlive their caller, in the real broker.
 
+mod attacks;
 mod clients;
 mod codes;
 mod cuts;
+mod many_streams;
 mod owners;
 mod real_server;
 mod records;

@@ -1,8 +1,8 @@
 //! Simple clients at `/v1/mcp`: the requests that clients of simple adapters send, with no header but the type of the body
 //! and the key.
 
-use harness::mcp_http::McpSession;
-use harness::{Broker, Chaos, Response, Run, request, wait_until};
+use harness::mcp_http::{McpSession, modern};
+use harness::{Bench, Broker, Chaos, Response, Run, binary, request, wait_until};
 use serde_json::{Value, json};
 
 const KEY: &str = "the-key-of-callers";
@@ -402,4 +402,34 @@ fn example_of_a_simple_client_does_the_whole_walk() {
         "{}",
         wrong.stderr
     );
+}
+
+#[test]
+fn name_of_the_config_is_the_name_of_the_broker_for_clients() {
+    let bench = Bench::new();
+    bench.configure([("a", json!({}))]);
+    let mut config: Value = serde_json::from_str(&bench.read("c.json")).expect("JSON");
+    config["mcp"] = json!({"name": "Lab tools"});
+    bench.write("c.json", &config.to_string());
+    bench.lock();
+    let run = Run::new(&binary("broker-gen"))
+        .args(["serve", "--config", "c.json", "127.0.0.1:0"])
+        .folder(&bench.path(""));
+    let broker = Broker::start_ready(run);
+    let report = answer(&broker, "statusReport", None)["result"].clone();
+    assert_eq!(report["name"], "Lab tools");
+    let hello = answer(&broker, "initialize", None)["result"].clone();
+    assert_eq!(hello["serverInfo"]["name"], "Lab tools");
+    assert_eq!(hello["serverInfo"]["title"], "Lab tools");
+    let document = harness::get(broker.address(), "/v1/mcp").json();
+    assert_eq!(document["name"], "Lab tools");
+    let listed = modern(
+        broker.address(),
+        "/mcp",
+        &json!(1),
+        "tools/list",
+        &json!({}),
+    );
+    let info = &listed.json()["result"]["_meta"]["io.modelcontextprotocol/serverInfo"];
+    assert_eq!(info["name"], "Lab tools");
 }

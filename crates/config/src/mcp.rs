@@ -7,12 +7,17 @@ use super::keys::{self, Level};
 use super::{ProcessEndpoint, command, fields};
 use broker_model::codes::DiagnosticCode as Code;
 use broker_model::diagnostic::Diagnostic;
+use broker_model::text::is_invisible;
 
 const LEVEL: Level = Level::Mcp;
+/// The maximum characters of the name of the broker.
+const MAX_NAME_CHARS: usize = 64;
 
 /// How MCP clients see the tools.
 #[derive(Clone, Debug)]
 pub struct Mcp {
+    /// The name of the broker for MCP clients, if the config has one.
+    pub name: Option<String>,
     /// The tools that `tools/list` has.
     pub mode: McpMode,
     /// The way for clients in search mode to call the tools that they found.
@@ -106,6 +111,7 @@ impl Mcp {
 impl Default for Mcp {
     fn default() -> Self {
         Self {
+            name: None,
             mode: McpMode::default(),
             routing: Routing::default(),
             split_calls: keys::key(LEVEL, "split_calls").value(),
@@ -122,6 +128,7 @@ pub(super) fn read(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Mcp {
     for member in fields::object(findings, cursor, "an object").unwrap_or_default() {
         let value = cursor.member(member);
         match member.key.as_str() {
+            "name" => out.name = name(findings, &value),
             key @ "mode" => {
                 let mode = keys::choice(findings, &value, LEVEL, key, McpMode::from_name);
                 out.mode = mode.unwrap_or_default();
@@ -153,6 +160,27 @@ pub(super) fn read(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Mcp {
         }
     }
     out
+}
+
+/// Returns the name of the broker: one line of visible characters.
+fn name(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Option<String> {
+    let text = fields::text(findings, cursor, "the name of the broker")?;
+    let words: Vec<&str> = text.split(' ').collect();
+    let is_visible = |word: &&str| {
+        !word.is_empty()
+            && !word
+                .chars()
+                .any(|c| c.is_whitespace() || c.is_control() || is_invisible(c))
+    };
+    let length = text.chars().count();
+    if length > MAX_NAME_CHARS || !words.iter().all(is_visible) {
+        let message = format!(
+            "the name of the broker has 1 to {MAX_NAME_CHARS} visible characters, and single blanks between them"
+        );
+        fields::out_of_range(findings, cursor, message);
+        return None;
+    }
+    Some(text)
 }
 
 /// Returns a command, with the rules of `command` of a source. Unlike the command of a source, it may contain no

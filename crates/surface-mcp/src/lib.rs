@@ -43,6 +43,7 @@ mod tools;
 mod unknown_tool;
 mod websocket;
 
+pub use server_info::set_server_name;
 pub use settings::{ClientView, McpSettings};
 
 use adapter::Dialect;

@@ -142,3 +142,74 @@ fn text(value: &impl Serialize) -> String {
 fn time(time: SystemTime) -> String {
     UtcTime::from_system_time(time).to_string()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn simple_clients_know_four_ends_of_a_job() {
+        let job = |state, is_error, maybe_executed| JobView {
+            id: "j_a".into(),
+            path: "/a".into(),
+            state,
+            is_durable: true,
+            created: SystemTime::UNIX_EPOCH,
+            started: None,
+            ended: None,
+            expires: SystemTime::UNIX_EPOCH,
+            progress: None,
+            last_event: 1,
+            is_error,
+            result_bytes: None,
+            error: None,
+            maybe_executed,
+        };
+        for (state, is_error, maybe, shown, exit_code, has_output) in [
+            (JobState::Running, None, None, "running", None, false),
+            (
+                JobState::Succeeded,
+                Some(false),
+                None,
+                "succeeded",
+                Some(0),
+                true,
+            ),
+            (
+                JobState::Succeeded,
+                Some(true),
+                None,
+                "failed",
+                Some(1),
+                true,
+            ),
+            (
+                JobState::Failed,
+                None,
+                Some(false),
+                "failed",
+                Some(1),
+                false,
+            ),
+            (JobState::Lost, None, Some(true), "failed", Some(1), false),
+            (
+                JobState::Canceled,
+                None,
+                Some(true),
+                "canceled",
+                Some(1),
+                false,
+            ),
+        ] {
+            let found = simple_state(&job(state, is_error, maybe));
+            let output = has_output.then_some("/v1/jobs/j_a/download");
+            let mut expected = json!({
+                "job_id": "j_a", "status": shown, "exit_code": exit_code, "output_file": output,
+            });
+            if let Some(maybe) = maybe {
+                expected["maybe_executed"] = json!(maybe);
+            }
+            assert_eq!(found, expected, "{state:?}");
+        }
+    }
+}

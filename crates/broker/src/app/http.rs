@@ -41,6 +41,7 @@ pub(super) async fn start(
     let settings = startup.settings()?;
     let secret = load_secret(cli.secret.as_deref(), cli.options.secret_file.as_deref())?;
     settings.warnings.iter().for_each(warn);
+    Startup::set_server_name(&settings);
 
     // Problems of the address, of hosts and origins, and of the sources are reported together.
     let mut problems = Vec::new();

@@ -202,6 +202,13 @@ impl<'a> Startup<'a> {
         }
     }
 
+    /// Names the broker for MCP clients as the config does. A reload changes no name.
+    pub(super) fn set_server_name(settings: &LoadedConfig) {
+        if let Some(name) = &settings.config.mcp.name {
+            broker_surface_mcp::set_server_name(name);
+        }
+    }
+
     /// The command that runs after the list of a session has changed: the same after each reload.
     fn list_changed_exec(
         &self,

@@ -98,6 +98,7 @@ async fn serve_metrics(startup: &Startup<'_>, stack: Stack) -> Result<(), Failur
 async fn prepare(startup: &Startup<'_>) -> Result<(Core, StdioSurface<Stack>, Stack), Failure> {
     let settings = startup.settings()?;
     settings.warnings.iter().for_each(warn);
+    Startup::set_server_name(&settings);
     // Not needed here, but it may be set for another broker, and must not be shown.
     startup
         .output

@@ -101,6 +101,7 @@ fn sample(key: &Key) -> Option<Value> {
         ("annotations", json!({"readOnlyHint": true})),
         ("hints", json!(["a phrase"])),
         ("list_changed_exec", json!(["a"])),
+        ("name", json!("a")),
         ("openai_model", json!("a")),
         ("hf_model", json!("a")),
         ("allowed_hosts", json!(["a"])),

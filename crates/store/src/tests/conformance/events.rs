@@ -8,6 +8,7 @@ use super::{Bed, Make, on_each_store};
 
 on_each_store! {
     events_are_read_in_order_from_any_number
+    long_events_are_read_in_parts
     events_beyond_their_number_are_one_gap_and_the_end_is_seen
     events_beyond_their_bytes_are_one_gap
     events_beyond_the_bytes_of_the_owner_are_one_gap
@@ -68,6 +69,33 @@ fn events_are_read_in_order_from_any_number(make: Make) {
     assert_eq!(job.progress.as_deref(), Some(&b"4"[..]));
     let unknown = bed.engine().events(&new_job(None).id, 0, 9).unwrap();
     assert_eq!(unknown, Events::default());
+}
+
+fn long_events_are_read_in_parts(make: Make) {
+    let mut bed = make(Bounds::default());
+    let new = new_job(Some("a"));
+    let claim = bed.claimed(&new);
+    // More than a part, and less than one.
+    let (long, short) = ("x".repeat(300 << 10), "y".repeat(100 << 10));
+    append(
+        &mut bed,
+        &new,
+        claim.fence,
+        &[&long, &short, &short, &short],
+    );
+    let mut read = Vec::new();
+    let mut after = 2;
+    while after < 6 {
+        let part = bed.engine().events(&new.id, after, 100).unwrap();
+        after = part.events.last().unwrap().seq;
+        read.push(
+            part.events
+                .iter()
+                .map(|event| event.seq)
+                .collect::<Vec<_>>(),
+        );
+    }
+    assert_eq!(read, [vec![3], vec![4, 5], vec![6]]);
 }
 
 fn events_beyond_their_number_are_one_gap_and_the_end_is_seen(make: Make) {

@@ -12,7 +12,7 @@ use super::query::Query;
 use crate::pipeline::Refusal;
 
 /// The number of events that are read at once.
-const EVENTS_AT_ONCE: usize = 100;
+const EVENTS_AT_ONCE: usize = 20;
 
 /// The kinds of events that a stream has. The state of the job and gaps are in each stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
