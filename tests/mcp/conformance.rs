@@ -15,7 +15,7 @@ use harness::{
 use serde_json::{Value, json};
 
 /// The scenarios that no row may excuse; each is in at least one run.
-const REQUIRED: [&str; 30] = [
+const REQUIRED: [&str; 36] = [
     "caching",
     "dns-rebinding-protection",
     "http-custom-header-server-validation",
@@ -46,6 +46,12 @@ const REQUIRED: [&str; 30] = [
     "tools-call-with-progress",
     "tools-list",
     "logging-set-level",
+    "tasks-capability-negotiation",
+    "tasks-dispatch-and-envelope",
+    "tasks-lifecycle",
+    "tasks-request-headers",
+    "tasks-request-state-removal",
+    "tasks-wire-fields",
 ];
 
 /// A run of the suite: its name in `expected.tsv`, the version of the suite, what it runs.
@@ -229,7 +235,11 @@ fn check(upstream: &str, source: &Value) {
         source[filter] = json!(["*"]);
     }
     let root = json!({"path": "/", "type": "node", "source": source});
-    let mut config = json!({"tree": root, "mcp": {"mode": "direct"}});
+    let mut config = json!({
+        "tree": root,
+        "mcp": {"mode": "direct"},
+        "jobs": {"store": "jobs.sqlite", "promote_after": 1},
+    });
     access::add(&mut config);
     bench.write("c.json", &config.to_string());
     let broker_gen = || Run::new(&binary("broker-gen")).folder(&bench.path(""));

@@ -12,6 +12,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::caller::FindKey;
 use crate::settings::JobSettings;
+use crate::waits::Waits;
 
 /// What a keeper is made of.
 pub struct KeeperParts {
@@ -30,6 +31,8 @@ pub struct Keeper {
     pub(crate) settings: JobSettings,
     find_key: OnceLock<Box<FindKey>>,
     state: Mutex<KeeperState>,
+    /// The requests that wait for the end of a job.
+    pub(crate) waits: Waits,
     /// Notified when a job may have become ready to run.
     pub(crate) wake: Notify,
     /// Cancelled when no further job may begin.
@@ -81,6 +84,7 @@ impl Keeper {
             settings,
             find_key: OnceLock::new(),
             state: Mutex::default(),
+            waits: Waits::default(),
             wake: Notify::new(),
             stopping: CancellationToken::new(),
             tasks: TaskTracker::new(),

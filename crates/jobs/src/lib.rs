@@ -13,7 +13,9 @@ mod promotion;
 mod run;
 mod schedule;
 mod settings;
+mod tee;
 mod view;
+mod waits;
 
 #[cfg(test)]
 mod tests;

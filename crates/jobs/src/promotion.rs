@@ -15,6 +15,7 @@ use crate::creation::{JobFacts, digest_of, new_job};
 use crate::keeper::Keeper;
 use crate::run;
 use crate::settings::JobSettings;
+use crate::tee::Tee;
 use crate::view;
 
 impl Keeper {
@@ -29,18 +30,25 @@ impl Keeper {
         let gate = Arc::new(PassedGate::default());
         request.context.gates.push(gate.clone());
         let (path, identity) = (request.path.to_string(), request.identity.clone());
-        // A caller that takes the events of its call gets them until it has a job.
-        let received = match request.context.events {
-            Some(_) => None,
+        let (events, tee, received) = match request.context.events.take() {
+            Some(caller) => {
+                let (events, tee, received) = Tee::new(caller);
+                (events, Some(tee), received)
+            }
             None => {
                 let (events, received) = run::wanted_events();
-                request.context.events = Some(events);
-                Some(received)
+                (events, None, received)
             }
         };
+        request.context.events = Some(events);
         let digest = digest_of(&inner, &identity, &path);
         let catalog = inner.services().catalog_digest();
-        let mut call = Box::pin(async move { inner.call(request).await });
+        let mut call = Box::pin(async move {
+            match tee {
+                Some(tee) => tee.run(inner.call(request)).await,
+                None => inner.call(request).await,
+            }
+        });
         tokio::select! {
             biased;
             outcome = &mut call => return outcome,
@@ -91,7 +99,6 @@ impl Keeper {
         let cancel = self.begin_run(&job.id);
         let keeper = Arc::clone(&self);
         self.tasks.spawn(async move {
-            let received = received.unwrap_or_else(|| run::wanted_events().1);
             run::follow(&keeper, (&job.id, job.fence), call, received, cancel).await;
         });
         Ok(outcome)

@@ -85,6 +85,17 @@ impl CallEvents {
         self.wants
     }
 
+    /// Passes on an event of another call that was received, if it is wanted and there is room for it.
+    pub fn repeat(&self, event: CallEvent) {
+        let is_wanted = match &event {
+            CallEvent::Progress(_) => self.wants.progress,
+            CallEvent::Log(message) => self.wants.log.is_some_and(|least| message.level >= least),
+        };
+        if is_wanted && self.sender.try_send(event).is_err() {
+            tracing::trace!("an event of a call was dropped: its caller is gone or does not read");
+        }
+    }
+
     /// Passes on an event; false if it was dropped.
     fn pass(&self, event: impl FnOnce() -> CallEvent) -> bool {
         if self.sender.capacity() == 0 {

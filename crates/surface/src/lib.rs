@@ -9,6 +9,7 @@ use broker_metrics::ScrapedState;
 use tokio_util::sync::CancellationToken;
 
 mod contain;
+pub mod idempotency_key;
 pub mod job_json;
 pub mod meta;
 mod request_id;
