@@ -101,6 +101,7 @@ impl RecordSink for Collected {
     fn record(&self, call: &RecordedCall, end: CallEnd<'_>) {
         let end = match end {
             CallEnd::Answered { .. } => "ok".to_owned(),
+            CallEnd::Accepted => "accepted".to_owned(),
             CallEnd::Failed(error) => error.code.as_str().to_owned(),
             CallEnd::Abandoned => "abandoned".to_owned(),
         };

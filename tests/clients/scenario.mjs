@@ -52,14 +52,28 @@ async function single(client, params, { protocol, call }) {
 
 // Lists the tools once, so that the client has the schemas, then makes a call for each step. A step with `rename`
 // replaces a file first, and repeats its call until the result is an error; a step with `list` lists the tools in place
-// of a call. `changes` counts the announcements of other lists.
+// of a call; with `wait`, seconds, the job that the call has become is waited for. `changes` counts the announcements of other lists.
 async function several(client, steps, { protocol, call }) {
     const seen = { protocol, tools: (await client.listTools()).tools, calls: [], changes: 0 };
     client.fallbackNotificationHandler = async ({ method }) => {
         if (method === "notifications/tools/list_changed") seen.changes += 1;
     };
-    const attempt = (params) => call(params).catch((error) => ({ thrown: error.message, code: error.code }));
-    for (const { name, arguments: args, rename: files, list } of steps) {
+    // A step with `wait` has these seconds.
+    const options = { timeout: 1000 * Math.max(60, ...steps.map(({ wait }) => wait ?? 0)) };
+    const attempt = (params) => call(params, options).catch((error) => ({ thrown: error.message, code: error.code }));
+    // Waits for the job that a call has become, as the host of a model does: the text of the tool `job` says whether to call it
+    // again.
+    const waited = async (result, seconds) => {
+        const id = result.structuredContent?.job_id;
+        const end = Date.now() + seconds * 1000;
+        let job = result;
+        while (id && Date.now() < end) {
+            job = await attempt({ name: "job", arguments: { id } });
+            if (!job.content?.[0]?.text?.includes("again to wait for its result")) break;
+        }
+        return { job_id: id, ...job };
+    };
+    for (const { name, arguments: args, rename: files, list, wait } of steps) {
         if (list) {
             seen.calls.push((await client.listTools()).tools.map((tool) => tool.name));
             continue;
@@ -72,7 +86,7 @@ async function several(client, steps, { protocol, call }) {
             await new Promise((resolve) => setTimeout(resolve, 20));
             result = await attempt(params);
         }
-        seen.calls.push(result);
+        seen.calls.push(wait ? await waited(result, wait) : result);
     }
     await client.close();
     process.stdout.write(JSON.stringify(seen) + "\n");

@@ -68,6 +68,17 @@ async def several(steps, ask, names):
             details = getattr(error, "error", None)
             return {"thrown": str(error), "code": getattr(details, "code", None)}
 
+    async def waited(result, seconds):
+        """Waits for the job that a call has become, as the host of a model does."""
+        job_id = (result.get("structuredContent") or {}).get("job_id")
+        end = time.monotonic() + seconds
+        while job_id and time.monotonic() < end:
+            result = await attempt({"name": "job", "arguments": {"id": job_id}})
+            texts = [block.get("text", "") for block in result.get("content", [])]
+            if not any("again to wait for its result" in text for text in texts):
+                break
+        return {"job_id": job_id, **result}
+
     calls = []
     for step in steps:
         if step.get("list"):
@@ -81,5 +92,7 @@ async def several(steps, ask, names):
         while files and not result.get("isError") and "thrown" not in result and time.monotonic() < end:
             await asyncio.sleep(0.02)
             result = await attempt(step)
+        if step.get("wait"):
+            result = await waited(result, step["wait"])
         calls.append(result)
     return calls

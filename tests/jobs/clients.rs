@@ -4,7 +4,7 @@ use harness::mcp_http::{McpSession, modern, without_chunks};
 use harness::{contains, wait_until};
 use serde_json::{Value, json};
 
-use crate::stage::{Caller, bench, executed, serve};
+use crate::stage::{Caller, KEYS, bench, executed, serve};
 
 /// Returns the text of a tool's result.
 fn text(result: &Value) -> &str {
@@ -174,4 +174,109 @@ fn simple_client_gets_a_job_and_its_ticks() {
         assert!(output.json()["content"].is_array(), "{}", output.text());
     }
     assert_eq!(executed(&bench, "slow"), [1, 2]);
+}
+
+#[test]
+fn rest_of_a_result_that_was_cut_can_be_read_and_is_not_in_the_store() {
+    let [one, two] = KEYS;
+    let bench = bench(
+        &json!({"store": "jobs.sqlite"}),
+        &json!({
+            "access": {
+                "groups": ["g"],
+                "rules": [{"allow": ["/**"], "to": ["g"]}],
+            },
+            "identities": {"keys": [
+                {"name": one.0, "sha256": one.2, "groups": ["g"]},
+                {"name": two.0, "sha256": two.2, "groups": ["g"]},
+            ]},
+        }),
+    );
+    let broker = serve(&bench);
+    let call = |key: &str, tool: &str, arguments: Value| {
+        let caller = Caller {
+            broker: &broker,
+            key: Some(key),
+        };
+        let body = json!({
+            "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+            "params": {"name": tool, "arguments": arguments, "_meta": {
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+                "io.modelcontextprotocol/clientCapabilities": {},
+            }},
+        });
+        let headers = [
+            ("MCP-Protocol-Version", "2026-07-28"),
+            ("Mcp-Method", "tools/call"),
+            ("Mcp-Name", tool),
+            ("Accept", "application/json, text/event-stream"),
+        ];
+        let answer = caller.send("POST", "/mcp/direct", &headers, &body.to_string());
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        answer.json()["result"].clone()
+    };
+    let long = format!("{}-canary-end", "x".repeat(40_000));
+    let cut = call(one.1, "a-quick", json!({"n": 1, "text": long}));
+    let all = cut.to_string();
+    assert!(all.chars().count() <= 25_000, "{}", all.chars().count());
+    let note = text(&cut);
+    contains(note, &["with the tool `job`: id r_", "/content/0/text"]);
+    let id = cut["_meta"]["dev.mcp-broker/truncated"]["rest"]
+        .as_str()
+        .expect("an id");
+    let read = |key| {
+        let from =
+            json!({"id": id, "action": "read", "pointer": "/content/0/text", "offset": 39_900});
+        call(key, "job", from)
+    };
+    contains(text(&read(one.1)), &["-canary-end", "Characters 39900 to"]);
+    let other = read(two.1);
+    assert_eq!(other["isError"], true);
+    contains(text(&other), &["job_not_found"]);
+    broker.terminate();
+    for file in ["jobs.sqlite", "jobs.sqlite-wal"] {
+        let bytes = std::fs::read(bench.path(file)).unwrap_or_default();
+        let found = bytes.windows(11).any(|window| window == b"-canary-end");
+        assert!(!found, "{file}");
+    }
+}
+
+#[test]
+fn simple_call_in_the_mode_auto_has_the_members_of_a_command_or_is_accepted() {
+    let bench = bench(
+        &json!({"store": "jobs.sqlite", "promote_after": 1}),
+        &json!({}),
+    );
+    let mut script: Value = serde_json::from_str(&bench.read("a.json")).expect("JSON");
+    script["on_call"]["long"] = json!({"delay_ms": 2500});
+    bench.script("a", &script);
+    let broker = serve(&bench);
+    let result = |method: &str, params: Value| {
+        let request = json!({"jsonrpc": "2.0", "id": 5, "method": method, "params": params});
+        broker.post("/v1/mcp", &request).json()["result"].clone()
+    };
+    let both = |tool: &str| {
+        let call = json!({"name": format!("a-{tool}"), "arguments": {"n": 1}, "mode": "auto"});
+        let command = json!({"stage": "a", "command": tool, "args": {"n": 1}, "mode": "auto"});
+        [result("tools/call", call), result("callTool", command)]
+    };
+    for quick in both("quick") {
+        assert_eq!(
+            (&quick["status"], &quick["exit_code"]),
+            (&json!("ok"), &json!(0))
+        );
+        assert!(quick["stdout"].is_string(), "{quick}");
+    }
+    for became in both("long") {
+        assert_eq!(became["status"], "accepted", "{became}");
+        let id = became["job_id"].as_str().expect("an id").to_owned();
+        let caller = Caller::of(&broker);
+        let route = format!("/v1/mcp/progress/{id}?interval_ms=100&max_ms=20000");
+        contains(
+            &without_chunks(&caller.get(&route).body),
+            &["\"exit_code\":0", &format!("/v1/jobs/{id}/download")],
+        );
+    }
+    assert_eq!(executed(&bench, "long"), [1, 1]);
 }

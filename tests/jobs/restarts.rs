@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use harness::{contains, wait_until};
+use harness::{Run, binary, contains, wait_until};
 use serde_json::json;
 
 use crate::stage::{Caller, bench, executed, kill, run, serve};
@@ -149,6 +149,19 @@ fn second_broker_on_a_store_serves_calls_without_jobs() {
         &second.stderr(),
         &["jobs are off", "jobs.sqlite", "is used by"],
     );
+    let state = caller.get("/sources").json()["jobs"].clone();
+    assert_eq!(state["state"], "store_in_use");
+    contains(state["reason"].as_str().expect("a text"), &["is used by"]);
+    let status = Run::new(&binary("mcp-broker"))
+        .args(["status", second.address()])
+        .output();
+    assert_eq!(status.code, Some(1), "{}", status.stdout);
+    let words: Vec<&str> = status.stdout.split_whitespace().collect();
+    contains(
+        &words.join(" "),
+        &["Jobs are off (store_in_use)", "is used by"],
+    );
+    assert!(Caller::of(&first).get("/sources").json()["jobs"].is_null());
     let id = Caller::of(&first).make("quick", json!({"n": 3}));
     assert_eq!(Caller::of(&first).end(&id)["status"], "succeeded");
 }

@@ -41,6 +41,7 @@ pub(crate) fn bench(jobs: &Value, more: &Value) -> Bench {
             "name": name,
             "inputSchema": {"type": "object", "properties": {"n": {"type": "integer"}}},
             "outputSchema": {"type": "object"},
+            "annotations": {"readOnlyHint": name == "quick"},
         })
     };
     let tools: Vec<_> = ["quick", "slow", "long", "steps"]

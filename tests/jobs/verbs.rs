@@ -34,6 +34,17 @@ fn wait_shows_progress_and_its_exit_is_the_end_of_the_job() {
     assert_eq!(waited.code, Some(0), "{}", waited.stderr);
     contains(&waited.stdout, &[&id, "status: succeeded"]);
     contains(&waited.stderr, &["[########################] 3 of 3"]);
+    // On a terminal the bar of progress is rewritten in its line.
+    let again = caller.make("steps", json!({"n": 4}));
+    let (code, screen) = Run::new(&binary("mcp-broker"))
+        .args(["jobs", "wait", &again, "--url", broker.address()])
+        .env("MCP_BROKER_SECRET", KEYS[0].1)
+        .on_terminal();
+    assert_eq!(code, Some(0), "{screen}");
+    contains(
+        &screen,
+        &["\r\u{1b}[K[########################] 3 of 3", "\njob_id: "],
+    );
     let shown = jobs(&broker, &["show", &id, "--format", "json"]);
     let shown: Value = serde_json::from_str(&shown.stdout).expect("JSON");
     assert_eq!(shown, caller.job(&id));

@@ -1,6 +1,7 @@
 //! The official clients of both generations, TypeScript and Python, against the broker over standard input
 //! and output and over HTTP: the actions of `tests/clients` with each, and their results in the client.
 
+mod jobs;
 mod long_answers;
 mod odd_tools;
 mod outcomes;

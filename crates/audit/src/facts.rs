@@ -120,6 +120,8 @@ pub struct CallFacts {
     pub args: ArgsFacts,
     /// The catalog and the access rules of the call.
     pub versions: Arc<Versions>,
+    /// The id of the job whose call it is.
+    pub job: Option<Box<str>>,
 }
 
 impl CallFacts {
@@ -199,6 +201,12 @@ impl Event {
                     cut(name, MAX_NAME_CHARS);
                 }
             }
+            Self::JobClaimed(job) | Self::JobEnded { job, .. } => {
+                job.target.bound();
+                if !job.actor.is_bounded() {
+                    Arc::make_mut(&mut job.actor).bound();
+                }
+            }
             Self::Reload { .. } => {}
         }
         self
@@ -221,6 +229,8 @@ pub enum CallOutcome {
     Ok,
     /// A result in which the tool reports an error.
     ToolError,
+    /// It goes on as a job, and its caller has the id of the job.
+    Accepted,
     /// An error of the broker or of the server.
     Failed,
     /// The access rules refused it.
@@ -239,6 +249,7 @@ impl CallOutcome {
         match self {
             Self::Ok => "ok",
             Self::ToolError => "tool_error",
+            Self::Accepted => "accepted",
             Self::Failed => "failed",
             Self::Denied => "denied",
             Self::Refused => "refused",
@@ -249,7 +260,7 @@ impl CallOutcome {
 }
 
 /// The end of a call.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct CallEndFacts {
     /// How it ended.
     pub outcome: CallOutcome,
@@ -263,6 +274,19 @@ pub struct CallEndFacts {
     pub sent: bool,
     /// Whether the server may have executed it although no result came.
     pub maybe_executed: bool,
+    /// The id of the job that the call became.
+    pub job: Option<Box<str>>,
+}
+
+/// A step of a job.
+#[derive(Clone, Debug, Default)]
+pub struct JobFacts {
+    /// The id.
+    pub id: Box<str>,
+    /// Its owner.
+    pub actor: Arc<Actor>,
+    /// The tool, with the digest under which it was reviewed when the job was made.
+    pub target: Target,
 }
 
 /// A listing, a description or a search.
@@ -360,6 +384,19 @@ pub enum Event {
         code: Option<Cow<'static, str>>,
         /// The versions that are in force now.
         versions: Arc<Versions>,
+    },
+    /// A job begins to run.
+    JobClaimed(JobFacts),
+    /// A job has ended.
+    JobEnded {
+        /// The job.
+        job: JobFacts,
+        /// The state in which it ended.
+        outcome: &'static str,
+        /// The code of its error.
+        code: Option<Cow<'static, str>>,
+        /// Whether the server may have executed its call although the job has no result.
+        maybe_executed: bool,
     },
     /// API keys or issuers were added or removed.
     KeysChanged {

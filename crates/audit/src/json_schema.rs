@@ -18,7 +18,7 @@ const fn members_of(kind: Kind) -> (&'static [&'static str], &'static [&'static 
         Kind::Stop => (&[], &[]),
         Kind::Checkpoint => (&[], &["key_id", "sig"]),
         Kind::IdentifyFailed => (&["code", "peer", "count"], &[]),
-        Kind::CallBegin => (CALL, &["peer", "trace_id"]),
+        Kind::CallBegin => (CALL, &["peer", "trace_id", "parent"]),
         Kind::CallEnd => (
             &[
                 "actor",
@@ -33,13 +33,25 @@ const fn members_of(kind: Kind) -> (&'static [&'static str], &'static [&'static 
                 "sent",
                 "maybe_executed",
             ],
-            &["peer", "trace_id", "begin", "result"],
+            &["peer", "trace_id", "begin", "result", "parent"],
         ),
         Kind::Read => (
             &["method", "outcome", "code", "actor", "via", "paths", "ms"],
             &["peer"],
         ),
         Kind::Limited => (&["actor", "count"], &[]),
+        Kind::JobClaimed => (&["actor", "parent", "target"], &[]),
+        Kind::JobEnded => (
+            &[
+                "actor",
+                "parent",
+                "target",
+                "outcome",
+                "code",
+                "maybe_executed",
+            ],
+            &[],
+        ),
         Kind::Restored | Kind::SourceUp => (&["target"], &[]),
         Kind::Withdrawn | Kind::SourceDown => (&["code", "target"], &[]),
         Kind::Drift => (&["target", "class", "finding"], &["found"]),
@@ -52,7 +64,7 @@ const fn members_of(kind: Kind) -> (&'static [&'static str], &'static [&'static 
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 19] = [
         Self::Start,
         Self::Stop,
         Self::Checkpoint,
@@ -61,6 +73,8 @@ impl Kind {
         Self::CallEnd,
         Self::Read,
         Self::Limited,
+        Self::JobClaimed,
+        Self::JobEnded,
         Self::Withdrawn,
         Self::Restored,
         Self::SourceDown,
@@ -133,8 +147,11 @@ fn definitions() -> Value {
         "begin": {"type": "integer", "minimum": 1, "description": "The number of the begin line."},
         "method": {"type": "string", "description": "The meta-tool or the method of MCP."},
         "outcome": {
-            "enum": ["ok", "tool_error", "failed", "denied", "refused", "cancelled", "abandoned"],
-            "description": "The outcome of a call, a listing or a reload.",
+            "enum": [
+                "ok", "tool_error", "accepted", "failed", "denied", "refused", "cancelled", "abandoned",
+                "succeeded", "canceled", "lost",
+            ],
+            "description": "The outcome of a call, a listing or a reload, or the state in which a job ended.",
         },
         "code": {"type": ["string", "null"], "description": "The code of an error, or the reason of an event."},
         "actor": described(
@@ -154,6 +171,10 @@ fn definitions() -> Value {
         "peer": {"type": "string", "description": "The address of the caller."},
         "request_id": {"type": "string", "description": "The id in the ordinary log."},
         "trace_id": {"type": "string", "description": "The id of the trace."},
+        "parent": described(
+            &object(json!({"job": {"type": "string"}}), &["job"]),
+            "The job that a call became or is part of.",
+        ),
         "target": described(
             &object(
                 json!({

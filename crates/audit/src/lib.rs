@@ -26,7 +26,7 @@ mod tests;
 pub use clock::{Clock, Now};
 pub use error::AuditError;
 pub use facts::{
-    Actor, ArgsFacts, CallEndFacts, CallFacts, CallOutcome, DriftFacts, Event, ReadFacts,
+    Actor, ArgsFacts, CallEndFacts, CallFacts, CallOutcome, DriftFacts, Event, JobFacts, ReadFacts,
     ReloadOutcome, ResultFacts, Target, Versions,
 };
 pub use file::{Disk, FileLayer, LogFile};
@@ -34,7 +34,7 @@ pub use head::{Head, head_of_envelope};
 pub use json_schema::json_schema;
 pub use key::{AuditKey, KeyError, KeyPair, PublicKey};
 pub use lane::Lane;
-pub use line::{Kind, Line, LineError, Names, Nullable, parse};
+pub use line::{Kind, Line, LineError, Names, Nullable, Parent, parse};
 pub use log::AuditLog;
 pub use open_call::OpenCall;
 pub use settings::{AuditSettings, Format, LineCopy, OcsfVersion, Rotation, SyncMode};

@@ -139,5 +139,6 @@ pub(crate) const fn abandoned(sent: bool) -> CallEndFacts {
         elapsed: Duration::ZERO,
         sent,
         maybe_executed: sent,
+        job: None,
     }
 }

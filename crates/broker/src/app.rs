@@ -16,6 +16,7 @@ use broker_process::guard::{self, Input, ProcessRole};
 use clap::Parser as _;
 use tokio::runtime;
 
+mod asked_broker;
 mod audit;
 mod audit_query;
 mod beside;
@@ -26,6 +27,7 @@ mod doctor;
 mod failure;
 mod followed_log;
 mod http;
+mod job_events;
 mod jobs;
 mod jobs_verb;
 mod key;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{CommandFactory as _, Parser};
 
+mod asked_broker;
 mod audit;
 mod format;
 mod jobs;
@@ -12,9 +13,10 @@ mod options;
 mod serve;
 mod verbs;
 
+pub(crate) use asked_broker::AskOptions;
 pub(crate) use audit::{AuditVerb, ExplainArgs, KeyArgs, ReplayArgs, TailArgs, VerifyArgs};
 pub(crate) use format::Format;
-pub(crate) use jobs::{AskedBroker, JobsVerb, OneJob};
+pub(crate) use jobs::{JobsVerb, OneJob};
 pub(crate) use options::{LogLevel, ModeOption, RunOptions, TreeForm};
 pub use serve::ServeOptions;
 pub(crate) use verbs::{DoctorArgs, KeyVerb, LogsArgs, NewKeyArgs, StatusArgs, Verb};

@@ -12,6 +12,7 @@ use broker_drift::Report;
 use broker_model::public_names::PublicNames;
 use broker_model::redact::Redactor;
 use broker_model::terminal::Text;
+use broker_terminal::{WIDTH, middle};
 use serde_json::{Value, json};
 use tracing::{Level, Metadata};
 use tracing_subscriber::fmt::MakeWriter;
@@ -21,6 +22,9 @@ use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
 use queue::Queue;
 
 use crate::core::DRIFT_LOG;
+
+/// Goes to the begin of a line of a terminal, and erases it.
+const REWRITE_LINE: &str = "\r\x1b[K";
 
 /// The format of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -117,6 +121,25 @@ impl LogOutput {
     /// Writes a one-line note for people to stderr, next to a result on stdout.
     pub(crate) fn note(&self, text: &Text) {
         self.queue.push_report(&line(&self.human_text(text)));
+    }
+
+    /// Writes the progress of a wait to stderr: a line, or on a terminal in the place of the one before.
+    pub(crate) fn progress(&self, text: &Text) {
+        match is_watched() {
+            true => {
+                let text = self.human_text(text);
+                let shown = middle(text.as_str().trim_end(), WIDTH - 1);
+                self.queue.push_report(&format!("{REWRITE_LINE}{shown}"));
+            }
+            false => self.note(text),
+        }
+    }
+
+    /// Ends the line of [`Self::progress`] on a terminal, if there is one.
+    pub(crate) fn end_progress(&self, has_progress: bool) {
+        if has_progress && is_watched() {
+            self.queue.push_report("\n");
+        }
     }
 
     /// JSON text as one line for stdout, with secrets masked and invisible characters escaped.

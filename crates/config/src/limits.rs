@@ -27,8 +27,18 @@ pub struct Limits {
     pub result_chars: usize,
 }
 
+/// The default of `result_chars` where the config has `jobs`: the rest of a result can be read.
+const RESULT_CHARS_WITH_JOBS: usize = 25_000;
+
 impl Default for Limits {
     fn default() -> Self {
+        Self::new(false)
+    }
+}
+
+impl Limits {
+    /// Returns the defaults of a config with or without `jobs`.
+    pub(super) fn new(has_jobs: bool) -> Self {
         let default = |name| keys::key(Level::Limits, name).value();
         let idle_timeout = keys::key(Level::Limits, "idle_timeout").time();
         Self {
@@ -39,13 +49,16 @@ impl Default for Limits {
             idle_timeout,
             memory_bytes: default("memory_bytes"),
             listing_bytes: default("listing_bytes"),
-            result_chars: default("result_chars"),
+            result_chars: match has_jobs {
+                true => RESULT_CHARS_WITH_JOBS,
+                false => default("result_chars"),
+            },
         }
     }
 }
 
-pub(super) fn read(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Limits {
-    let mut out = Limits::default();
+pub(super) fn read(findings: &mut Findings<'_>, cursor: &Cursor<'_>, has_jobs: bool) -> Limits {
+    let mut out = Limits::new(has_jobs);
     for member in fields::object(findings, cursor, "an object").unwrap_or_default() {
         let value = cursor.member(member);
         let limit = match member.key.as_str() {

@@ -116,11 +116,13 @@ fn top(
         Some(Data::Bool(types)) => *types,
         _ => true,
     };
+    // The rest of a result that was cut can be read where there are jobs, so that less is shown at first.
+    let has_jobs = cursor.get("jobs").is_some();
     let mut config = Config {
         file: file.to_owned(),
         root: Node::bare(NodePath::root(), String::new()),
         disabled: Vec::new(),
-        limits: Limits::default(),
+        limits: Limits::new(has_jobs),
         types,
         audits_required: 0,
         coerce: false,
@@ -159,7 +161,7 @@ fn top(
             "types" => {
                 fields::boolean(findings, &value);
             }
-            "limits" => config.limits = limits::read(findings, &value),
+            "limits" => config.limits = limits::read(findings, &value, has_jobs),
             "allowed_hosts" => config.allowed_hosts = lists::allowed_hosts(findings, &value),
             "allowed_origins" => {
                 config.allowed_origins = lists::allowed_origins(findings, &value);

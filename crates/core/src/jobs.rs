@@ -4,10 +4,12 @@ use std::fmt;
 use std::pin::Pin;
 use std::time::{Duration, SystemTime};
 
+use broker_model::CallCode;
 use broker_model::job_state::JobState;
 use bytes::Bytes;
 use serde_json::Value;
 
+use crate::call::record::CallRecord;
 use crate::errors::error::CoreError;
 use crate::identity::Identity;
 
@@ -51,6 +53,17 @@ pub struct JobRequest {
     pub ttl: Option<Duration>,
     /// The idempotency key: a second call of the same caller and path with it gets the same job.
     pub key: Option<Box<str>>,
+    /// The job that makes the call, which asks for none. A surface sets none.
+    pub run: Option<JobRun>,
+}
+
+/// The job that makes a call, for the record of the call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobRun {
+    /// The id of the job.
+    pub id: Box<str>,
+    /// The span of the call that made the job, as `traceparent` (W3C Trace Context); `None` if that call was not traced.
+    pub made_in: Option<Box<str>>,
 }
 
 impl JobRequest {
@@ -60,6 +73,7 @@ impl JobRequest {
             mode,
             ttl: None,
             key: None,
+            run: None,
         }
     }
 }
@@ -106,6 +120,15 @@ pub struct JobView {
     pub error: Option<Value>,
     /// Whether the server may have executed the call of a job without a result.
     pub maybe_executed: Option<bool>,
+}
+
+impl JobView {
+    /// Returns the code of its error.
+    pub fn error_code(&self) -> Option<CallCode> {
+        let code = self.error.as_ref()?.get("code")?.as_str()?;
+        let mut known = CallCode::ALL.iter();
+        known.find(|known| known.as_str() == code).copied()
+    }
 }
 
 /// The jobs that a list has.
@@ -198,14 +221,61 @@ pub struct JobResult {
     pub is_error: bool,
 }
 
+/// A step of a job, for those who keep a record.
+#[derive(Clone, Copy, Debug)]
+pub struct JobStep<'a> {
+    /// The id of the job.
+    pub id: &'a str,
+    /// The caller who made the job; `None` if the store does not say who it is.
+    pub caller: Option<&'a Identity>,
+    /// The path of the tool.
+    pub path: &'a str,
+    /// The digest under which the tool was reviewed when the job was made; empty if it is not known.
+    pub digest: &'a str,
+}
+
+/// The end of a job.
+#[derive(Clone, Copy, Debug)]
+pub struct JobEnding<'a> {
+    /// The state in which it ended.
+    pub state: JobState,
+    /// The code of its error.
+    pub code: Option<CallCode>,
+    /// Whether the server may have executed the call although the job has no result.
+    pub maybe_executed: bool,
+    /// The record of the call, if its caller was answered before its end.
+    pub record: Option<&'a CallRecord>,
+}
+
+/// Takes the steps of jobs that are not calls of a broker. It must not block.
+pub trait JobObserver: Send + Sync {
+    /// Takes the begin of a job.
+    fn claimed(&self, job: JobStep<'_>);
+
+    /// Takes the end of a job.
+    fn ended(&self, job: JobStep<'_>, ending: JobEnding<'_>);
+}
+
 /// What a desk answers later.
 pub type DeskAnswer<'a, T> = Pin<Box<dyn Future<Output = Result<T, Box<CoreError>>> + Send + 'a>>;
+
+/// The reason why no job can be made now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobsTrouble {
+    /// `store_in_use` if another process holds the store, else `store_unavailable`.
+    pub state: &'static str,
+    /// The reason and the remedy, for operators: it names the file.
+    pub reason: String,
+}
 
 /// The jobs of a broker, for their owners. A job of another owner has the error of an unknown id, `job_not_found`. Every
 /// operation fails with `store_unavailable` while the store of jobs cannot be used.
 pub trait JobDesk: fmt::Debug + Send + Sync {
     /// Whether jobs survive a restart of the broker.
     fn is_durable(&self) -> bool;
+
+    /// Returns the reason why no job can be made now, if there is one.
+    fn trouble(&self) -> Option<JobsTrouble>;
 
     /// Returns the time after which a call in the mode [`CallMode::Auto`] becomes a job; `None` if calls do not become
     /// jobs.
@@ -233,6 +303,14 @@ pub trait JobDesk: fmt::Debug + Send + Sync {
     /// Returns the result of a job. The right of the caller to the tool is decided again. `job_finished` with the job's own
     /// error for a job that ended without a result, `field_invalid` for one that has not ended.
     fn result<'a>(&'a self, caller: &'a Identity, id: &'a str) -> DeskAnswer<'a, JobResult>;
+
+    /// Keeps a result that its caller got in part, in memory and for some time. Returns the id under which
+    /// [`Self::read`] returns it; `None` if it has no room.
+    fn keep_result(&self, caller: &Identity, path: &str, result: &[u8]) -> Option<Box<str>>;
+
+    /// Returns the result of a job, as [`Self::result`] does, or a kept result. The right of the caller to the tool is
+    /// decided again.
+    fn read<'a>(&'a self, caller: &'a Identity, id: &'a str) -> DeskAnswer<'a, JobResult>;
 
     /// Checks that the caller may read the events of a job.
     fn events_may_be_read<'a>(&'a self, caller: &'a Identity, id: &'a str) -> DeskAnswer<'a, ()>;

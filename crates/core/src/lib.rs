@@ -93,7 +93,7 @@ pub use call::context::{
 };
 #[doc(hidden)]
 pub use call::cut::fuzzing;
-pub use call::cut::{Cut, CutDetail};
+pub use call::cut::{Cut, CutDetail, MAX_KEPT_BYTES};
 pub use call::record::{CallRecord, RecordedItem, ReviewedVersions, ShownArgs};
 pub use call::send_gate::{Reserving, SendGate, SendGates, UnsentCall};
 pub use clock::{Clock, SystemClock};
@@ -105,8 +105,8 @@ pub use errors::server_error::ServerError;
 pub use identity::{Claims, Identity, Origin, Revocation, Subject, Via};
 pub use item::ToolItem;
 pub use jobs::{
-    AcceptedJob, CallMode, DeskAnswer, JobDesk, JobEvent, JobEventKind, JobEvents, JobPage,
-    JobQuery, JobRequest, JobResult, JobView,
+    AcceptedJob, CallMode, DeskAnswer, JobDesk, JobEnding, JobEvent, JobEventKind, JobEvents,
+    JobObserver, JobPage, JobQuery, JobRequest, JobResult, JobRun, JobStep, JobView, JobsTrouble,
 };
 pub use listing::changes::ToolListChanges;
 pub use listing::description::{Described, Description};

@@ -76,6 +76,20 @@ pub(crate) fn to_text(identity: &Identity) -> String {
     serde_json::to_string(&stored).unwrap_or_default()
 }
 
+/// Returns the caller that a text names, without any right: for records.
+pub(crate) fn named(text: &str) -> Option<Identity> {
+    let stored: StoredCaller = serde_json::from_str(text).ok()?;
+    Some(match stored.subject {
+        StoredSubject::Anonymous => Identity::anonymous(),
+        StoredSubject::Secret => Identity::secret(),
+        StoredSubject::Local => Identity::local(),
+        StoredSubject::Key { name } => Identity::key(&name, stored.groups),
+        StoredSubject::Token { issuer, subject } => {
+            Identity::token(&issuer, &subject, stored.groups, Claims::new())
+        }
+    })
+}
+
 /// Why a caller cannot be restored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoCaller {

@@ -37,11 +37,13 @@ impl Keeper {
             digest: digest_of(inner, &identity, &path),
             catalog: inner.services().catalog_digest(),
             meta: request.context.meta.take(),
+            trace: request.context.trace.as_mut().and_then(|it| it.own.take()),
             made: Mutex::default(),
         });
         request.context.gates.push(gate.clone());
         // A server gets these from the run of the job.
         request.context.events = None;
+        let record = request.context.record.clone();
         let checked = inner.call(request).await;
         let made = gate
             .made
@@ -51,6 +53,9 @@ impl Keeper {
         let Some(accepted) = made else {
             return checked;
         };
+        if let Some(record) = record {
+            record.become_job(&accepted.job.id);
+        }
         self.wake.notify_one();
         match job.mode {
             CallMode::Sync => self.wait_for(&identity, accepted).await,
@@ -167,6 +172,8 @@ struct CreationGate {
     digest: &'static str,
     catalog: &'static str,
     meta: Option<Box<str>>,
+    /// The span of the call.
+    trace: Option<Box<str>>,
     made: Mutex<Option<AcceptedJob>>,
 }
 
@@ -202,6 +209,7 @@ impl CreationGate {
                 digest: self.digest,
                 catalog: self.catalog,
                 meta: self.meta.as_deref(),
+                trace: self.trace.as_deref(),
                 settings: &keeper.settings,
             },
         )?;
@@ -237,6 +245,7 @@ pub(crate) struct JobFacts<'a> {
     pub(crate) digest: &'static str,
     pub(crate) catalog: &'static str,
     pub(crate) meta: Option<&'a str>,
+    pub(crate) trace: Option<&'a str>,
     pub(crate) settings: &'a JobSettings,
 }
 
@@ -263,7 +272,7 @@ pub(crate) fn new_job(
         meta: facts.meta.map(str::to_owned),
         key: facts.job.key.as_deref().map(str::to_owned),
         caller: caller::to_text(identity),
-        trace: None,
+        trace: facts.trace.map(str::to_owned),
         ttl: ttl.min(JobSettings::MAX_TTL),
         start: JobStart::Queued,
     })

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use broker_core::{
     Broker as _, CallCode, CallMode, CoreError, DeskAnswer, Identity, JobDesk, JobEvents, JobPage,
-    JobQuery, JobResult, JobState, JobView, Name,
+    JobQuery, JobResult, JobState, JobView, JobsTrouble, Name,
 };
 use broker_store::{CancelOutcome, Job, JobId, ListQuery};
 use serde_json::Value;
@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::caller;
 use crate::errors;
 use crate::keeper::Keeper;
+use crate::kept_results::KeptResults;
 use crate::view;
 
 /// The time after which events are read again where the store has no place for another watcher.
@@ -70,8 +71,12 @@ impl JobDesk for Keeper {
         Self::is_durable(self)
     }
 
+    fn trouble(&self) -> Option<JobsTrouble> {
+        Self::trouble(self)
+    }
+
     fn promote_after(&self) -> Option<Duration> {
-        let is_usable = Self::is_durable(self) && self.unusable().is_none();
+        let is_usable = Self::is_durable(self) && Self::trouble(self).is_none();
         is_usable.then_some(self.settings.promote_after)
     }
 
@@ -146,6 +151,10 @@ impl JobDesk for Keeper {
                 CancelOutcome::Unknown => Err(errors::not_found()),
                 CancelOutcome::Canceled => {
                     self.forget_caller(&job.id);
+                    let ended = self.store()?.get(&job.id).await;
+                    if let Some(ended) = ended.map_err(|error| errors::store_error(&error))? {
+                        self.observe_end(&ended, None);
+                    }
                     self.show(caller, id).await
                 }
                 CancelOutcome::Asked => {
@@ -175,6 +184,25 @@ impl JobDesk for Keeper {
             Ok(JobResult {
                 result,
                 is_error: job.is_error,
+            })
+        })
+    }
+
+    fn keep_result(&self, caller: &Identity, path: &str, result: &[u8]) -> Option<Box<str>> {
+        self.kept_results.keep(caller::owner(caller), path, result)
+    }
+
+    fn read<'a>(&'a self, caller: &'a Identity, id: &'a str) -> DeskAnswer<'a, JobResult> {
+        if !KeptResults::has_form(id) {
+            return self.result(caller, id);
+        }
+        Box::pin(async move {
+            let kept = self.kept_results.find(caller::owner(caller).as_deref(), id);
+            let kept = kept.ok_or_else(errors::not_found)?;
+            self.runner.look_up(caller, Name::Path(&kept.path))?;
+            Ok(JobResult {
+                result: kept.result,
+                is_error: false,
             })
         })
     }
@@ -227,12 +255,7 @@ fn own_error(job: &Job) -> Box<CoreError> {
             .and_then(|error| error.get(name))
             .cloned()
     };
-    let code = member("code").and_then(|code| code.as_str().map(str::to_owned));
-    let code = CallCode::ALL
-        .iter()
-        .find(|known| Some(known.as_str()) == code.as_deref())
-        .copied()
-        .unwrap_or(CallCode::Internal);
+    let code = view.error_code().unwrap_or(CallCode::Internal);
     let message = member("message").and_then(|text| text.as_str().map(str::to_owned));
     let mut error = CoreError::new(code, message.unwrap_or_else(|| "the job failed".to_owned()));
     error.path = Some(job.path.clone());

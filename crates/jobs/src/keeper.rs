@@ -4,14 +4,19 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use broker_core::{Account, Broker as _, CallCode, CoreError, DynBroker, Identity};
-use broker_store::{JobId, JobStore};
+use broker_core::{
+    Account, Broker as _, CallCode, CallRecord, CoreError, DynBroker, Identity, JobEnding,
+    JobObserver, JobStep, JobsTrouble,
+};
+use broker_store::{Job, JobEnd, JobId, JobStore, OpenError, STORE_UNAVAILABLE, StoreError};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::caller::FindKey;
+use crate::caller::{self, FindKey};
+use crate::kept_results::KeptResults;
 use crate::settings::JobSettings;
+use crate::view;
 use crate::waits::Waits;
 
 /// What a keeper is made of.
@@ -19,7 +24,11 @@ pub struct KeeperParts {
     /// The broker that makes the calls of jobs. It records them as its own calls.
     pub runner: DynBroker,
     /// The store; or the reason why it cannot be used.
-    pub store: Result<JobStore, String>,
+    pub store: Result<JobStore, OpenError>,
+    /// The jobs that the store found lost, as it was opened.
+    pub lost: Vec<JobId>,
+    /// Takes the steps of jobs.
+    pub observer: Box<dyn JobObserver>,
     /// The settings.
     pub settings: JobSettings,
 }
@@ -27,8 +36,12 @@ pub struct KeeperParts {
 /// Keeps jobs and runs them.
 pub struct Keeper {
     pub(crate) runner: DynBroker,
-    store: Result<JobStore, String>,
+    store: Result<JobStore, OpenError>,
     pub(crate) settings: JobSettings,
+    observer: Box<dyn JobObserver>,
+    /// The results that callers got in part.
+    pub(crate) kept_results: KeptResults,
+    lost: Mutex<Vec<JobId>>,
     find_key: OnceLock<Box<FindKey>>,
     state: Mutex<KeeperState>,
     /// The requests that wait for the end of a job.
@@ -76,12 +89,17 @@ impl Keeper {
         let KeeperParts {
             runner,
             store,
+            lost,
+            observer,
             settings,
         } = parts;
         Arc::new(Self {
             runner,
             store,
             settings,
+            observer,
+            kept_results: KeptResults::default(),
+            lost: Mutex::new(lost),
             find_key: OnceLock::new(),
             state: Mutex::default(),
             waits: Waits::default(),
@@ -100,6 +118,57 @@ impl Keeper {
         if self.store.is_ok() {
             self.tasks.spawn(Arc::clone(self).run_queued());
         }
+    }
+
+    /// Tells the observer of the jobs that the store found lost.
+    pub(crate) async fn observe_lost(&self) {
+        let lost = std::mem::take(&mut *self.lost.lock().unwrap_or_else(PoisonError::into_inner));
+        let Ok(store) = self.store() else {
+            return;
+        };
+        for id in lost {
+            if let Ok(Some(job)) = store.get(&id).await {
+                self.observe_end(&job, None);
+            }
+        }
+    }
+
+    /// Tells the observer that a job begins to run for this caller.
+    pub(crate) fn observe_claim(&self, job: &Job, identity: &Identity) {
+        self.observer.claimed(step(job, Some(identity)));
+    }
+
+    /// Tells the observer of a job that has ended. `record` is the record of a call whose caller was answered before.
+    pub(crate) fn observe_end(&self, job: &Job, record: Option<&CallRecord>) {
+        let named = caller::named(&job.caller);
+        let view = view::job(job, true);
+        self.observer.ended(
+            step(job, named.as_ref()),
+            JobEnding {
+                state: job.state,
+                code: view.error_code(),
+                maybe_executed: view.maybe_executed.unwrap_or(false),
+                record,
+            },
+        );
+    }
+
+    /// Stores the end of a job, and tells the observer.
+    pub(crate) async fn end(
+        &self,
+        (id, fence): (&JobId, u64),
+        end: JobEnd,
+        record: Option<&CallRecord>,
+    ) -> Result<(), StoreError> {
+        let Ok(store) = self.store() else {
+            return Ok(());
+        };
+        if store.finish(id, fence, end).await?
+            && let Some(job) = store.get(id).await?
+        {
+            self.observe_end(&job, record);
+        }
+        Ok(())
     }
 
     /// Begins no further job. Jobs that run go on.
@@ -121,10 +190,16 @@ impl Keeper {
     }
 
     /// Returns the reason why the store cannot be used, if it cannot.
-    pub fn unusable(&self) -> Option<String> {
+    pub(crate) fn trouble(&self) -> Option<JobsTrouble> {
         match &self.store {
-            Ok(store) => store.unavailable(),
-            Err(reason) => Some(reason.clone()),
+            Ok(store) => store.unavailable().map(|reason| JobsTrouble {
+                state: STORE_UNAVAILABLE,
+                reason,
+            }),
+            Err(error) => Some(JobsTrouble {
+                state: error.state(),
+                reason: error.to_string(),
+            }),
         }
     }
 
@@ -204,5 +279,15 @@ impl Keeper {
 
     fn state(&self) -> MutexGuard<'_, KeeperState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns a job as its observer sees it.
+fn step<'a>(job: &'a Job, caller: Option<&'a Identity>) -> JobStep<'a> {
+    JobStep {
+        id: job.id.as_str(),
+        caller,
+        path: &job.path,
+        digest: &job.tool_digest,
     }
 }

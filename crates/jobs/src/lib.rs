@@ -9,6 +9,7 @@ mod creation;
 mod desk;
 mod errors;
 mod keeper;
+mod kept_results;
 mod promotion;
 mod run;
 mod schedule;
@@ -26,7 +27,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use broker_core::{Broker, CallMode, CoreError, JobDesk, Outcome, Request, forward};
-use broker_store::SqliteStore;
 use futures_util::future::Either;
 
 pub use broker_store::{Bounds, Clock, JobStore, Now, OpenError, Recovered, StoreSettings};
@@ -126,5 +126,5 @@ impl<B: Broker> Broker for Jobs<B> {
 ///
 /// [`OpenError`] if the file cannot be opened as a store.
 pub fn check_file(path: &Path) -> Result<Vec<String>, OpenError> {
-    SqliteStore::check_file(path, &Clock::system())
+    broker_store::check_file(path, &Clock::system())
 }

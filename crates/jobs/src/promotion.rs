@@ -41,6 +41,7 @@ impl Keeper {
             }
         };
         request.context.events = Some(events);
+        let record = request.context.record.clone();
         let digest = digest_of(&inner, &identity, &path);
         let catalog = inner.services().catalog_digest();
         let mut call = Box::pin(async move {
@@ -65,6 +66,7 @@ impl Keeper {
             digest,
             catalog,
             meta: None,
+            trace: None,
             settings: &self.settings,
         };
         // Its arguments were sent, so that the store needs none.
@@ -82,12 +84,8 @@ impl Keeper {
                 Ok(Created::Replayed(_) | Created::OtherArguments(_)) | Err(_) => None,
             }
         };
-        let created = tokio::select! {
-            biased;
-            outcome = &mut call => return outcome,
-            created = created => created,
-        };
-        let Some(job) = created else {
+        // Not beside the call: a job that is stored while its call ends must have an end as well.
+        let Some(job) = created.await else {
             return call.await;
         };
         let accepted = AcceptedJob {
@@ -96,10 +94,15 @@ impl Keeper {
         };
         let mut outcome = self.empty_outcome(path)?;
         outcome.job = Some(Box::new(accepted));
+        if let Some(record) = &record {
+            record.become_job(job.id.as_str());
+        }
+        self.observe_claim(&job, &identity);
         let cancel = self.begin_run(&job.id);
         let keeper = Arc::clone(&self);
         self.tasks.spawn(async move {
-            run::follow(&keeper, (&job.id, job.fence), call, received, cancel).await;
+            let run = (&job.id, job.fence);
+            run::follow(&keeper, run, call, received, cancel, record).await;
         });
         Ok(outcome)
     }

@@ -5,9 +5,9 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use broker_core::{
-    Args, Broker as _, CallCode, CallContext, CallEvent, CallEvents, CoreError, Identity, LogLevel,
-    Operation, Outcome, Request, RequestId, Reserving, ResultForm, SendGate, SendGates, UnsentCall,
-    WantedEvents,
+    Args, Broker as _, CallCode, CallContext, CallEvent, CallEvents, CallRecord, CoreError,
+    Identity, JobRequest, JobRun, LogLevel, Operation, Outcome, Request, RequestId, Reserving,
+    ResultForm, SendGate, SendGates, UnsentCall, WantedEvents,
 };
 use broker_model::text::shown_line;
 use broker_store::{
@@ -44,6 +44,13 @@ pub(crate) async fn run(
         fence: claim.fence,
     }));
     let account = keeper.account(claim.job.owner.as_deref());
+    let job = JobRequest {
+        run: Some(JobRun {
+            id: id.as_str().into(),
+            made_in: claim.job.trace.map(Box::from),
+        }),
+        ..JobRequest::default()
+    };
     let at = 0..claim.args.len();
     let request = Request {
         identity,
@@ -51,6 +58,7 @@ pub(crate) async fn run(
             meta: claim.job.meta.map(Box::from),
             events: Some(events),
             gates,
+            job: Some(Box::new(job)),
             ..CallContext::new(RequestId::new(&[id.as_str()]), account, ResultForm::Whole)
         },
         path: claim.job.path.into(),
@@ -60,7 +68,7 @@ pub(crate) async fn run(
         }),
     };
     let call = keeper.runner.call(request);
-    follow(&keeper, (&id, claim.fence), call, received, cancel).await;
+    follow(&keeper, (&id, claim.fence), call, received, cancel, None).await;
 }
 
 /// Returns what takes the events of a run, and its receiver.
@@ -74,13 +82,15 @@ pub(crate) fn wanted_events() -> (CallEvents, Receiver<CallEvent>) {
     )
 }
 
-/// Follows a call that is a job until its end, and stores the end.
+/// Follows a call that is a job until its end, and stores the end. `record` is the record of a call whose caller was
+/// answered before.
 pub(crate) async fn follow(
     keeper: &Keeper,
     (id, fence): (&JobId, u64),
     call: impl Future<Output = Result<Outcome, Box<CoreError>>>,
     mut received: Receiver<CallEvent>,
     cancel: CancellationToken,
+    record: Option<Arc<CallRecord>>,
 ) {
     let Ok(store) = keeper.store() else {
         return;
@@ -99,7 +109,7 @@ pub(crate) async fn follow(
     while let Ok(event) = received.try_recv() {
         keep(store, (id, fence), &mut received, event).await;
     }
-    finish(keeper, store, (id, fence), end).await;
+    finish(keeper, store, (id, fence), end, record.as_deref()).await;
     keeper.end_run(id);
 }
 
@@ -109,6 +119,7 @@ async fn finish(
     store: &JobStore,
     (id, fence): (&JobId, u64),
     end: Option<Result<Outcome, Box<CoreError>>>,
+    record: Option<&CallRecord>,
 ) {
     let is_sent = match store.get(id).await {
         Ok(Some(job)) => job.sent,
@@ -121,7 +132,7 @@ async fn finish(
     };
     if stopped && !is_sent {
         // The next start of the broker runs it.
-        note_failure(id, store.requeue(id, fence).await);
+        note_failure(id, store.requeue(id, fence).await.map(drop));
         return;
     }
     let end = match end {
@@ -140,13 +151,13 @@ async fn finish(
             error: None,
         },
     };
-    note_failure(id, store.finish(id, fence, end).await);
+    note_failure(id, keeper.end((id, fence), end, record).await);
 }
 
 /// Logs that the store has no end of a job. The next start of the broker ends it.
-fn note_failure(id: &JobId, stored: Result<bool, broker_store::StoreError>) {
+fn note_failure(id: &JobId, stored: Result<(), broker_store::StoreError>) {
     match stored {
-        Ok(_) => {}
+        Ok(()) => {}
         Err(error) => tracing::error!(job = id.as_str(), %error, "the end of a job was not stored"),
     }
 }

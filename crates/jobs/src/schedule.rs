@@ -30,6 +30,7 @@ enum Decision {
 impl Keeper {
     /// Runs the jobs that wait, until the keeper stops.
     pub(crate) async fn run_queued(self: Arc<Self>) {
+        self.observe_lost().await;
         loop {
             if let Err(error) = self.run_ready().await {
                 tracing::error!(%error, "jobs that wait cannot be read");
@@ -65,6 +66,7 @@ impl Keeper {
                             continue;
                         };
                         self.forget_caller(&job.id);
+                        self.observe_claim(&claim.job, &identity);
                         let cancel = self.begin_run(&job.id);
                         let run = run::run(Arc::clone(self), *identity, claim, cancel);
                         self.tasks.spawn(run);
@@ -148,7 +150,7 @@ impl Keeper {
                 is_error: false,
                 error: Some(run::error_text(error)),
             };
-            store.finish(&job.id, claim.fence, end).await?;
+            self.end((&job.id, claim.fence), end, None).await?;
         }
         Ok(())
     }

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use broker_audit::{
-    Actor, AuditLog, AuditStatus, DriftFacts, Event, Lane, ReadFacts, ReloadOutcome, Target,
-    Versions,
+    Actor, AuditLog, AuditStatus, DriftFacts, Event, JobFacts, Lane, ReadFacts, ReloadOutcome,
+    Target, Versions,
 };
 use broker_core::{
-    CallCode, Change, ChangeObserver, ChangedItem, Identity, RecordedItem, ReviewedVersions,
-    Subject,
+    CallCode, Change, ChangeObserver, ChangedItem, Identity, JobEnding, JobObserver, JobStep,
+    RecordedItem, ReviewedVersions, Subject,
 };
 use broker_metrics::Method;
 
@@ -170,6 +170,40 @@ impl Audit {
             });
         }
         Arc::clone(&last)
+    }
+}
+
+/// Steps of jobs have lines of the same chain. The lines of their calls name the job as well.
+impl JobObserver for Audit {
+    fn claimed(&self, job: JobStep<'_>) {
+        self.log.event(Event::JobClaimed(self.job_facts(job)));
+    }
+
+    fn ended(&self, job: JobStep<'_>, ending: JobEnding<'_>) {
+        self.log.event(Event::JobEnded {
+            job: self.job_facts(job),
+            outcome: ending.state.as_str(),
+            code: ending.code.map(|code| code.as_str().into()),
+            maybe_executed: ending.maybe_executed,
+        });
+    }
+}
+
+impl Audit {
+    fn job_facts(&self, job: JobStep<'_>) -> JobFacts {
+        JobFacts {
+            id: job.id.into(),
+            actor: match job.caller {
+                Some(identity) => self.actor(identity),
+                None => self.actor(&Identity::anonymous()),
+            },
+            target: Target {
+                path: job.path.to_owned().into(),
+                kind: Some("tool".into()),
+                digest: (!job.digest.is_empty()).then(|| job.digest.to_owned().into()),
+                ..Target::default()
+            },
+        }
     }
 }
 

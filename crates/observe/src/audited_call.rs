@@ -42,14 +42,20 @@ impl AuditedCall {
         Self { gate, gates }
     }
 
-    /// Begins a call, and adds its gate.
-    pub(crate) fn begin(&mut self, trace_id: Option<&str>, gates: &mut SendGates) {
+    /// Begins a call, and adds its gate. `job` is the job that makes the call.
+    pub(crate) fn begin(
+        &mut self,
+        trace_id: Option<&str>,
+        job: Option<Box<str>>,
+        gates: &mut SendGates,
+    ) {
         // The list and this value hold the gate, unless an earlier call does as well.
         if !self.gates.are_free() || Arc::strong_count(&self.gate) > 2 {
             *self = Self::new(&self.gate.audit);
         }
         *self.gate.state() = GateState {
             trace_id: trace_id.map(str::to_owned),
+            job,
             line: LineState::Unsent,
         };
         match gates.is_empty() {
@@ -63,7 +69,11 @@ impl AuditedCall {
         let AuditGate { audit, .. } = &*self.gate;
         let is_sent = call.facts().is_sent();
         let facts = end_facts(call, end, is_sent);
-        let GateState { trace_id, line } = std::mem::take(&mut *self.gate.state());
+        let GateState {
+            trace_id,
+            job,
+            line,
+        } = std::mem::take(&mut *self.gate.state());
         match line {
             LineState::Open(open) => audit.log.end(open, facts),
             LineState::Missed => {}
@@ -74,6 +84,7 @@ impl AuditedCall {
                     path: call.path.clone(),
                     record: Some(call.facts()),
                     trace_id,
+                    job,
                 };
                 audit.log.refused(&audit.call_facts(called, None), facts);
             }
@@ -90,6 +101,8 @@ struct AuditGate {
 #[derive(Default)]
 struct GateState {
     trace_id: Option<String>,
+    /// The job that makes the call.
+    job: Option<Box<str>>,
     line: LineState,
 }
 
@@ -112,6 +125,7 @@ struct Called<'a> {
     path: Cow<'static, str>,
     record: Option<&'a CallRecord>,
     trace_id: Option<String>,
+    job: Option<Box<str>>,
 }
 
 impl fmt::Debug for AuditGate {
@@ -123,16 +137,23 @@ impl fmt::Debug for AuditGate {
 impl SendGate for AuditGate {
     fn reserve<'a>(&'a self, call: UnsentCall<'a>) -> Reserving<'a> {
         let (audit, path) = (&self.audit, call.path);
+        let (trace_id, job) = {
+            let state = self.state();
+            (state.trace_id.clone(), state.job.clone())
+        };
+        // The send of a job has a line, whatever it may change.
+        let is_run = job.is_some();
         let called = Called {
             identity: call.identity,
             request_id: call.request_id,
             path: path.into(),
             record: call.record,
-            trace_id: self.state().trace_id.clone(),
+            trace_id,
+            job,
         };
         let mut facts = Arc::new(audit.call_facts(called, Some(call.args)));
         let item = call.record.and_then(CallRecord::item);
-        if audit.policy.has_begin_line(item) {
+        if is_run || audit.policy.has_begin_line(item) {
             return Reserving::Waiting(Box::pin(async move {
                 self.open(audit.log.begin(facts).await, path)
             }));
@@ -201,6 +222,7 @@ impl Audit {
                 },
             },
             versions: self.versions(record.and_then(CallRecord::reviewed)),
+            job: called.job,
         }
     }
 }
@@ -222,6 +244,7 @@ fn end_facts(call: &RecordedCall, end: CallEnd<'_>, is_sent: bool) -> CallEndFac
             };
             (outcome, None, Some(result), false)
         }
+        CallEnd::Accepted => (CallOutcome::Accepted, None, None, false),
         CallEnd::Failed(error) => {
             let maybe_executed = error.maybe_executed == Some(true);
             let outcome = match is_sent && error.maybe_executed != Some(false) {
@@ -241,6 +264,7 @@ fn end_facts(call: &RecordedCall, end: CallEnd<'_>, is_sent: bool) -> CallEndFac
         sent: is_sent
             && !matches!(end, CallEnd::Failed(error) if error.maybe_executed == Some(false)),
         maybe_executed,
+        job: call.facts().job().map(Box::from),
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use broker_core::{CallCode, Change, ChangeObserver, RecordedItem};
+use broker_core::{CallCode, CallRecord, Change, ChangeObserver, RecordedItem};
 use broker_metrics::{
     EndedCall, FamilyValues, Format, Latency, Method, Metrics, OutcomeClass, ScrapedState, Side,
 };
@@ -100,11 +100,15 @@ impl Meter {
                 };
                 (class, result_bytes as u64)
             }
+            CallEnd::Accepted => (OutcomeClass::Ok, 0),
             CallEnd::Failed(error) => (OutcomeClass::from_code(error.code), 0),
             CallEnd::Abandoned => (OutcomeClass::Abandoned, 0),
         };
         let ended = EndedCall {
-            tool: call.facts().item().and_then(|item| self.index(call, item)),
+            tool: call
+                .facts()
+                .item()
+                .and_then(|item| self.index(call.facts(), item)),
             side: Side::Server,
             method: call.method,
             outcome,
@@ -121,8 +125,23 @@ impl Meter {
         }
     }
 
-    fn index(&self, call: &RecordedCall, item: &RecordedItem) -> Option<u32> {
-        match call.reviewed()?.catalog == self.catalog {
+    /// Counts the request to a server whose call became a job, once the server has answered.
+    pub(crate) fn record_late(&self, record: &CallRecord, outcome: OutcomeClass) {
+        let Some(duration) = record.server_time() else {
+            return;
+        };
+        self.metrics.call_ended(EndedCall {
+            tool: record.item().and_then(|item| self.index(record, item)),
+            side: Side::Client,
+            method: Method::CallTool,
+            outcome,
+            duration,
+            result_bytes: 0,
+        });
+    }
+
+    fn index(&self, record: &CallRecord, item: &RecordedItem) -> Option<u32> {
+        match record.reviewed()?.catalog == self.catalog {
             true => Some(item.at),
             false => self.items.get(item.path).copied(),
         }

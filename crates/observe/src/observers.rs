@@ -3,7 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use broker_core::{Change, ChangeObserver};
+use broker_core::{Change, ChangeObserver, JobEnding, JobObserver, JobState, JobStep};
+use broker_metrics::OutcomeClass;
 
 use crate::audit::Audit;
 use crate::export::Export;
@@ -53,6 +54,29 @@ impl ChangeObserver for Observers {
         }
         if let Some(audit) = &self.audit {
             audit.observe(change);
+        }
+    }
+}
+
+/// Steps of jobs have lines. The request to a server whose caller was answered before is counted at its end.
+impl JobObserver for Observers {
+    fn claimed(&self, job: JobStep<'_>) {
+        if let Some(audit) = &self.audit {
+            audit.claimed(job);
+        }
+    }
+
+    fn ended(&self, job: JobStep<'_>, ending: JobEnding<'_>) {
+        if let Some((meter, record)) = self.meter.as_ref().zip(ending.record) {
+            let outcome = match (ending.state, ending.code) {
+                (JobState::Succeeded, _) => OutcomeClass::Ok,
+                (_, Some(code)) => OutcomeClass::from_code(code),
+                (_, None) => OutcomeClass::Abandoned,
+            };
+            meter.record_late(record, outcome);
+        }
+        if let Some(audit) = &self.audit {
+            audit.ended(job, ending);
         }
     }
 }

@@ -89,7 +89,9 @@ impl<B: Broker> Recorded<B> {
                 None => context.meta.as_deref().and_then(trace::trace_id),
             };
             let audited = open.audit.get_or_insert_with(|| AuditedCall::new(audit));
-            audited.begin(call.trace_id.as_deref(), &mut context.gates);
+            let run = context.job.as_deref().and_then(|job| job.run.as_ref());
+            let job = run.map(|run| run.id.clone());
+            audited.begin(call.trace_id.as_deref(), job, &mut context.gates);
         }
         open.has_ended = false;
         Some(open)
@@ -256,6 +258,7 @@ impl<F: Future<Output = Result<Outcome, Box<CoreError>>>> Future for Recording<F
         let mut outcome = ready!(this.call.poll(context));
         if let Some(record) = this.record.take() {
             match &mut outcome {
+                Ok(Outcome { job: Some(_), .. }) => record.close(CallEnd::Accepted),
                 Ok(outcome) if outcome.result.len() > *this.decided_above as usize => {
                     outcome.receipt = Some(Receipt::new(UndecidedRecord {
                         record: Some(record),

@@ -71,6 +71,8 @@ pub enum CallEnd<'a> {
         /// Whether the tool reported an error in it.
         is_error: bool,
     },
+    /// It goes on as a job.
+    Accepted,
     /// It was refused, or failed.
     Failed(&'a CoreError),
     /// Its caller left before the end.
@@ -78,13 +80,14 @@ pub enum CallEnd<'a> {
 }
 
 impl CallEnd<'_> {
-    /// Returns the word for the outcome: `ok`, `tool_error`, the code of an error, or `cancelled`.
+    /// Returns the word for the outcome: `ok`, `tool_error`, `accepted`, the code of an error, or `cancelled`.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Answered {
                 is_error: false, ..
             } => "ok",
             Self::Answered { is_error: true, .. } => "tool_error",
+            Self::Accepted => "accepted",
             Self::Failed(error) => error.code.as_str(),
             Self::Abandoned => "cancelled",
         }

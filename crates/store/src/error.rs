@@ -42,6 +42,27 @@ pub enum Failure {
     Unavailable(String),
 }
 
+impl OpenError {
+    /// Returns the word for the state of the store.
+    pub const fn state(&self) -> &'static str {
+        match self {
+            Self::InUse { .. } => "store_in_use",
+            Self::Io { .. }
+            | Self::NetworkFileSystem { .. }
+            | Self::Newer { .. }
+            | Self::NotAStore { .. }
+            | Self::Damaged { .. }
+            | Self::ReadOnly(_)
+            | Self::NoSpace(_)
+            | Self::Thread(_)
+            | Self::NotBuilt => STORE_UNAVAILABLE,
+        }
+    }
+}
+
+/// The word for a store that cannot be used, unless another process holds it.
+pub const STORE_UNAVAILABLE: &str = "store_unavailable";
+
 impl From<Failure> for StoreError {
     fn from(failure: Failure) -> Self {
         match failure {

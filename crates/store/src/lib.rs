@@ -22,8 +22,8 @@ mod tests;
 pub use bounds::{Bounds, MAX_ERROR_BYTES, MAX_UPSTREAM_BYTES};
 pub use clock::{Clock, Now};
 pub use engine::Engine;
-pub use error::{Failure, FullLimit, OpenError, StoreError};
-pub use handle::JobStore;
+pub use error::{Failure, FullLimit, OpenError, STORE_UNAVAILABLE, StoreError};
+pub use handle::{JobStore, check_file};
 pub use id::{JobId, RandomError};
 pub use job::{
     CancelOutcome, Claim, Created, Dropped, EventKind, Events, Job, JobEnd, JobEvent, JobStart,

@@ -31,6 +31,7 @@ pub use pipeline::{
 use listener::Peers;
 use listener_role::ListenerRole;
 use pipeline::{Auth, CallerAccounts, DigestHeader, RefusedHosts, headers_of_callers};
+use routes::jobs::OpenStreams;
 
 /// The access of callers over HTTP.
 #[derive(Debug, Default)]
@@ -63,6 +64,7 @@ pub struct HttpSurface<B> {
     panics: AtomicU64,
     observers: Observers,
     refused_hosts: RefusedHosts,
+    job_streams: Arc<OpenStreams>,
 }
 
 impl<B> fmt::Debug for HttpSurface<B> {
@@ -95,6 +97,7 @@ impl<B: Broker> HttpSurface<B> {
             panics: AtomicU64::new(0),
             observers,
             refused_hosts: RefusedHosts::default(),
+            job_streams: Arc::default(),
         }
     }
 

@@ -158,32 +158,17 @@ impl ToolCall {
 
     /// Makes the call that gets a prompt or reads a resource.
     pub(super) fn wrap(call: ItemCall, params: &Params<'_>, era: Era) -> Result<Self, RpcError> {
-        Ok(Self {
-            arguments: call.kept_text(params),
-            tool: Tool::Item(Box::new(call)),
-            era,
-            meta: RequestMeta::read(&params.meta, era)?,
-            decided_above: u32::MAX,
-            form: None,
-            job: CallJob::default(),
-        })
+        let arguments = call.kept_text(params);
+        Self::other(Tool::Item(Box::new(call)), arguments, params, era)
     }
 
     /// A request about tasks.
-    pub(super) fn of_tasks(
+    pub(super) fn about_tasks(
         request: TaskRequest,
         params: &Params<'_>,
         era: Era,
     ) -> Result<Self, RpcError> {
-        Ok(Self {
-            tool: Tool::Task(Box::new(request)),
-            arguments: Params::none(),
-            era,
-            meta: RequestMeta::read(&params.meta, era)?,
-            decided_above: u32::MAX,
-            form: None,
-            job: CallJob::default(),
-        })
+        Self::other(Tool::Task(Box::new(request)), Params::none(), params, era)
     }
 
     /// A request about resources that waits for the start. Its arguments are the params.
@@ -192,9 +177,19 @@ impl ToolCall {
         params: &Params<'_>,
         era: Era,
     ) -> Result<Self, RpcError> {
+        Self::other(Tool::AfterStart(method), params.raw.clone(), params, era)
+    }
+
+    /// A request of another method than `tools/call`. It asks nothing of jobs.
+    fn other(
+        tool: Tool,
+        arguments: Bytes,
+        params: &Params<'_>,
+        era: Era,
+    ) -> Result<Self, RpcError> {
         Ok(Self {
-            tool: Tool::AfterStart(method),
-            arguments: params.raw.clone(),
+            tool,
+            arguments,
             era,
             meta: RequestMeta::read(&params.meta, era)?,
             decided_above: u32::MAX,
@@ -321,9 +316,10 @@ impl ToolCall {
             request_id: parts.request_id,
             account: parts.account,
             reply: ReplyRoom {
-                around: result::MAX_ADDED_CHARS,
+                around: result::MAX_ADDED_CHARS + job_tool::REST_CHARS,
                 note: cut_note::MAX_NOTE_CHARS,
                 limit: ResultLimit::Default,
+                keeps_whole: client.broker.jobs().is_some(),
             },
             form: BodyForm::Mcp,
             meta: self.meta.forwarded.as_deref(),
@@ -448,10 +444,15 @@ impl ToolCall {
                 (None, JobForm::Legacy) => Ok(legacy::created(accepted)),
                 (None, JobForm::Modern) => Ok(modern::created(accepted)),
                 (Some(_), _) => {
-                    let text = job_json::accepted(accepted).into_bytes();
-                    Err(CallError::Accepted(Box::new(text.into())))
+                    let text: Text = job_json::accepted(accepted).into_bytes().into();
+                    let follow = client.following.as_ref();
+                    let receipt = follow.map(|following| following.receipt(&accepted.job.id));
+                    Err(CallError::Accepted(Box::new(text.with_receipt(receipt))))
                 }
             };
+        }
+        if outcome.cut.is_some() {
+            job_tool::keep_rest(client, &mut outcome);
         }
         let receipt = outcome.receipt.take();
         let is_replayed = outcome.job.as_ref().is_some_and(|job| job.is_replayed);

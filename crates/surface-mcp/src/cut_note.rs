@@ -14,6 +14,9 @@ use broker_core::{Cut, CutDetail};
 pub(super) const MAX_NOTE_CHARS: usize = 400;
 /// The maximum number of cuts that a note names.
 const MAX_NAMED_CUTS: usize = 3;
+/// The remedy where the rest is not kept.
+const ASK_FOR_LESS: &str =
+    "Ask for less with other `args`: a filter, a smaller range, fewer items.";
 /// Characters of a pointer that a note shows.
 const MAX_POINTER_CHARS: usize = 60;
 
@@ -75,10 +78,21 @@ impl Place {
 fn texts(cut: &Cut) -> impl Iterator<Item = String> {
     let (limit, original) = (cut.limit, cut.original_chars);
     let head = format!("The broker cut this result: at most {limit} of {original} characters");
-    let remedy = "Ask for less with other `args`: a filter, a smaller range, fewer items.";
+    let remedy = match (&cut.rest, cut.cuts.first()) {
+        (Some(rest), Some(first)) => {
+            let pointer = shown_line(&first.pointer, MAX_POINTER_CHARS);
+            format!(
+                "Ask for less with other `args`, or read the rest with the tool `job`: id {rest}, action read, pointer {pointer}."
+            )
+        }
+        (Some(rest), None) => format!(
+            "Ask for less with other `args`, or read the rest with the tool `job`: id {rest}, action read."
+        ),
+        (None, _) => ASK_FOR_LESS.to_owned(),
+    };
     let named = cut.cuts.len().min(MAX_NAMED_CUTS);
     let detailed = (1..=named).rev().map({
-        let head = head.clone();
+        let (head, remedy) = (head.clone(), remedy.clone());
         move |count| {
             let mut parts: Vec<_> = cut.cuts[..count].iter().map(part).collect();
             match cut.cuts.len() - count + cut.unnamed {
@@ -158,6 +172,8 @@ mod tests {
             limit: 1000,
             cuts: all[..cuts].to_vec(),
             unnamed: 5,
+            rest: None,
+            whole: None,
         }
     }
 
@@ -178,6 +194,18 @@ mod tests {
         for content in ["{}", "null", "\"]"] {
             assert_eq!(Place::in_content(content), None, "{content}");
         }
+    }
+
+    #[test]
+    fn note_says_how_to_read_the_rest_that_is_kept() {
+        let kept = Cut {
+            rest: Some("r_1".into()),
+            ..cut(1)
+        };
+        assert_eq!(
+            Place::Text(0).note(&kept, 400),
+            "\\n\\n[The broker cut this result: at most 1000 of 9000 characters. Left out: 4300 of 5000 characters at `/content/0/text`; 5 more places. Ask for less with other `args`, or read the rest with the tool `job`: id r_1, action read, pointer /content/0/text.]"
+        );
     }
 
     #[test]

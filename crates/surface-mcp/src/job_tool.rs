@@ -25,7 +25,9 @@ const WAIT_TIMEOUT: Duration = Duration::from_secs(50);
 const READ_CHARS: usize = 20_000;
 const MAX_READ_CHARS: usize = 100_000;
 /// A longer result is read in parts.
-const MAX_WHOLE_BYTES: usize = 100_000;
+const MAX_WHOLE_BYTES: usize = 25_000;
+/// The characters of the id of a kept result in `_meta`: `,"rest":"r_…"`.
+pub(super) const REST_CHARS: usize = 40;
 /// The number of events that a waiting call reads at once.
 const EVENTS_AT_ONCE: usize = 100;
 
@@ -111,7 +113,7 @@ pub(super) async fn answer(
             Ok(result::own(text, era))
         }
         Action::Read => {
-            let ended = desk.result(identity, id).await?;
+            let ended = desk.read(identity, id).await?;
             let limit = arguments.limit.unwrap_or(READ_CHARS).min(MAX_READ_CHARS);
             let read = move || part(&ended, &arguments.pointer, arguments.offset, limit);
             let text = client.broker.services().shape_long(account, read).await?;
@@ -171,6 +173,17 @@ async fn whole(
         receipt: None,
     };
     result::forward(&outcome, ServerResult::Same, era)
+}
+
+/// Keeps the whole of a result that was cut, so that the caller can read the rest.
+pub(super) fn keep_rest(client: &Client<impl Broker>, outcome: &mut Outcome) {
+    let path = outcome.path;
+    let Some((cut, desk)) = outcome.cut.as_mut().zip(client.broker.jobs()) else {
+        return;
+    };
+    if let Some(whole) = cut.whole.take() {
+        cut.rest = desk.keep_result(&client.identity, path, &whole);
+    }
 }
 
 /// Returns a part of a result: characters of the text at a pointer, or of the JSON of another value.

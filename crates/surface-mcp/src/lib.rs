@@ -49,6 +49,7 @@ pub use settings::{ClientView, McpSettings};
 
 use adapter::Dialect;
 use session_tools::SessionTools;
+use websocket::JobFollowing;
 
 /// A client: who it is, and what it sees. A legacy session and a connection over stdio have one for their
 /// whole life, a modern request over HTTP has its own.
@@ -62,6 +63,8 @@ struct Client<B> {
     session_tools: Option<Arc<SessionTools>>,
     ids: Arc<RequestIds>,
     log_level: Arc<SharedLogLevel>,
+    /// Takes the jobs whose progress follows on the connection of the client.
+    following: Option<JobFollowing>,
 }
 
 impl<B: Broker> Client<B> {
@@ -74,6 +77,7 @@ impl<B: Broker> Client<B> {
             session_tools: None,
             ids,
             log_level: Arc::default(),
+            following: None,
         }
     }
 

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use super::reply::Answer;
 use broker_core::{CallEvent, Identity, LogMessage, Progress};
 
-const PROGRESS: &str = "notifications/progress";
+pub(super) const PROGRESS: &str = "notifications/progress";
 const MESSAGE: &str = "notifications/message";
 /// The announcement that the tool list has changed.
 pub(super) const TOOLS_CHANGED: &str = "notifications/tools/list_changed";

@@ -158,7 +158,7 @@ fn tools(
             .map(|list| Action::Answer(Ok(list)))
     };
     if let Some(request) = TaskRequest::read(client, method, params, era)? {
-        return ToolCall::of_tasks(request, params, era).map(Action::Call);
+        return ToolCall::about_tasks(request, params, era).map(Action::Call);
     }
     match method {
         "tools/list" => list(),

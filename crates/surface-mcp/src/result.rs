@@ -402,12 +402,14 @@ mod tests {
     fn result_meta_describes_cuts_and_warnings() {
         let mut changed = outcome(r#"{"content":[]}"#);
         changed.warnings = vec!["w".to_owned()];
-        changed.cut = Some(Cut {
+        changed.cut = Some(Box::new(Cut {
             original_chars: 900,
             limit: 500,
             cuts: Vec::new(),
             unnamed: 0,
-        });
+            rest: None,
+            whole: None,
+        }));
         let note = "[The broker cut this result: at most 500 of 900 characters. Ask for less with other `args`: a filter, a smaller range, fewer items.]";
         let got = shown(&forward(&changed, ServerResult::Same, Era::Legacy).unwrap());
         let got: Value = serde_json::from_str(&got).unwrap();
@@ -434,12 +436,14 @@ mod tests {
         ] {
             for (limit, era) in [(1000, Era::Modern), (1000, Era::Legacy), (350, Era::Legacy)] {
                 let mut changed = outcome(result);
-                changed.cut = Some(Cut {
+                changed.cut = Some(Box::new(Cut {
                     original_chars: 90_000,
                     limit,
                     cuts: Vec::new(),
                     unnamed: 7,
-                });
+                    rest: None,
+                    whole: None,
+                }));
                 let got = shown(&forward(&changed, ServerResult::Same, era).unwrap());
                 assert!(got.chars().count() <= limit, "{got}");
                 let got: Value = serde_json::from_str(&got).unwrap();

@@ -2,10 +2,13 @@
 
 use std::time::SystemTime;
 
-use broker_core::{AcceptedJob, JobPage, JobView};
+use broker_core::{AcceptedJob, JobPage, JobState, JobView};
 use broker_model::utc::UtcTime;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
+
+/// The state of a job that has no result of use, for simple clients.
+const FAILED: &str = "failed";
 
 /// A job: its id, its path, its state, its times, and what is known of its progress and its end.
 #[derive(Serialize)]
@@ -104,6 +107,32 @@ pub fn accepted(accepted: &AcceptedJob) -> String {
         durable: job.is_durable,
         replayed: accepted.is_replayed,
     })
+}
+
+/// Returns the state of a job as simple clients know it: `{"job_id","status","exit_code","output_file"}`, and
+/// `maybe_executed` if it is known. A job whose tool failed and a job that is lost have failed.
+pub fn simple_state(job: &JobView) -> Value {
+    let (status, exit_code) = match job.state {
+        JobState::Queued | JobState::Running | JobState::InputRequired => {
+            (job.state.as_str(), None)
+        }
+        JobState::Succeeded if job.is_error == Some(true) => (FAILED, Some(1)),
+        JobState::Succeeded => (job.state.as_str(), Some(0)),
+        JobState::Failed | JobState::Lost => (FAILED, Some(1)),
+        JobState::Canceled => (job.state.as_str(), Some(1)),
+    };
+    let output =
+        (job.state == JobState::Succeeded).then(|| format!("/v1/jobs/{}/download", job.id));
+    let mut state = json!({
+        "job_id": job.id,
+        "status": status,
+        "exit_code": exit_code,
+        "output_file": output,
+    });
+    if let Some(maybe) = job.maybe_executed {
+        state["maybe_executed"] = json!(maybe);
+    }
+    state
 }
 
 fn text(value: &impl Serialize) -> String {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use broker_metrics::ScrapedState;
 use tokio_util::sync::CancellationToken;
 
+mod caller_share;
 mod contain;
 pub mod idempotency_key;
 pub mod job_json;
@@ -16,6 +17,7 @@ mod request_id;
 mod stream_state;
 mod trace;
 
+pub use caller_share::CallerShare;
 pub use contain::{CaughtPanic, contain};
 pub use request_id::RequestIds;
 pub use stream_state::StreamState;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::facts::{
-    Actor, CallEndFacts, CallFacts, Event, MAX_NAMES, ReadFacts, ReloadOutcome, Versions,
+    Actor, CallEndFacts, CallFacts, Event, JobFacts, MAX_NAMES, ReadFacts, ReloadOutcome, Versions,
 };
-use crate::line::{Kind, Line, Names, Nullable, VERSION};
+use crate::line::{Kind, Line, Names, Nullable, Parent, VERSION};
 
 /// The members that every line has.
 #[derive(Clone, Debug)]
@@ -38,6 +38,7 @@ pub(crate) fn plain<'a>(stamp: &'a Stamp, kind: Kind) -> Line<'a> {
         peer: None,
         request_id: None,
         trace_id: None,
+        parent: None,
         target: None,
         rule: None,
         args: None,
@@ -69,6 +70,7 @@ pub(crate) fn call_begin<'a>(stamp: &'a Stamp, call: &'a CallFacts) -> Line<'a> 
         peer: call.peer.map(|peer| peer.to_string().into()),
         request_id: Some(call.request_id.as_str().into()),
         trace_id: call.trace_id.as_deref().map(Cow::from),
+        parent: call.job.as_deref().map(parent),
         target: Some(Cow::Borrowed(&call.target)),
         rule: Some(Nullable(call.rule)),
         args: Some(Cow::Borrowed(&call.args)),
@@ -83,7 +85,7 @@ pub(crate) fn call_end<'a>(
     stamp: &'a Stamp,
     call: &'a CallFacts,
     begin: Option<u64>,
-    end: &CallEndFacts,
+    end: &'a CallEndFacts,
 ) -> Line<'a> {
     Line {
         kind: Kind::CallEnd,
@@ -94,7 +96,22 @@ pub(crate) fn call_end<'a>(
         ms: Some(tenths(end.elapsed)),
         sent: Some(end.sent),
         maybe_executed: Some(end.maybe_executed),
+        parent: end.job.as_deref().or(call.job.as_deref()).map(parent),
         ..call_begin(stamp, call)
+    }
+}
+
+fn parent(job: &str) -> Parent<'_> {
+    Parent { job: job.into() }
+}
+
+/// Makes the line of a step of a job.
+fn job_line<'a>(stamp: &'a Stamp, kind: Kind, job: &'a JobFacts) -> Line<'a> {
+    Line {
+        actor: Some(Cow::Borrowed(&*job.actor)),
+        parent: Some(parent(&job.id)),
+        target: Some(Cow::Borrowed(&job.target)),
+        ..plain(stamp, kind)
     }
 }
 
@@ -182,6 +199,18 @@ pub(crate) fn event_line<'a>(stamp: &'a Stamp, event: &'a Event) -> Line<'a> {
             catalog: versions.catalog.as_str().into(),
             policy: versions.policy.as_str().into(),
             ..plain(stamp, Kind::Reload)
+        },
+        Event::JobClaimed(job) => job_line(stamp, Kind::JobClaimed, job),
+        Event::JobEnded {
+            job,
+            outcome,
+            code,
+            maybe_executed,
+        } => Line {
+            outcome: Some((*outcome).into()),
+            code: Some(Nullable(code.as_deref().map(Cow::from))),
+            maybe_executed: Some(*maybe_executed),
+            ..job_line(stamp, Kind::JobEnded, job)
         },
         Event::KeysChanged { added, removed } => Line {
             names: Some(Names {

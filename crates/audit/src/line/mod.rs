@@ -43,6 +43,10 @@ pub enum Kind {
     Read,
     /// Lines of a caller that were not written, counted.
     Limited,
+    /// A job begins to run.
+    JobClaimed,
+    /// A job has ended.
+    JobEnded,
     /// An item is withdrawn.
     Withdrawn,
     /// An item is back.
@@ -112,6 +116,15 @@ pub struct Torn {
     pub hash: String,
 }
 
+/// What a line belongs to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Parent<'a> {
+    /// The id of the job.
+    #[serde(borrow)]
+    pub job: Cow<'a, str>,
+}
+
 /// Names that were added and removed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -172,6 +185,9 @@ pub struct Line<'a> {
     /// The id of the trace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace_id: Option<Cow<'a, str>>,
+    /// The job that a call became or is part of.
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Parent<'a>>,
     /// The item.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<Cow<'a, Target>>,

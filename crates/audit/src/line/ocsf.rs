@@ -151,6 +151,8 @@ const fn matches_call(kind: Kind) -> bool {
         | Kind::IdentifyFailed
         | Kind::Read
         | Kind::Limited
+        | Kind::JobClaimed
+        | Kind::JobEnded
         | Kind::Withdrawn
         | Kind::Restored
         | Kind::SourceDown
@@ -172,7 +174,7 @@ fn status_id(line: &Line<'_>) -> u32 {
         return 2;
     }
     match line.outcome.as_deref() {
-        None | Some("ok") => 1,
+        None | Some("ok" | "accepted" | "succeeded") => 1,
         Some(_) => 2,
     }
 }

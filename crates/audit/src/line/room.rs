@@ -3,8 +3,9 @@
 use crate::facts::CallFacts;
 use crate::settings::Format;
 
-/// The bytes of a line's members that do not depend on the call: names of members, numbers, hashes, the time, the address.
-const FIXED_BYTES: usize = 1088;
+/// The bytes of a line's members that do not depend on the call: names of members, numbers, hashes, the time, the address,
+/// the id of a job.
+const FIXED_BYTES: usize = 1184;
 /// The bytes of a byte of text in JSON at most: `\u001f`.
 const MAX_ESCAPED_BYTES: usize = 6;
 /// The bytes that the second form adds.

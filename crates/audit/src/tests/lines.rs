@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::fake::Fake;
 use super::{OK, begin, call, key, lines, log_on, versions, wait_until};
 use crate::{
-    CallEndFacts, CallOutcome, DriftFacts, Event, Format, Kind, OcsfVersion, ReadFacts,
+    CallEndFacts, CallOutcome, DriftFacts, Event, Format, JobFacts, Kind, OcsfVersion, ReadFacts,
     ReloadOutcome, Target, parse,
 };
 
@@ -61,6 +61,21 @@ pub(super) fn write_all(disk: &Fake, format: Format) -> Vec<Value> {
         outcome: ReloadOutcome::Done,
         code: None,
         versions: versions(),
+    });
+    let job = JobFacts {
+        id: "j_1".into(),
+        actor: call("u42").actor,
+        target: Target {
+            path: "/pay/refund".into(),
+            ..Target::default()
+        },
+    };
+    log.event(Event::JobClaimed(job.clone()));
+    log.event(Event::JobEnded {
+        job,
+        outcome: "lost",
+        code: Some("job_lost".into()),
+        maybe_executed: true,
     });
     log.event(Event::KeysChanged {
         added: vec!["ci".to_owned()],
@@ -122,6 +137,41 @@ fn line_of_a_call_has_its_members_in_their_order() {
     ] {
         assert_eq!(value[member], expected, "{member}");
     }
+}
+
+#[test]
+fn lines_of_a_job_name_it() {
+    let disk = Fake::default();
+    let log = log_on(&disk, |_| {});
+    let mut run = call("u42");
+    run.job = Some("j_1".into());
+    let open = crate::tests::wait(log.begin(run)).unwrap();
+    log.end(open, OK);
+    let accepted = CallEndFacts {
+        outcome: CallOutcome::Accepted,
+        result: None,
+        job: Some("j_2".into()),
+        ..OK
+    };
+    let open = begin(&log, "u42").unwrap();
+    log.end(open, accepted);
+    log.close();
+    let lines = lines(&disk, "audit.jsonl");
+    let parents: Vec<(&str, &Value)> = lines
+        .iter()
+        .filter(|line| line["kind"].as_str().unwrap().starts_with("call"))
+        .map(|line| (line["kind"].as_str().unwrap(), &line["parent"]))
+        .collect();
+    let (first, second) = (json!({"job": "j_1"}), json!({"job": "j_2"}));
+    assert_eq!(
+        parents,
+        [
+            ("call_begin", &first),
+            ("call_end", &first),
+            ("call_begin", &json!(null)),
+            ("call_end", &second),
+        ]
+    );
 }
 
 #[test]

@@ -75,6 +75,7 @@ fn call(subject: &str) -> CallFacts {
             shown: [("/org".to_owned(), "acme".into())].into(),
         },
         versions: versions(),
+        job: None,
     }
 }
 
@@ -88,6 +89,7 @@ const OK: CallEndFacts = CallEndFacts {
     elapsed: Duration::from_micros(41_234),
     sent: true,
     maybe_executed: false,
+    job: None,
 };
 
 fn begin(log: &AuditLog, subject: &str) -> Result<OpenCall, AuditError> {

@@ -124,6 +124,8 @@ impl<'a> Check<'a> {
             | Kind::IdentifyFailed
             | Kind::Read
             | Kind::Limited
+            | Kind::JobClaimed
+            | Kind::JobEnded
             | Kind::Withdrawn
             | Kind::Restored
             | Kind::SourceDown

@@ -37,6 +37,7 @@ pub(super) async fn open(
         },
         clock: Clock::system(),
     };
+    let mut lost = Vec::new();
     let store = match JobStore::open(settings).await {
         Ok((store, recovered)) => {
             for id in &recovered.lost {
@@ -45,6 +46,7 @@ pub(super) async fn open(
                     "the broker ended while the call of this job was under way: it is lost"
                 );
             }
+            lost = recovered.lost;
             if recovered.queued > 0 {
                 tracing::info!(jobs = recovered.queued, "jobs of an earlier run wait");
             }
@@ -56,12 +58,14 @@ pub(super) async fn open(
         }
         Err(error) => {
             tracing::error!(%error, "jobs are off");
-            Err(error.to_string())
+            Err(error)
         }
     };
     Ok(Some(Keeper::new(KeeperParts {
         runner: runner(core.clone(), observers.clone()),
         store,
+        lost,
+        observer: Box::new(observers.clone()),
         settings: JobSettings {
             promote_after: config.promote_after,
             mcp_mode: match (config.mcp_mode, is_durable) {

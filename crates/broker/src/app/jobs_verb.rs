@@ -1,4 +1,4 @@
-//! `mcp-broker jobs`: lists, shows, awaits and cancels the jobs of a running broker, and checks the file of a store. Starts
+//! `mcp-broker jobs`: lists, shows, awaits, follows and cancels the jobs of a running broker, and checks the file of a store. Starts
 //! no server.
 
 use std::path::Path;
@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use broker_jobs::check_file;
 use broker_model::exit::Exit;
-use broker_model::job_state::JobState;
-use broker_model::redact::{Redactor, Secret};
+use broker_model::redact::Secret;
 use broker_model::terminal::Text;
 
+use super::asked_broker::{open, print};
 use super::failure::Failure;
-use super::http::load_secret;
+use super::job_events::{self, exit_of};
 use super::tree;
-use crate::cli::{AskedBroker, Format, JobsVerb, OneJob};
+use crate::cli::{JobsVerb, OneJob};
 use crate::logging::LogOutput;
 use crate::status::{JobsClient, ShownJob, Target};
 
@@ -24,55 +24,53 @@ const WAIT_INTERVAL: Duration = Duration::from_millis(500);
 pub(super) async fn run(verb: &JobsVerb, output: &LogOutput) -> Result<Exit, Failure> {
     match verb {
         JobsVerb::List { status, asked } => {
-            let (target, secret) = open(asked, output)?;
+            let (target, secret) = open(&asked.url, &asked.how, output)?;
             let client = client(&target, secret.as_ref());
             let listed = client.list(status.as_deref()).await;
             let (human, json) = listed.map_err(Failure::Internal)?;
-            print(output, asked.format, &human, &json)?;
+            print(output, asked.how.format, &human, &json)?;
             Ok(Exit::Ok)
         }
         JobsVerb::Show(one) => {
-            let (target, secret) = open(&one.asked, output)?;
+            let (target, secret) = open(&one.asked.url, &one.asked.how, output)?;
             let shown = client(&target, secret.as_ref()).show(&one.id).await;
             print_job(output, one, &shown.map_err(Failure::Internal)?)?;
             Ok(Exit::Ok)
         }
         JobsVerb::Cancel(one) => {
-            let (target, secret) = open(&one.asked, output)?;
+            let (target, secret) = open(&one.asked.url, &one.asked.how, output)?;
             let shown = client(&target, secret.as_ref()).cancel(&one.id).await;
             print_job(output, one, &shown.map_err(Failure::Internal)?)?;
             Ok(Exit::Ok)
         }
         JobsVerb::Wait(one) => wait(one, output).await,
+        JobsVerb::Events { one, after } => job_events::run(one, *after, output).await,
         JobsVerb::Check { file } => check(file, output),
     }
 }
 
 /// Waits for the end of a job. Its progress is on standard error.
 async fn wait(one: &OneJob, output: &LogOutput) -> Result<Exit, Failure> {
-    let (target, secret) = open(&one.asked, output)?;
+    let (target, secret) = open(&one.asked.url, &one.asked.how, output)?;
     let client = client(&target, secret.as_ref());
     let mut last = None;
     loop {
         let job = client.show(&one.id).await.map_err(Failure::Internal)?;
         let progress = job.progress();
         if progress != last {
-            progress.iter().for_each(|progress| output.note(progress));
+            progress
+                .iter()
+                .for_each(|progress| output.progress(progress));
             last = progress;
         }
         let state = job.state().ok_or_else(|| {
             Failure::Internal("the job has a state that this program does not know".to_owned())
         })?;
-        let exit = match state {
-            JobState::Queued | JobState::Running | JobState::InputRequired => {
-                tokio::time::sleep(WAIT_INTERVAL).await;
-                continue;
-            }
-            JobState::Succeeded => Exit::Ok,
-            JobState::Failed => Exit::JobFailed,
-            JobState::Lost => Exit::JobLost,
-            JobState::Canceled => Exit::JobCanceled,
+        let Some(exit) = exit_of(state) else {
+            tokio::time::sleep(WAIT_INTERVAL).await;
+            continue;
         };
+        output.end_progress(last.is_some());
         print_job(output, one, &job)?;
         return Ok(exit);
     }
@@ -97,27 +95,10 @@ fn check(file: &Path, output: &LogOutput) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-fn open(asked: &AskedBroker, output: &LogOutput) -> Result<(Target, Option<Secret>), Failure> {
-    let target = Target::parse(&asked.url);
-    let target = target.and_then(|target| target.trusting(asked.ca_file.clone()));
-    let target = target.map_err(Failure::Usage)?;
-    let secret = load_secret(None, asked.secret_file.as_deref())?;
-    output.mask(&Redactor::new(secret.clone()));
-    Ok((target, secret))
-}
-
 const fn client<'a>(target: &'a Target, secret: Option<&'a Secret>) -> JobsClient<'a> {
     JobsClient { target, secret }
 }
 
 fn print_job(output: &LogOutput, one: &OneJob, job: &ShownJob) -> Result<(), Failure> {
-    print(output, one.asked.format, &job.human(), &job.text)
-}
-
-fn print(output: &LogOutput, format: Format, human: &Text, json: &str) -> Result<(), Failure> {
-    let text = match format {
-        Format::Human => output.human_text(human),
-        Format::Json => output.json_text(json),
-    };
-    tree::print(&text).map(drop)
+    print(output, one.asked.how.format, &job.human(), &job.text)
 }

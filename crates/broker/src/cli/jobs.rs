@@ -2,8 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::DEFAULT_ADDRESS;
-use super::format::Format;
+use super::asked_broker::AskedBroker;
 
 /// A subcommand of `jobs`.
 #[derive(Debug, clap::Subcommand)]
@@ -25,6 +24,18 @@ pub(crate) enum JobsVerb {
     /// Exits with 0 if the job succeeded, 9 if it failed, 14 if it is lost, 15 if it was cancelled, 1 if the
     /// broker does not answer. Progress of the server is on standard error.
     Wait(OneJob),
+
+    /// Print the events of a job as they come, until it has ended
+    ///
+    /// Goes on after a cut of the connection, behind the last event that was printed. Its exit codes are those of
+    /// `wait`. With `--format json` each line is an object with `seq`, `kind` and `data`.
+    Events {
+        #[command(flatten)]
+        one: OneJob,
+        /// The number of the last event that is known already.
+        #[arg(long, value_name = "N", default_value = "0")]
+        after: u64,
+    },
 
     /// Cancel a job
     Cancel(OneJob),
@@ -49,29 +60,10 @@ pub(crate) struct OneJob {
     pub(crate) asked: AskedBroker,
 }
 
-/// The broker that is asked.
-#[derive(Debug, clap::Args)]
-pub(crate) struct AskedBroker {
-    /// Where the broker listens: `host:port`, a port of 127.0.0.1, or a URL.
-    #[arg(long, value_name = "ADDR", default_value = DEFAULT_ADDRESS)]
-    pub(crate) url: String,
-
-    /// A file that holds the secret or the key; or set MCP_BROKER_SECRET.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) secret_file: Option<PathBuf>,
-
-    /// A file with certificates (PEM) to trust besides those of the system, for a URL with `https`.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) ca_file: Option<PathBuf>,
-
-    /// The output format.
-    #[arg(long, value_name = "FORMAT", default_value = "human")]
-    pub(crate) format: Format,
-}
-
 /// Examples of the command line.
 pub(super) const JOBS: &str = "\
 Examples:
   mcp-broker jobs list --status running
   mcp-broker jobs wait j_ih7biy73zwzlwqrsg52zn2gnjq && echo done
+  mcp-broker jobs events j_ih7biy73zwzlwqrsg52zn2gnjq --after 17
   mcp-broker jobs cancel j_ih7biy73zwzlwqrsg52zn2gnjq --url 127.0.0.1:8200";

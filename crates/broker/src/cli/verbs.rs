@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::DEFAULT_ADDRESS;
+use super::asked_broker::{AskOptions, AskedBroker};
 use super::audit::{AUDIT, AuditVerb};
 use super::format::Format;
 use super::jobs::{JOBS, JobsVerb};
@@ -118,18 +118,8 @@ pub(crate) struct StatusArgs {
     #[arg(value_name = "ADDR")]
     pub(crate) address: String,
 
-    /// A file that holds the secret; or set MCP_BROKER_SECRET. Needed only where other machines can
-    /// reach the broker.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) secret_file: Option<PathBuf>,
-
-    /// A file with certificates (PEM) to trust besides those of the system, for a URL with `https`.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) ca_file: Option<PathBuf>,
-
-    /// The output format.
-    #[arg(long, value_name = "FORMAT", default_value = "human")]
-    pub(crate) format: Format,
+    #[command(flatten)]
+    pub(crate) how: AskOptions,
 }
 
 /// The arguments of `logs`.
@@ -139,21 +129,8 @@ pub(crate) struct LogsArgs {
     #[arg(value_name = "PATH")]
     pub(crate) path: String,
 
-    /// Where the broker listens: `host:port`, a port of 127.0.0.1, or a URL.
-    #[arg(long, value_name = "ADDR", default_value = DEFAULT_ADDRESS)]
-    pub(crate) url: String,
-
-    /// A file that holds the secret; or set MCP_BROKER_SECRET.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) secret_file: Option<PathBuf>,
-
-    /// A file with certificates (PEM) to trust besides those of the system, for a URL with `https`.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) ca_file: Option<PathBuf>,
-
-    /// The output format.
-    #[arg(long, value_name = "FORMAT", default_value = "human")]
-    pub(crate) format: Format,
+    #[command(flatten)]
+    pub(crate) asked: AskedBroker,
 }
 
 /// The arguments of `key new`.

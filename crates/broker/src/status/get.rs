@@ -7,7 +7,7 @@ use std::path::Path;
 use axum::http::header::ACCEPT;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use broker_http_client::{
-    Certificate, HttpTransport, Proxies, TransportError, certificates, root_message,
+    Certificate, HttpTransport, Proxies, Response, TransportError, certificates, root_message,
 };
 use broker_model::redact::Secret;
 use broker_model::text::shown_line;
@@ -43,8 +43,49 @@ pub(super) async fn ask(
     (method, route): (Method, &str),
     secret: Option<&Secret>,
 ) -> Result<(Value, String), String> {
+    let response = send(target, (method, route), secret).await?;
+    read(&target.shown(), response).await
+}
+
+/// A reply that goes on until its end.
+pub(super) enum Opened {
+    Stream(Response),
+    /// The broker refused the request, for this reason.
+    Refused(String),
+}
+
+/// Requests a route whose reply is a stream. An error says why the broker gave no answer, or that it cannot serve now.
+pub(super) async fn open(
+    target: &Target,
+    route: &str,
+    secret: Option<&Secret>,
+) -> Result<Opened, String> {
+    let response = send(target, (Method::GET, route), secret).await?;
+    let status = response.status().as_u16();
+    if status == 200 {
+        return Ok(Opened::Stream(response));
+    }
+    let refused = match read(&target.shown(), response).await {
+        Ok((value, _)) => format!(
+            "`{}` answered {status}: {}",
+            target.shown(),
+            super::shown(&value["error"]["message"], MAX_SHOWN_CHARS)
+        ),
+        Err(reason) => reason,
+    };
+    match status {
+        503 => Err(refused),
+        _ => Ok(Opened::Refused(refused)),
+    }
+}
+
+/// Sends a request without a body.
+async fn send(
+    target: &Target,
+    (method, route): (Method, &str),
+    secret: Option<&Secret>,
+) -> Result<Response, String> {
     let shown = target.shown();
-    let no_broker = || format!("the server at `{shown}` is not an mcp-broker");
     let mut headers = HeaderMap::from_iter([(ACCEPT, JSON.clone())]);
     if let Some(secret) = secret {
         let value = HeaderValue::from_str(secret.expose());
@@ -57,9 +98,14 @@ pub(super) async fn ask(
     let of_client = transport
         .target(url)
         .map_err(|error| format!("`{shown}` is not a URL that can be asked: {error}"))?;
-    let failed = |error: TransportError| failed(&shown, &error);
     let asked = transport.send(method, &of_client, headers, Bytes::new());
-    let mut response = asked.await.map_err(failed)?;
+    asked.await.map_err(|error| failed(&shown, &error))
+}
+
+/// Reads a reply.
+async fn read(shown: &str, mut response: Response) -> Result<(Value, String), String> {
+    let no_broker = || format!("the server at `{shown}` is not an mcp-broker");
+    let failed = |error: TransportError| failed(shown, &error);
     let status = response.status().as_u16();
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(failed)? {
@@ -129,7 +175,7 @@ fn read_certificates(file: &Path) -> Result<Vec<Certificate>, String> {
 }
 
 /// Returns the message of a request without an answer.
-fn failed(shown: &str, error: &TransportError) -> String {
+pub(super) fn failed(shown: &str, error: &TransportError) -> String {
     let kind = io_error(error);
     let reason = shown_line(&root_message(error), MAX_SHOWN_CHARS);
     match (error.is_connect(), kind) {

@@ -126,7 +126,8 @@ fn line(job: &Value) -> Text {
     )
 }
 
-fn route_of(id: &str) -> String {
+/// Returns the route of a job.
+pub(super) fn route_of(id: &str) -> String {
     format!("/jobs/{}", utf8_percent_encode(id, &PATH))
 }
 

@@ -1,6 +1,7 @@
 //! The status of a running broker: requests its health routes, and renders the replies.
 
 mod age;
+mod events;
 mod get;
 mod jobs;
 mod logs;
@@ -14,6 +15,7 @@ use broker_model::text::shown_line;
 use serde_json::Value;
 use tokio::time::timeout;
 
+pub(crate) use events::StreamEnd;
 pub(crate) use jobs::{JobsClient, ShownJob};
 pub(crate) use logs::ask_for_logs;
 pub(crate) use target::Target;
@@ -24,6 +26,9 @@ use broker_terminal::Layout as _;
 
 /// The timeout of both requests together.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The maximum characters of the reason why jobs are off.
+const MAX_REASON_CHARS: usize = 1000;
 
 /// The note below a table that has states only.
 const STATES_ONLY: &str = "The broker shows paths, causes and counters only to a caller who sends its \
@@ -38,6 +43,8 @@ pub(crate) struct Status {
     /// The reply of `/sources`, as text.
     text: String,
     sources: Vec<Value>,
+    /// The state of the store of jobs and the reason, if jobs are off although the config has them.
+    jobs: Option<(String, String)>,
 }
 
 /// Requests the status of the broker at `target`; an error is one lowercase fragment.
@@ -52,6 +59,10 @@ pub(crate) async fn ask(target: &Target, secret: Option<&Secret>) -> Result<Stat
         format!("no answer from `{}` within {seconds} s", target.shown())
     };
     let (ready, mut sources, text) = timeout(REQUEST_TIMEOUT, asked).await.map_err(late)??;
+    let jobs = sources.get("jobs").map(|jobs| {
+        let reason = shown(&jobs["reason"], MAX_REASON_CHARS);
+        (shown(&jobs["state"], MAX_REASON_CHARS), reason)
+    });
     match (ready["ready"].as_bool(), sources["sources"].take()) {
         (Some(is_ready), Value::Array(sources)) => Ok(Status {
             ready: is_ready,
@@ -59,6 +70,7 @@ pub(crate) async fn ask(target: &Target, secret: Option<&Secret>) -> Result<Stat
             degraded: ready["degraded"].as_bool().unwrap_or_default(),
             text,
             sources,
+            jobs,
         }),
         _ => Err(format!(
             "the server at `{}` is not an mcp-broker",
@@ -68,9 +80,9 @@ pub(crate) async fn ask(target: &Target, secret: Option<&Secret>) -> Result<Stat
 }
 
 impl Status {
-    /// Whether the broker is ready and no source needs attention.
+    /// Whether the broker is ready, no source needs attention, and jobs are not off for a fault.
     pub(crate) fn is_fine(&self) -> bool {
-        self.ready && !self.sources.iter().any(needs_attention)
+        self.ready && self.jobs.is_none() && !self.sources.iter().any(needs_attention)
     }
 
     /// The sources as the broker sent them.
@@ -94,6 +106,9 @@ impl Status {
         let mut more = Text::new();
         if self.sources.iter().any(|source| source["path"].is_null()) {
             more.wrap("", "", STATES_ONLY);
+        }
+        if let Some((state, reason)) = &self.jobs {
+            more.wrap("", "", &format!("Jobs are off ({state}): {reason}"));
         }
         text!(
             "{}\n\n{}{}\n{} of {} sources need attention\n",

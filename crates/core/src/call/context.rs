@@ -113,6 +113,8 @@ pub struct CallTrace {
     pub rpc_id: Option<Id>,
     /// The revision of MCP that the caller negotiated or named.
     pub revision: Option<&'static str>,
+    /// The span of a call that asks for a job, as `traceparent`: the run of the job links it.
+    pub own: Option<Box<str>>,
     /// The context for the headers of a request to a server. The layer that traces the call adds it, and writes the same
     /// to `meta`.
     pub to_server: Option<TraceHeaders>,
@@ -144,6 +146,8 @@ pub enum ResultForm {
         note_chars: usize,
         /// The limit of a tool without a limit in the config.
         limit: ResultLimit,
+        /// Whether the surface keeps the whole of a result that was cut: see [`Cut::whole`].
+        keeps_whole: bool,
     },
 }
 
@@ -169,7 +173,7 @@ pub struct Outcome {
     /// Whether it is the result of a tool that says that it failed.
     pub is_error: bool,
     /// The parts that were cut from the result.
-    pub cut: Option<Cut>,
+    pub cut: Option<Box<Cut>>,
     /// Warnings about the result, written by the broker.
     pub warnings: Vec<String>,
     /// The job that the call became: then the result is empty.

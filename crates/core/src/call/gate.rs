@@ -38,10 +38,11 @@ impl<'a> Call<'a> {
     ) -> Result<&'a SourceSlot, Box<CoreError>> {
         let (target, fleet) = (self.target, &self.core.fleet);
         let source = target.item.source as usize;
-        let Some(slots) = fleet.slots.get() else {
-            return Err(Box::new(starting(target)));
+        // The sources are launched one after another, so a call may arrive when no slot is filled yet.
+        let slot = || match fleet.slots.get() {
+            Some(slots) => Ok(&slots[source]),
+            None => Err(Box::new(starting(target))),
         };
-        let slot = &slots[source];
         let after_wait;
         let mut view = view;
         match fleet.drift_state.gate.state(source) {
@@ -63,7 +64,7 @@ impl<'a> Call<'a> {
             }
             // The start did not wait for it, so a call does not either.
             GateState::Unreached => {
-                let running = slot.load_full();
+                let running = slot()?.load_full();
                 let session = running.upstream.session(Duration::ZERO).await;
                 session
                     .map_err(|failure| failure::from_call(failure, target.path, target.source))?;
@@ -71,7 +72,7 @@ impl<'a> Call<'a> {
         }
         match view.withdrawn(target.at) {
             Some(withdrawn) => Err(out_of_service(target, withdrawn)),
-            None => Ok(slot),
+            None => slot(),
         }
     }
 

@@ -20,6 +20,7 @@ pub struct CallRecord {
     sent: OnceLock<Instant>,
     server_revision: OnceLock<&'static str>,
     answered: OnceLock<Instant>,
+    job: OnceLock<Box<str>>,
 }
 
 /// The versions under which a call is decided.
@@ -106,6 +107,16 @@ impl CallRecord {
     pub fn server_time(&self) -> Option<Duration> {
         let (sent, answered) = self.sent.get().zip(self.answered.get())?;
         Some(answered.duration_since(*sent))
+    }
+
+    /// Returns the id of the job that the call became.
+    pub fn job(&self) -> Option<&str> {
+        self.job.get().map(AsRef::as_ref)
+    }
+
+    /// Records the job that the call became.
+    pub fn become_job(&self, id: &str) {
+        self.job.get_or_init(|| id.into());
     }
 
     /// Records what is in force as the call begins.

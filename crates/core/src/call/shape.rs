@@ -14,7 +14,7 @@ use super::Call;
 use super::hidden_chars;
 use super::reviewed_ui;
 use crate::call::context::{Outcome, ResultForm, ResultLimit};
-use crate::call::cut::{cut, is_over};
+use crate::call::cut::{MAX_KEPT_BYTES, cut, is_over};
 use crate::call::render_mode::render;
 use crate::errors::error::CoreError;
 use crate::errors::failure;
@@ -43,6 +43,8 @@ enum Form {
         reserved: usize,
         /// The part of them for the note on a cut result.
         note: usize,
+        /// Whether a cut result has the whole one beside it.
+        keeps_whole: bool,
     },
 }
 
@@ -98,11 +100,13 @@ impl Call<'_> {
                 limit: None,
                 reserved: 0,
                 note: 0,
+                keeps_whole: false,
             },
             ResultForm::Configured {
                 reserved_chars,
                 note_chars,
                 limit,
+                keeps_whole,
             } => Form::Configured {
                 mode: settings.form,
                 limit: settings.limit.or(match limit {
@@ -111,6 +115,7 @@ impl Call<'_> {
                 }),
                 reserved: reserved_chars,
                 note: note_chars,
+                keeps_whole,
             },
         };
         let (path, kind) = (target.path, target.item.kind);
@@ -189,6 +194,7 @@ fn shaped(
             limit,
             reserved,
             note,
+            keeps_whole,
         } => {
             let rendered = render(mode, result);
             let around = reserved + around;
@@ -197,8 +203,15 @@ fn shaped(
                 cut(&rendered, around, note, limit)
             });
             let changed = match cut {
-                Some((text, cut)) => {
-                    outcome.cut = Some(cut);
+                Some((text, mut cut)) => {
+                    if keeps_whole && rendered.len() <= MAX_KEPT_BYTES {
+                        cut.whole = Some(match rendered {
+                            // It stays charged.
+                            Cow::Borrowed(_) => answer.result.clone(),
+                            Cow::Owned(text) => Bytes::from(text),
+                        });
+                    }
+                    outcome.cut = Some(Box::new(cut));
                     Some(text)
                 }
                 None => match rendered {
@@ -241,6 +254,7 @@ mod tests {
             limit: None,
             reserved: 0,
             note: 0,
+            keeps_whole: false,
         };
         let answer = |result: &'static [u8], repaired| RawResult {
             result: Bytes::from_static(result),
@@ -297,6 +311,7 @@ mod tests {
                 limit: Some(10_000),
                 reserved: 0,
                 note,
+                keeps_whole: false,
             };
             let answer = RawResult {
                 result: Bytes::from(result.clone()),
@@ -321,6 +336,7 @@ mod tests {
             limit,
             reserved: 0,
             note: 0,
+            keeps_whole: false,
         };
         let forms = [
             (Form::Verbatim, 1),

@@ -365,7 +365,8 @@ pub(super) fn member_of(groups: &[&str]) -> Identity {
     Identity::key("key", groups)
 }
 
-fn served(core: Core) -> Fixture {
+/// Puts sources of tests into the slots of a core.
+pub(super) fn served(core: Core) -> Fixture {
     let sources = [Fake::new(), Fake::new()];
     let slots = sources.iter().map(|fake| {
         let state = SharedSlotState::new(Phase::Active, 1);
@@ -436,6 +437,7 @@ pub(crate) fn context(core: &Core) -> CallContext {
         limit: crate::ResultLimit::Configured,
         reserved_chars: 0,
         note_chars: 0,
+        keeps_whole: false,
     };
     CallContext::new(
         RequestId::new(&["r-1"]),

@@ -11,7 +11,8 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::fixture::{
-    CALLER, Fixture, call, call_in, context, fixture_of, fixture_with_members, member_of, snapshot,
+    CALLER, Fixture, call, call_in, context, fixture_of, fixture_with_members, member_of, served,
+    setup, snapshot,
 };
 use crate::call::waiting::MAX_STARTING_CALLS;
 use crate::{Broker, CallContext, CoreError, Identity, Outcome, Revocation, StartMode};
@@ -23,6 +24,20 @@ fn start(of_a: serde_json::Value) -> Fixture {
     let more = of_a.as_object().unwrap().clone();
     a.as_object_mut().unwrap().extend(more);
     fixture_of(StartMode::Plain, a, withdraw)
+}
+
+#[tokio::test(start_paused = true)]
+async fn call_that_arrives_while_the_sources_are_launched_waits() {
+    let withdraw = json!({"on_drift": "withdraw", "on_unreachable": "serve"});
+    let core = setup(StartMode::Plain, withdraw.clone(), withdraw).unwrap();
+    let early = core.clone();
+    let waits =
+        tokio::spawn(async move { call(&early, &CALLER, "/a/echo", json!({"text": ""})).await });
+    settle_tasks().await;
+    let broker = served(core);
+    broker.sources[0].answer(Ok("{}"));
+    broker.matches(0);
+    assert!(waits.await.unwrap().is_ok());
 }
 
 type Called = JoinHandle<Result<Outcome, Box<CoreError>>>;

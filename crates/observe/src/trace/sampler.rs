@@ -107,15 +107,14 @@ impl Sampler {
             }
             None => {
                 let low = self.next();
-                if !self.sampling.keeps(low) {
-                    return None;
-                }
-                let mut id = [0; 16];
-                id[..8].copy_from_slice(&random_u64().to_be_bytes());
-                id[8..].copy_from_slice(&low.to_be_bytes());
-                Some(id)
+                self.sampling.keeps(low).then(|| trace_id(low))
             }
         }
+    }
+
+    /// Returns the id of a new trace that is recorded.
+    pub(super) fn new_trace(&self) -> [u8; 16] {
+        trace_id(self.next())
     }
 
     /// Returns a number that no earlier call returned (SplitMix64). Zero has no meaning as an id.
@@ -126,6 +125,14 @@ impl Sampler {
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         (mixed ^ (mixed >> 31)).max(1)
     }
+}
+
+/// Returns the id of a trace with these last eight bytes.
+fn trace_id(low: u64) -> [u8; 16] {
+    let mut id = [0; 16];
+    id[..8].copy_from_slice(&random_u64().to_be_bytes());
+    id[8..].copy_from_slice(&low.to_be_bytes());
+    id
 }
 
 /// Returns the id of a span.

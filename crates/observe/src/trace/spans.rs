@@ -139,14 +139,15 @@ impl CallSpans {
         let (duration, facts) = (call.elapsed(), call.facts());
         let rpc_code = match end {
             CallEnd::Failed(error) => rpc_code(error),
-            CallEnd::Answered { .. } | CallEnd::Abandoned => None,
+            CallEnd::Answered { .. } | CallEnd::Accepted | CallEnd::Abandoned => None,
         };
         let client_error = match (end, rpc_code) {
             (_, Some(code)) => Some(Cow::Owned(code.to_string())),
             (
                 CallEnd::Answered {
                     is_error: false, ..
-                },
+                }
+                | CallEnd::Accepted,
                 None,
             ) => None,
             (end, None) => Some(Cow::Borrowed(end.as_str())),

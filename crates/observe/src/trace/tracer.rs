@@ -112,6 +112,15 @@ impl Tracer {
 
     /// Begins the trace of a call, if it is traced, and gives the call the context of its request to the server.
     pub(crate) fn begin(&self, request: &mut Request) -> Option<OpenTrace> {
+        let run = request
+            .context
+            .job
+            .as_deref()
+            .and_then(|job| job.run.as_ref());
+        if let Some(run) = run {
+            let made_in = run.made_in.as_deref().and_then(SpanContext::parse)?;
+            return Some(self.begin_run(request, made_in));
+        }
         let context = &mut request.context;
         let is_read = self.propagators.trace_context;
         let meta = context.meta.as_deref().filter(|_| is_read);
@@ -145,17 +154,13 @@ impl Tracer {
             return None;
         };
         let caller = request.context.trace.as_deref().map(CallerRequest::from);
-        let client_span = span_id();
+        let sent = sampled_span(trace_id);
+        let client_span = sent.span_id;
         let (state, baggage) = match accepted {
             Some(accepted) => (accepted.headers.tracestate, accepted.headers.baggage),
             None => (None, None),
         };
         if is_read {
-            let sent = SpanContext {
-                trace_id,
-                span_id: client_span,
-                is_sampled: true,
-            };
             let headers = TraceHeaders {
                 traceparent: sent.traceparent().into(),
                 tracestate: state,
@@ -163,18 +168,42 @@ impl Tracer {
             };
             self.pass_on(request, headers);
         }
+        let server = sampled_span(trace_id);
+        if request.context.job.is_some() {
+            let trace = request.context.trace.get_or_insert_default();
+            trace.own = Some(server.traceparent().into());
+        }
         Some(OpenTrace {
-            server: SpanContext {
-                trace_id,
-                span_id: span_id(),
-                is_sampled: true,
-            },
+            server,
             client_span,
             parent,
             links: other,
             began: SystemTime::now(),
             request: caller.unwrap_or_default(),
         })
+    }
+
+    /// Begins the trace of the run of a job: a new trace, which links the call that made the job. The server learns the new
+    /// context in place of the one that the call had.
+    fn begin_run(&self, request: &mut Request, made_in: SpanContext) -> OpenTrace {
+        let server = sampled_span(self.sampler.new_trace());
+        let sent = sampled_span(server.trace_id);
+        if self.propagators.trace_context {
+            let headers = TraceHeaders {
+                traceparent: sent.traceparent().into(),
+                tracestate: None,
+                baggage: None,
+            };
+            self.pass_on(request, headers);
+        }
+        OpenTrace {
+            server,
+            client_span: sent.span_id,
+            parent: None,
+            links: [Some(made_in), None],
+            began: SystemTime::now(),
+            request: CallerRequest::default(),
+        }
     }
 
     /// Gives a call the context for its request to the server.
@@ -194,5 +223,14 @@ impl Tracer {
     /// Hands the spans of a call that has ended to the sink.
     pub(crate) fn end(&self, trace: &OpenTrace, call: &RecordedCall, end: CallEnd<'_>) {
         self.sink.take(CallSpans::new(trace, call, end));
+    }
+}
+
+/// Returns a new span of a trace.
+fn sampled_span(trace_id: [u8; 16]) -> SpanContext {
+    SpanContext {
+        trace_id,
+        span_id: span_id(),
+        is_sampled: true,
     }
 }

@@ -15,11 +15,13 @@ use crate::clock::Now;
 use crate::error::{Failure, FullLimit, StoreError};
 use crate::expiry::Expiry;
 use crate::id::JobId;
-use crate::job::{Dropped, Events, Job, ListQuery, Page, QueuedOwner, Usage};
+use crate::job::{Dropped, Events, Job, JobEvent, ListQuery, Page, QueuedOwner, Usage};
 use crate::store::{Body, EndedJob, Store};
 
 /// The maximum number of jobs that one group of changes removes at their expiry.
 const MAX_EXPIRED: usize = 256;
+/// The maximum bytes of events that are read at once; one event may be longer.
+const MAX_READ_BYTES: usize = 256 << 10;
 
 /// A store with the rules.
 pub struct Engine {
@@ -105,12 +107,13 @@ impl Engine {
         self.store.body(id, Body::Result)
     }
 
-    /// Returns up to `limit` events of a job behind `after`.
+    /// Returns up to `limit` events of a job behind `after`, and of long events fewer.
     pub fn events(&mut self, id: &JobId, after: u64, limit: usize) -> Result<Events, Failure> {
         let Some(job) = self.store.load(id)? else {
             return Ok(Events::default());
         };
         let mut events = self.store.events(id, after, limit)?;
+        events.truncate(count_within(&events, MAX_READ_BYTES));
         for event in &mut events {
             events::fill(event, &job);
         }
@@ -251,4 +254,14 @@ impl Full {
             Self::Store(max) => StoreError::Full { limit, max },
         }
     }
+}
+
+/// Returns the number of the first events that have at most `max` bytes together, and at least one.
+fn count_within(events: &[JobEvent], max: usize) -> usize {
+    let mut bytes = 0;
+    let fitting = events.iter().take_while(|event| {
+        bytes += event.body.len();
+        bytes <= max
+    });
+    fitting.count().max(1)
 }

@@ -330,6 +330,26 @@ fn open_engine(settings: &StoreSettings, now: Now) -> Result<(Engine, Recovered)
     }
 }
 
+/// Returns the faults of the file of a store, after a check of all of it. No broker may use the store meanwhile.
+///
+/// # Errors
+///
+/// [`OpenError`] if the file cannot be opened as a store.
+#[cfg(feature = "sqlite")]
+pub fn check_file(path: &std::path::Path, clock: &Clock) -> Result<Vec<String>, OpenError> {
+    crate::sqlite::SqliteStore::check_file(path, clock)
+}
+
+/// Refuses: this build has no store in a file.
+///
+/// # Errors
+///
+/// [`OpenError::NotBuilt`].
+#[cfg(not(feature = "sqlite"))]
+pub fn check_file(_: &std::path::Path, _: &Clock) -> Result<Vec<String>, OpenError> {
+    Err(OpenError::NotBuilt)
+}
+
 #[cfg(feature = "sqlite")]
 fn open_file(path: &std::path::Path, clock: &Clock) -> Result<Box<dyn Store>, OpenError> {
     let store = crate::sqlite::SqliteStore::open(path, clock)?;

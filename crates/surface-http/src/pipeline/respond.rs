@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::protected_resource::ProtectedResource;
 use broker_core::{CoreError, ErrorMembers, Identity, RequestId, Subject};
-use broker_surface_mcp::http::{ReplyBody, error_reply};
+use broker_surface_mcp::http::{ReplyBody, StreamReply, error_reply};
 
 /// The default of `Retry-After`, in seconds.
 const RETRY_AFTER_SECONDS: u64 = 1;
@@ -210,6 +210,7 @@ pub(crate) fn respond(
 ) -> Response<Body> {
     let mut headers = HeaderMap::with_capacity(8);
     headers.insert(header::CONTENT_TYPE, JSON);
+    let mut is_stream = false;
     let (status, body, close) = match outcome {
         Ok(answer) => {
             headers.insert(header::CONTENT_TYPE, answer.media);
@@ -221,7 +222,10 @@ pub(crate) fn respond(
             }
             let body = match answer.body {
                 ReplyContent::Whole(bytes) => Body::from(bytes),
-                ReplyContent::Stream(body) => body,
+                ReplyContent::Stream(body) => {
+                    is_stream = true;
+                    body
+                }
             };
             (answer.status, body, close)
         }
@@ -236,6 +240,10 @@ pub(crate) fn respond(
     let mut response = Response::new(body);
     *response.status_mut() = status;
     *response.headers_mut() = headers;
+    if is_stream {
+        // Its connection is that of a stream until the stream has ended.
+        response.extensions_mut().insert(StreamReply::Open);
+    }
     response
 }
 

@@ -8,8 +8,8 @@ use serde::Serialize;
 use serde_json::json;
 
 use broker_core::{
-    Broker, Health, Identity, InstanceHealth, ShownLeftOut, SourceCounters, SourceHealth,
-    WithdrawnTool,
+    Broker, Health, Identity, InstanceHealth, JobsTrouble, ShownLeftOut, SourceCounters,
+    SourceHealth, WithdrawnTool,
 };
 use broker_metrics::Latency;
 use broker_model::CallCode;
@@ -78,6 +78,11 @@ impl<B: Broker> HttpSurface<B> {
                 .audit
                 .as_ref()
                 .and_then(|audit| audit_trouble(&audit.status())),
+            jobs: self
+                .broker
+                .jobs()
+                .and_then(|desk| desk.trouble())
+                .map(JobsState::from),
         };
         let health = self.broker.services().health();
         Ok(answer(report, view, health, state))
@@ -94,6 +99,21 @@ struct ServiceState {
     /// The number of legacy sessions of MCP clients.
     mcp_sessions: Option<usize>,
     audit: Option<AuditTrouble>,
+    jobs: Option<JobsState>,
+}
+
+/// The reason why jobs are off.
+#[derive(Clone, Debug, Serialize)]
+struct JobsState {
+    state: &'static str,
+    reason: String,
+}
+
+impl From<JobsTrouble> for JobsState {
+    fn from(trouble: JobsTrouble) -> Self {
+        let JobsTrouble { state, reason } = trouble;
+        Self { state, reason }
+    }
 }
 
 /// The state of an audit log that needs an operator.
@@ -120,6 +140,8 @@ struct Readiness<'a> {
     health: &'a Health,
     #[serde(skip_serializing_if = "Option::is_none")]
     audit: Option<AuditTrouble>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    jobs: Option<JobsState>,
 }
 
 /// The answer of a health route.
@@ -140,6 +162,7 @@ fn answer(
             let readiness = Readiness {
                 health: &health,
                 audit: state.audit,
+                jobs: state.jobs,
             };
             serde_json::to_string(&readiness).expect("names and numbers always serialize")
         }
@@ -232,13 +255,13 @@ fn sources(view: DetailLevel, health: &Health, state: &ServiceState) -> String {
                     certificate_expires: source.certificate_expiry.map(utc_text),
                     warnings: source.notes.warnings(),
                 });
-            list(details, state.mcp_sessions)
+            list(details, state.mcp_sessions, state.jobs.as_ref())
         }
         DetailLevel::StateOnly => {
             let states = sources.map(|source| SourceState {
                 state: source.state,
             });
-            list(states, None)
+            list(states, None, None)
         }
     }
 }
@@ -259,16 +282,23 @@ const fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-fn list(sources: impl Iterator<Item = impl Serialize>, mcp_sessions: Option<usize>) -> String {
+fn list(
+    sources: impl Iterator<Item = impl Serialize>,
+    mcp_sessions: Option<usize>,
+    jobs: Option<&JobsState>,
+) -> String {
     #[derive(Serialize)]
-    struct Sources<T> {
+    struct Sources<'a, T> {
         sources: Vec<T>,
         #[serde(skip_serializing_if = "Option::is_none")]
         mcp_sessions: Option<usize>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        jobs: Option<&'a JobsState>,
     }
     let all = Sources {
         sources: sources.collect(),
         mcp_sessions,
+        jobs,
     };
     serde_json::to_string(&all).expect("names and numbers always serialize")
 }
@@ -349,6 +379,39 @@ mod tests {
             shown(&status),
             json!({"available": false, "space_left_s": null})
         );
+    }
+
+    #[test]
+    fn operators_see_why_jobs_are_off() {
+        let health = || Health {
+            ready: true,
+            degraded: false,
+            catalog_digest: "sha256/1:00",
+            sources: Vec::new(),
+            built_from: BuiltFrom {
+                config: "c.json",
+                config_digest: "sha256/1:0c",
+                root_digest: "sha256/1:0d",
+            },
+        };
+        let state = || ServiceState {
+            jobs: Some(JobsState {
+                state: "store_in_use",
+                reason: "process 7 has it".to_owned(),
+            }),
+            ..ServiceState::default()
+        };
+        let shown = |report, view| {
+            let ReplyContent::Whole(body) = answer(report, view, health(), state()).body else {
+                panic!("the body comes in pieces");
+            };
+            serde_json::from_slice::<Value>(&body).unwrap()["jobs"].clone()
+        };
+        let why = json!({"state": "store_in_use", "reason": "process 7 has it"});
+        for report in [HealthRoute::Ready, HealthRoute::Sources] {
+            assert_eq!(shown(report, DetailLevel::Full), why);
+            assert_eq!(shown(report, DetailLevel::StateOnly), Value::Null);
+        }
     }
 
     #[test]

@@ -60,7 +60,8 @@ impl<B: Broker> HttpSurface<B> {
     pub(crate) fn scraped_state(&self) -> ScrapedState {
         ScrapedState {
             sessions: self.mcp.as_ref().map_or(0, McpEndpoint::session_count) as u64,
-            streams: self.mcp.as_ref().map_or(0, McpEndpoint::stream_count) as u64,
+            streams: (self.mcp.as_ref().map_or(0, McpEndpoint::stream_count)
+                + self.job_streams.count()) as u64,
             key_expiry: self.auth.next_key_expiry().and_then(unix_seconds),
             ..self.observers.scraped_state(self.broker.services())
         }

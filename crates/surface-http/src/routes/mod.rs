@@ -13,7 +13,7 @@ use broker_surface::meta::similar_names;
 use bytes::Bytes;
 
 mod health;
-mod jobs;
+pub(crate) mod jobs;
 mod logs;
 mod mcp;
 mod meta;
@@ -41,12 +41,17 @@ pub(crate) async fn handle(
     let base_paths = || surface.settings.load().base_paths.clone();
     let route = table::find(&parts, surface.mcp.is_some(), base_paths);
     let route = route.filter(|route| route.row.is_served_by(caller.role));
-    if let Some(route) = route
-        && let Handler::Mcp(handler) = route.row.handler
-    {
-        let request = Request::from_parts(parts, body);
-        // Boxed, so that the other routes have no room for it.
-        return Box::pin(mcp::handle(&surface, (route, handler), request, &caller)).await;
+    // Boxed, so that the other routes have no room for them.
+    match route.map(|route| (route, route.row.handler)) {
+        Some((route, Handler::Mcp(handler))) => {
+            let request = Request::from_parts(parts, body);
+            return Box::pin(mcp::handle(&surface, (route, handler), request, &caller)).await;
+        }
+        Some((route, Handler::JobSocket)) => {
+            let request = Request::from_parts(parts, body);
+            return Box::pin(jobs::socket::handle(&surface, route, request, &caller)).await;
+        }
+        Some((_, Handler::Api(_))) | None => {}
     }
     let request_id = surface.ids.next();
     let mut body = Some(body);

@@ -43,6 +43,7 @@ impl Row {
             (
                 ListenerRole::Metrics,
                 Handler::Mcp(_)
+                | Handler::JobSocket
                 | Handler::Api(
                     ApiRoute::Meta(_)
                     | ApiRoute::Health(_)
@@ -62,6 +63,8 @@ pub(crate) enum Handler {
     Api(ApiRoute),
     /// A route of MCP clients. Errors are errors of JSON-RPC.
     Mcp(McpRoute),
+    /// The events of a job over WebSocket. Errors are those of the meta API.
+    JobSocket,
 }
 
 impl Handler {
@@ -71,7 +74,7 @@ impl Handler {
         match self {
             Self::Api(_) => Via::Http,
             Self::Mcp(McpRoute::Message(_) | McpRoute::Sse(_)) => Via::McpHttp,
-            Self::Mcp(McpRoute::WebSocket(_)) => Via::WebSocket,
+            Self::Mcp(McpRoute::WebSocket(_)) | Self::JobSocket => Via::WebSocket,
         }
     }
 }
@@ -141,6 +144,8 @@ pub(crate) const TABLE: &[Row] = &[
     v1(job("/v1/jobs/{id}/download", JobRoute::Download)),
     v1(job("/v1/jobs/{id}/events", JobRoute::Events)),
     v1(job("/v1/mcp/progress/{id}", JobRoute::Progress)),
+    job_socket("/ws/jobs/{id}"),
+    v1(job_socket("/v1/ws/jobs/{id}")),
     // For a resource at the root of its host, and for the resource `/mcp`.
     metadata(WELL_KNOWN),
     metadata("/.well-known/oauth-protected-resource/mcp"),
@@ -187,6 +192,14 @@ const fn job(path: &'static str, route: JobRoute) -> Row {
     Row {
         handler: Handler::Api(ApiRoute::Job(route)),
         ..health(path, HealthRoute::Alive, Credential::Needed)
+    }
+}
+
+const fn job_socket(path: &'static str) -> Row {
+    Row {
+        methods: "GET",
+        handler: Handler::JobSocket,
+        ..job(path, JobRoute::Events)
     }
 }
 
@@ -258,7 +271,7 @@ impl Row {
 
     /// Whether a listener with or without MCP has the route.
     const fn exists(&self, has_mcp: bool) -> bool {
-        has_mcp || matches!(self.handler, Handler::Api(_))
+        has_mcp || !matches!(self.handler, Handler::Mcp(_))
     }
 }
 
@@ -277,7 +290,7 @@ pub(crate) fn unknown_message() -> String {
                 let method = methods.split(", ").next().unwrap_or_default();
                 api.push(format!("`{method} {path}`"));
             }
-            Handler::Mcp(_) => mcp.push(format!("`{path}`")),
+            Handler::Mcp(_) | Handler::JobSocket => mcp.push(format!("`{path}`")),
         }
     }
     let last = mcp.pop().unwrap_or_default();
@@ -430,7 +443,7 @@ mod tests {
                 let with_slash = format!("{}/", row.path);
                 assert_eq!(find(method, row.path, true), expected, "{method}");
                 assert_eq!(find(method, &with_slash, true), expected, "{method}");
-                let is_api = matches!(row.handler, Handler::Api(_));
+                let is_api = !matches!(row.handler, Handler::Mcp(_));
                 assert_eq!(
                     find(method, row.path, false).is_some(),
                     is_api,

@@ -28,6 +28,8 @@ const SUBPROTOCOL: &str = "mcp";
 const KEY_SUBPROTOCOL: &str = "key.";
 /// The only version of WebSocket.
 const VERSION: &[u8] = b"13";
+/// The message to a request that does not ask for an upgrade.
+pub(super) const UPGRADE_MESSAGE: &str = "the route is for WebSocket, version 13: send `Connection: Upgrade`, `Upgrade: websocket`, `Sec-WebSocket-Version: 13` and `Sec-WebSocket-Key`";
 
 /// The credentials of a request outside the usual headers.
 #[derive(Debug, Default)]
@@ -80,6 +82,17 @@ pub(crate) struct Offer {
     from_query: bool,
 }
 
+impl Offer {
+    /// Refuses a token in the query.
+    pub(super) fn check_place(&self, identity: &Identity) -> Result<(), Refusal> {
+        if self.from_query && is_of_token(identity) {
+            let message = "a token must be in the header `Authorization`: the query takes a key or the secret only";
+            return Err(Refusal::new(CallCode::Unauthorized, message));
+        }
+        Ok(())
+    }
+}
+
 /// Reads the offered subprotocols, and moves a key of the request to a header.
 pub(crate) fn read_offer(
     surface: &HttpSurface<impl Broker>,
@@ -102,10 +115,7 @@ pub(crate) fn answer<B: Broker>(
     settings: &McpSettings,
     (request_id, caller): (RequestId, &Caller),
 ) -> Result<Response<ReplyBody>, Refusal> {
-    if offer.from_query && is_of_token(&admitted.identity) {
-        let message = "a token must be in the header `Authorization`: the query takes a key or the secret only";
-        return Err(Refusal::new(CallCode::Unauthorized, message));
-    }
+    offer.check_place(&admitted.identity)?;
     let Some(key) = accept_key(parts) else {
         return Ok(upgrade_required());
     };
@@ -118,6 +128,11 @@ pub(crate) fn answer<B: Broker>(
         Err(refused) => return Ok(*refused),
     };
     caller.upgrades.spawn(serve(upgrade, client));
+    Ok(switching(key, &offer))
+}
+
+/// Returns the reply to a request whose connection is upgraded.
+pub(super) fn switching(key: HeaderValue, offer: &Offer) -> Response<ReplyBody> {
     let mut response = empty_reply(StatusCode::SWITCHING_PROTOCOLS);
     let headers = response.headers_mut();
     headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
@@ -127,7 +142,7 @@ pub(crate) fn answer<B: Broker>(
         let chosen = HeaderValue::from_static(SUBPROTOCOL);
         headers.insert(header::SEC_WEBSOCKET_PROTOCOL, chosen);
     }
-    Ok(response)
+    response
 }
 
 async fn serve(upgrade: OnUpgrade, client: WebSocketClient<impl Broker>) {
@@ -193,7 +208,7 @@ fn is_of_token(identity: &Identity) -> bool {
 }
 
 /// The value of `Sec-WebSocket-Accept`; `None` if the request does not ask for this upgrade.
-fn accept_key(parts: &Parts) -> Option<HeaderValue> {
+pub(super) fn accept_key(parts: &Parts) -> Option<HeaderValue> {
     let headers = &parts.headers;
     let names = |name: HeaderName, expected: &str| {
         let values = headers.get_all(name).iter();
@@ -215,16 +230,21 @@ fn accept_key(parts: &Parts) -> Option<HeaderValue> {
 
 /// The reply to a request that is not one for an upgrade.
 fn upgrade_required() -> Response<ReplyBody> {
-    let message = "the route is for WebSocket, version 13: send `Connection: Upgrade`, `Upgrade: websocket`, `Sec-WebSocket-Version: 13` and `Sec-WebSocket-Key`";
-    let error = broker_wire::RpcError::new(broker_wire::protocol::INVALID_REQUEST, message);
+    let error = broker_wire::RpcError::new(broker_wire::protocol::INVALID_REQUEST, UPGRADE_MESSAGE);
     let mut response = error_reply(StatusCode::UPGRADE_REQUIRED, error);
+    require_upgrade(&mut response);
+    response
+}
+
+/// Gives a refusal the status and the headers that ask for an upgrade.
+pub(super) fn require_upgrade<T>(response: &mut Response<T>) {
+    *response.status_mut() = StatusCode::UPGRADE_REQUIRED;
     let headers = response.headers_mut();
     headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
     headers.insert(
         header::SEC_WEBSOCKET_VERSION,
         HeaderValue::from_static("13"),
     );
-    response
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@ use broker_wire::protocol::INVALID_PARAMS;
 use broker_wire::write::{ObjectWriter, Text};
 use broker_wire::{JsonMembers, RpcError};
 use serde::Deserialize;
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use super::{COMMAND_FAILED, CommandCall};
 use crate::result::error_object;
@@ -23,9 +23,10 @@ const ADDED: [&str; 4] = ["status", "stdout", "stderr", "exit_code"];
 /// The form of the result of a command. A command that failed is an error in both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ResultForm {
-    /// The result of the specification with `status`, `stdout` and `exit_code`.
+    /// The result of the specification with `status`, `stdout`, `exit_code`, and `stderr` if the tool has it.
     WithStatus(CommandCall),
-    /// `{"status":"ok","stdout","exit_code","content"?,"structuredContent"?}`; `content` is there if it has more than texts.
+    /// `{"status":"ok","stdout","exit_code","stderr"?,"content"?,"structuredContent"?}`; `content` is there if it has more
+    /// than texts.
     Command(CommandCall),
 }
 
@@ -87,7 +88,10 @@ impl ResultForm {
         }
         out.member("status", "\"ok\"");
         out.member("stdout", &stdout);
-        out.member("exit_code", "0");
+        out.member("exit_code", &output.exit_code.unwrap_or(0).to_string());
+        if let Some(stderr) = &output.stderr {
+            out.member("stderr", &json!(stderr).to_string());
+        }
         Ok(Text::charged(out.end(), charge))
     }
 
@@ -105,7 +109,6 @@ impl ResultForm {
         }
         let mut failure = self.failure(&error.message, &Output::default());
         if let Some(data) = &mut failure.data {
-            data["stderr"] = string_value(&error.message);
             data["error"] = object;
         }
         failure
@@ -118,18 +121,24 @@ impl ResultForm {
         }
         let mut failure = self.failure(&error.message, &Output::default());
         if let Some(data) = &mut failure.data {
-            data["stderr"] = string_value(&error.message);
             data["error"] = json!({ "code": error.code, "data": error.data });
         }
         failure
     }
 
-    /// The error of a command that failed.
+    /// The error of a command that failed. Without a text on its standard error, that is the text of its result, else the
+    /// message.
     fn failure(&self, message: &str, output: &Output<'_>) -> RpcError {
         let (Self::WithStatus(call) | Self::Command(call)) = self;
+        let stderr = match &output.stderr {
+            Some(stderr) => stderr,
+            None if output.stdout.is_empty() => message,
+            None => &output.stdout,
+        };
         let mut data = json!({
-            "exit_code": 1,
+            "exit_code": output.exit_code.filter(|code| *code != 0).unwrap_or(1),
             "stdout": string_value(&output.stdout),
+            "stderr": string_value(stderr),
             "stage": call.stage,
             "command": call.command,
         });
@@ -140,11 +149,26 @@ impl ResultForm {
     }
 }
 
+/// The streams and the exit code of a command, as a tool that runs one has them in its structured content. A member of
+/// another type is not one of them.
+#[derive(Default, Deserialize)]
+struct Streams {
+    #[serde(default)]
+    stdout: Value,
+    #[serde(default)]
+    stderr: Value,
+    #[serde(default)]
+    exit_code: Value,
+}
+
 /// The output of a command: its result without the members that only the specification has.
 #[derive(Default)]
 struct Output<'a> {
-    /// The text blocks of the content, one after the other, each on lines apart from the others.
+    /// The standard output of the tool's command, else the text blocks of the content, one after the other, each on lines
+    /// apart from the others.
     stdout: String,
+    stderr: Option<String>,
+    exit_code: Option<i64>,
     /// The whole content, if it has a block that is not a text, such as an image or a link to a resource.
     content: Option<&'a str>,
     structured: Option<&'a str>,
@@ -161,10 +185,17 @@ impl<'a> Output<'a> {
             (block.r#type == "text").then_some(block.text)
         });
         let texts: Vec<String> = texts.collect();
+        let structured = members.given("structuredContent");
+        let streams: Streams = structured
+            .and_then(|structured| serde_json::from_str(structured).ok())
+            .unwrap_or_default();
+        let text = |stream: &Value| stream.as_str().map(str::to_owned);
         Self {
             content: content.filter(|_| texts.len() < blocks.len()),
-            stdout: texts.join("\n"),
-            structured: members.given("structuredContent"),
+            stdout: text(&streams.stdout).unwrap_or_else(|| texts.join("\n")),
+            stderr: text(&streams.stderr),
+            exit_code: streams.exit_code.as_i64(),
+            structured,
         }
     }
 

@@ -84,9 +84,49 @@ fn command_has_its_output_and_a_failed_one_is_an_error() {
         &command(),
         r#"{"content":[{"type":"text","text":"no"}],"isError":true}"#,
     );
-    let expected = json!({"stage": "s", "command": "c", "exit_code": 1, "stdout": "no"});
+    let expected =
+        json!({"stage": "s", "command": "c", "exit_code": 1, "stdout": "no", "stderr": "no"});
     assert_eq!(failed, Err(expected));
     assert!(converted(&command(), "[]").is_err());
+}
+
+#[test]
+fn streams_and_exit_code_of_the_structured_content_are_those_of_the_command() {
+    const STREAMS: &str = r#"{"stdout":"out","stderr":"warning","exit_code":3}"#;
+    let structured: Value = serde_json::from_str(STREAMS).expect("JSON");
+    let result = |more: &str, streams: &str| {
+        format!(
+            r#"{{"content":[{{"type":"text","text":"t"}}],"structuredContent":{streams}{more}}}"#
+        )
+    };
+    let ended = json!({"status": "ok", "stdout": "out", "stderr": "warning", "exit_code": 3, "structuredContent": structured});
+    assert_eq!(
+        converted(&command(), &result("", STREAMS)),
+        Ok(ended.clone())
+    );
+    let mut with_content = ended;
+    with_content["content"] = json!([{"type": "text", "text": "t"}]);
+    assert_eq!(
+        converted(&with_status(), &result("", STREAMS)),
+        Ok(with_content)
+    );
+    let failed = converted(&command(), &result(r#","isError":true"#, STREAMS));
+    let expected = json!({
+        "stage": "s", "command": "c", "stdout": "out", "stderr": "warning", "exit_code": 3, "structuredContent": structured,
+    });
+    assert_eq!(failed, Err(expected));
+    // Members of other types are not the streams of a command, and no failure has the exit code 0.
+    let other = r#"{"stdout":1,"stderr":null,"exit_code":"0"}"#;
+    let got = converted(&command(), &result("", other)).expect("a result");
+    assert_eq!(
+        (&got["stdout"], got.get("stderr"), &got["exit_code"]),
+        (&json!("t"), None, &json!(0))
+    );
+    let zero = result(r#","isError":true"#, r#"{"exit_code":0}"#);
+    assert_eq!(
+        converted(&command(), &zero).expect_err("it failed")["exit_code"],
+        1
+    );
 }
 
 #[test]

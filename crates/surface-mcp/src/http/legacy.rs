@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use super::headers::{self, Accepted, PROTOCOL_VERSION};
 use super::reply::{self, Refused, ReplyBody, StreamReply};
 use super::respond::{Begun, Ending, LastMessage, RpcRequest, begin_call, channel, now, respond};
-use super::session::{BeginError, MAX_OPEN_REQUESTS, MAX_STREAMS, Owner, Session, SessionUse};
+use super::session::{BeginError, MAX_OPEN_REQUESTS, MAX_STREAMS, Session, SessionUse};
 use super::session_id::SessionId;
 use super::sessions::Full;
 use super::stream::{EventStream, MAX_WAITING_CHANGES};
@@ -28,6 +28,7 @@ use crate::result;
 use crate::session_tools::SessionTools;
 use crate::subscription::report_changes;
 use broker_core::Broker;
+use broker_surface::CallerShare;
 
 /// `Retry-After` of a refused `initialize`, in seconds.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("10");
@@ -65,7 +66,7 @@ pub(super) fn initialize(
             ));
         }
     };
-    let owner = Owner::new(&request.identity, request.address);
+    let owner = CallerShare::new(&request.identity, request.address);
     let caller = (request.identity.clone(), request.account.clone());
     let session = Session::new(session_id, owner, caller, Arc::new(client), revision);
     if let Err(full) = endpoint.sessions.add(Arc::clone(&session)) {

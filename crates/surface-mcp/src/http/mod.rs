@@ -28,7 +28,7 @@ mod sse;
 mod stream;
 mod target;
 
-pub use super::websocket::WebSocketClient;
+pub use super::websocket::{PushFrame, PushSocket, WebSocketClient};
 pub use headers::joined as joined_header;
 pub use reply::{ReplyBody, StreamReply, empty as empty_reply, error_reply};
 pub use sse::{MESSAGE as SSE_MESSAGE, STREAM as SSE_STREAM, SseRoute};
@@ -36,14 +36,14 @@ pub use target::ModeRoute;
 
 use super::adapter::Dialect;
 use super::answer_limit::{AnswerLimit, Way};
-use super::websocket::MAX_MESSAGE_BYTES;
+use super::websocket::{JobFollowers, MAX_MESSAGE_BYTES};
 use super::{Client, adapter, result};
 use crate::{ClientView, McpSettings};
 use broker_core::{Account, Broker, CallTrace, CoreError, Identity, RequestId};
 use broker_surface::RequestIds;
-use broker_surface::{ClientPlace, StreamState, trace_of, trace_of_rpc};
+use broker_surface::{CallerShare, ClientPlace, StreamState, trace_of, trace_of_rpc};
 use reply::Refused;
-use session::{Owner, SessionUse};
+use session::SessionUse;
 use session_id::SessionId;
 use sessions::{OwnedStream, Sessions};
 use sse::SseTable;
@@ -198,9 +198,14 @@ impl<B: Broker> McpEndpoint<B> {
         let owned = self.begin_stream(request)?;
         let is_greeted = is_simple && request.route == ModeRoute::V1;
         let client = self.client(request)?;
-        let client = match is_greeted {
-            true => client.with_dialect(Dialect::Simple),
-            false => client,
+        let (client, followers) = match is_greeted {
+            true => {
+                let (followers, following) = JobFollowers::new();
+                let mut client = client.with_dialect(Dialect::Simple);
+                client.following = Some(following);
+                (client, Some(followers))
+            }
+            false => (client, None),
         };
         let exec = request.settings.list_changed_exec.as_ref();
         // The connection is the session; its name is the id of the request that opened it.
@@ -215,6 +220,7 @@ impl<B: Broker> McpEndpoint<B> {
                 bytes: request.settings.event_bytes,
             },
             is_greeted,
+            followers,
             owned: Box::new(owned),
             state: request.stream.clone(),
         })
@@ -265,7 +271,7 @@ impl<B: Broker> McpEndpoint<B> {
 
     /// Counts a stream of the caller that ends only with its connection.
     fn begin_stream(&self, request: &McpRequest<'_>) -> Result<OwnedStream<B>, Refused> {
-        let owner = Owner::new(&request.identity, request.address);
+        let owner = CallerShare::new(&request.identity, request.address);
         self.sessions.begin_stream(owner).map_err(|_full| {
             let error = RpcError::new(INTERNAL_ERROR, "this caller has too many open streams");
             Refused::new(StatusCode::TOO_MANY_REQUESTS, error)

@@ -2,11 +2,9 @@
 //! connection is lost.
 
 use std::future::Future;
-use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use broker_model::address::caller_network;
 use broker_wire::Id;
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
@@ -16,8 +14,8 @@ use tokio_util::sync::CancellationToken;
 use super::session_id::SessionId;
 use crate::Client;
 use crate::reply::{Answer, failed};
-use broker_core::{Account, Broker, Identity, Subject, note_cancel_reason};
-use broker_surface::contain;
+use broker_core::{Account, Broker, Identity, note_cancel_reason};
+use broker_surface::{CallerShare, contain};
 
 /// The maximum number of open requests of one session. A call whose connection was lost counts until its
 /// end. From the second one on, each is charged to the caller's share of the memory.
@@ -25,39 +23,11 @@ pub(super) const MAX_OPEN_REQUESTS: usize = 1024;
 /// The maximum number of streams that a session opens with GET.
 pub(super) const MAX_STREAMS: usize = 4;
 
-/// The share of the table that a session belongs to.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Owner {
-    /// Callers with a key or a token of this subject.
-    Subject(Subject),
-    /// Callers with the broker's secret, or without a credential, at one address or network of IPv6.
-    Address(IpAddr),
-    /// The same, at all loopback addresses, where every caller of a proxy that is not trusted comes from.
-    Loopback,
-}
-
-impl Owner {
-    /// Returns the owner of a session of this caller at `address`; a trusted proxy may have named the address.
-    pub(super) fn new(identity: &Identity, address: IpAddr) -> Self {
-        match identity.subject() {
-            subject @ (Subject::Key { .. } | Subject::Token { .. }) => {
-                Self::Subject(subject.clone())
-            }
-            Subject::Secret | Subject::Local | Subject::Anonymous => {
-                match address.to_canonical().is_loopback() {
-                    true => Self::Loopback,
-                    false => Self::Address(caller_network(address)),
-                }
-            }
-        }
-    }
-}
-
 /// A legacy session.
 #[derive(Debug)]
 pub(super) struct Session<B> {
     id: SessionId,
-    owner: Owner,
+    owner: CallerShare,
     /// The caller that created the session. The client's own identity may see less.
     identity: Identity,
     /// The account of that caller: all connections of a session belong to one caller.
@@ -118,7 +88,7 @@ pub(super) enum BeginError {
 impl<B: Broker> Session<B> {
     pub(super) fn new(
         id: SessionId,
-        owner: Owner,
+        owner: CallerShare,
         (identity, account): (Identity, Account),
         client: Arc<Client<B>>,
         revision: &'static str,
@@ -146,7 +116,7 @@ impl<B: Broker> Session<B> {
         self.id
     }
 
-    pub(super) const fn owner(&self) -> &Owner {
+    pub(super) const fn owner(&self) -> &CallerShare {
         &self.owner
     }
 

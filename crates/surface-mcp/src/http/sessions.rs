@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use super::session::{Owner, Session, SessionUse};
+use super::session::{Session, SessionUse};
 use super::session_id::SessionId;
 use broker_core::{Broker, Identity};
+use broker_surface::CallerShare;
 
 /// The maximum number of sessions of all owners.
 pub(super) const MAX_SESSIONS: usize = 10_000;
@@ -23,12 +24,11 @@ const MAX_ADDRESS_SESSIONS: usize = 100;
 const SWEEP_PARTS: u32 = 8;
 const SWEEP_PAUSES: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(60);
 
-impl Owner {
-    const fn limit(&self) -> usize {
-        match self {
-            Self::Subject(_) | Self::Loopback => MAX_OWN_SESSIONS,
-            Self::Address(_) => MAX_ADDRESS_SESSIONS,
-        }
+/// Returns the maximum number of sessions of an owner.
+const fn limit_of(owner: &CallerShare) -> usize {
+    match owner {
+        CallerShare::Subject(_) | CallerShare::Loopback => MAX_OWN_SESSIONS,
+        CallerShare::Address(_) => MAX_ADDRESS_SESSIONS,
     }
 }
 
@@ -59,7 +59,7 @@ impl<B> Default for Sessions<B> {
 #[derive(Debug)]
 pub(super) struct OwnedStream<B: Broker> {
     sessions: Arc<Sessions<B>>,
-    owner: Owner,
+    owner: CallerShare,
 }
 
 impl<B: Broker> Drop for OwnedStream<B> {
@@ -77,24 +77,26 @@ struct Table<B> {
 
 /// The number of each owner's sessions or streams, without an entry for zero.
 #[derive(Debug, Default)]
-struct Shares(HashMap<Owner, usize>);
+struct Shares(HashMap<CallerShare, usize>);
 
 impl Shares {
     /// Counts one more, if the owner may have it.
-    fn add(&mut self, owner: &Owner) -> bool {
+    fn add(&mut self, owner: &CallerShare) -> bool {
         let share = self.0.entry(owner.clone()).or_default();
-        let has_room = *share < owner.limit();
+        let has_room = *share < limit_of(owner);
         *share += usize::from(has_room);
         has_room
     }
 
     /// Whether the owner may have one more.
-    fn has_room(&self, owner: &Owner) -> bool {
-        self.0.get(owner).is_none_or(|share| *share < owner.limit())
+    fn has_room(&self, owner: &CallerShare) -> bool {
+        self.0
+            .get(owner)
+            .is_none_or(|share| *share < limit_of(owner))
     }
 
     /// Counts one less.
-    fn remove(&mut self, owner: &Owner) {
+    fn remove(&mut self, owner: &CallerShare) {
         if let Some(share) = self.0.get_mut(owner) {
             *share -= 1;
             if *share == 0 {
@@ -116,7 +118,7 @@ impl<B: Broker> Sessions<B> {
             tracing::debug!(session = ?idle, "an idle session ended for another caller's: the table was full");
         }
         if !table.shares.add(owner) {
-            let limit = owner.limit();
+            let limit = limit_of(owner);
             let idle = table.longest_idle(owner).ok_or(Full::Share { limit })?;
             table.remove(idle, Session::end);
             table.shares.add(owner);
@@ -127,9 +129,12 @@ impl<B: Broker> Sessions<B> {
     }
 
     /// Counts a stream of an owner. An owner may have as many streams as sessions.
-    pub(super) fn begin_stream(self: &Arc<Self>, owner: Owner) -> Result<OwnedStream<B>, Full> {
+    pub(super) fn begin_stream(
+        self: &Arc<Self>,
+        owner: CallerShare,
+    ) -> Result<OwnedStream<B>, Full> {
         if !self.lock().streams.add(&owner) {
-            let limit = owner.limit();
+            let limit = limit_of(&owner);
             return Err(Full::Share { limit });
         }
         Ok(OwnedStream {
@@ -228,7 +233,7 @@ impl<B: Broker> Sessions<B> {
 
 impl<B: Broker> Table<B> {
     /// The session of `owner` that has had neither a request nor a stream for the longest time.
-    fn longest_idle(&self, owner: &Owner) -> Option<SessionId> {
+    fn longest_idle(&self, owner: &CallerShare) -> Option<SessionId> {
         let own = self.sessions.values();
         own.filter(|session| session.owner() == owner)
             .filter_map(|session| Some((session.idle_since()?, session.id())))

@@ -87,6 +87,7 @@ impl CallJob {
                 mode: mode.unwrap_or_else(|| client.call_mode()),
                 ttl,
                 key,
+                run: None,
             }));
         }
         Ok(job)

@@ -1,11 +1,16 @@
 //! The reasons why a connection is closed, with their codes (RFC 6455, 7.4.1).
 
+use tokio_tungstenite::tungstenite::Error;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
 /// Why a connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Close {
+    /// Everything was sent.
+    Finished,
+    /// The broker cannot go on. The last frame has the error.
+    Failed,
     /// Its client closed it.
     Left,
     /// It cannot be read or written.
@@ -35,10 +40,23 @@ pub(super) enum Close {
 }
 
 impl Close {
+    /// Returns the reason after an error of a client that may send messages of `message_bytes`.
+    pub(super) fn from_error(error: &Error, message_bytes: usize) -> Self {
+        match error {
+            Error::Capacity(_) => Self::TooLarge(message_bytes),
+            Error::Utf8(_) => Self::NotUtf8,
+            Error::Protocol(_) => Self::Protocol,
+            Error::Io(error) if error.kind() == std::io::ErrorKind::OutOfMemory => Self::NoMemory,
+            _ => Self::Lost,
+        }
+    }
+
     /// The frame with code and reason; `None` if the client has closed the connection or it is lost.
     pub(super) fn frame(self) -> Option<CloseFrame> {
         let (code, reason) = match self {
             Self::Left | Self::Lost => return None,
+            Self::Finished => (CloseCode::Normal, "there are no more frames".to_owned()),
+            Self::Failed => (CloseCode::Error, "the last frame has the error".to_owned()),
             Self::GoingAway => (CloseCode::Away, "the broker is shutting down".to_owned()),
             Self::RightEnded => (
                 CloseCode::Policy,

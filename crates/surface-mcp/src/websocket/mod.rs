@@ -7,41 +7,38 @@ use std::time::Duration;
 
 use broker_wire::write::{self, Outgoing};
 use futures_util::StreamExt as _;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
-use tokio_tungstenite::WebSocketStream;
-use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
-use tokio_tungstenite::tungstenite::{Error, Message};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::{MissedTickBehavior, interval};
+use tokio_tungstenite::tungstenite::Message;
 
 mod charged_read;
 mod close;
 mod control_frames;
+mod job_followers;
+mod opened;
 mod output;
+mod push;
+
+pub(super) use job_followers::{JobFollowers, JobFollowing};
+pub use push::{PushFrame, PushSocket};
 
 use super::Client;
 use super::answer_limit::AnswerLimit;
 use super::connection::Connection;
 use broker_core::{Account, Broker, CallTrace};
 use broker_surface::StreamState;
-use charged_read::{ChargedRead, ReadCharge};
 use close::Close;
 use control_frames::ControlFrames;
-use output::Output;
+use opened::Opened;
 
 /// The maximum bytes of a frame and of a message of a client.
 pub(crate) const MAX_MESSAGE_BYTES: usize = 4 << 20;
 /// The maximum number of open requests of a connection.
 const MAX_IN_FLIGHT: usize = 32;
-/// The bytes that are read ahead on a connection.
-const READ_BYTES: usize = 16 << 10;
 /// A connection without messages gets a ping this often, so that proxies keep it open.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(30);
 /// The maximum number of pings without an answer or any other frame. The next ping closes the connection.
 const MAX_UNANSWERED_PINGS: usize = 2;
-/// Maximum time until a client has read the reason of a close, and to read the rest of what it sends.
-const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
-/// The same for connections that are open when the broker ends.
-const LAST_TIMEOUT: Duration = Duration::from_secs(1);
 /// The greeting that clients of simple adapters expect after the result of `initialize`.
 const INITIALIZED: &str = "notifications/initialized";
 
@@ -58,6 +55,8 @@ pub struct WebSocketClient<B> {
     pub(super) answer_limit: AnswerLimit,
     /// Whether the result of `initialize` is followed by `notifications/initialized`.
     pub(super) is_greeted: bool,
+    /// The jobs of its calls, whose progress follows.
+    pub(super) followers: Option<JobFollowers>,
     /// Counts the connection for its owner until it is dropped.
     pub(super) owned: Box<dyn Debug + Send + Sync>,
     /// The state of the connection in the table of connections.
@@ -67,52 +66,26 @@ pub struct WebSocketClient<B> {
 impl<B: Broker> WebSocketClient<B> {
     /// Serves the client over its upgraded connection, until one of both closes it. Its open requests are cancelled
     /// then.
-    pub async fn serve(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send) {
-        let config = WebSocketConfig::default()
-            .read_buffer_size(READ_BYTES)
-            .write_buffer_size(0)
-            .max_frame_size(Some(self.message_bytes))
-            .max_message_size(Some(self.message_bytes));
-        let (stream, reading) = ChargedRead::new(stream, self.account.clone());
-        let socket = WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await;
-        let (sink, mut frames) = socket.split();
-        let mut output = Output::new(sink, self.account.clone());
-        let closed = self.exchange(&mut frames, &mut output, &reading).await;
-        tracing::debug!(reason = ?closed, "a WebSocket connection ends");
-        let end = async {
-            if output.close(closed).await.is_err() {
-                return;
-            }
-            if let Ok(mut socket) = output.into_socket(frames) {
-                let mut unread = [0; 4096];
-                let stream = socket.get_mut().get_mut();
-                // The server closes first (RFC 6455, 7.1.1): clients wait for it. A client that still sends would lose
-                // the reason if the connection were reset, so only this direction ends.
-                if stream.shutdown().await.is_err() {
-                    return;
-                }
-                while stream.read(&mut unread).await.is_ok_and(|read| read > 0) {}
-            }
-        };
-        let ending = self.client.broker.services().drain().finished();
-        let last = async {
-            ending.cancelled().await;
-            sleep(LAST_TIMEOUT).await;
-        };
-        // After the time the connection is closed as it is.
-        tokio::select! {
-            _ = timeout(CLOSE_TIMEOUT, end) => {}
-            () = last => {}
-        }
+    pub async fn serve(mut self, stream: impl AsyncRead + AsyncWrite + Unpin + Send) {
+        let mut opened = Opened::new(stream, &self.account, self.message_bytes).await;
+        let mut followers = self.followers.take();
+        let closed = self.exchange(&mut opened, &mut followers).await;
+        drop(followers);
+        opened
+            .close(closed, self.client.broker.services().drain())
+            .await;
         drop(self.owned);
     }
 
     /// Exchanges messages; returns the reason of the end.
     async fn exchange<S: AsyncRead + AsyncWrite + Unpin>(
         &self,
-        frames: &mut output::Frames<S>,
-        output: &mut Output<S>,
-        reading: &ReadCharge,
+        Opened {
+            frames,
+            output,
+            reading,
+        }: &mut Opened<S>,
+        followers: &mut Option<JobFollowers>,
     ) -> Close {
         let broker = &self.client.broker;
         let (draining, finished) = (
@@ -143,6 +116,14 @@ impl<B: Broker> WebSocketClient<B> {
         let mut unanswered = 0;
         let mut is_draining = false;
         loop {
+            // The events of jobs stay in their store while their reader is slow.
+            let has_room = output.is_empty();
+            let followed = async {
+                match followers.as_mut() {
+                    Some(jobs) => jobs.next(&self.client, &self.account, has_room).await,
+                    None => std::future::pending().await,
+                }
+            };
             let ready: Vec<Outgoing> = tokio::select! {
                 biased;
                 () = finished.cancelled() => return Close::GoingAway,
@@ -164,6 +145,7 @@ impl<B: Broker> WebSocketClient<B> {
                     let before = std::iter::from_fn(|| messages.try_recv().ok());
                     before.chain(ready).collect()
                 }
+                message = followed => vec![message],
                 frame = frames.next() => {
                     unanswered = 0;
                     match frame {
@@ -185,7 +167,7 @@ impl<B: Broker> WebSocketClient<B> {
                         Vec::new()
                     }
                     Some(Ok(Message::Close(_))) | None => return Close::Left,
-                    Some(Err(error)) => return close_of(&error, self.message_bytes),
+                    Some(Err(error)) => return Close::from_error(&error, self.message_bytes),
                 }
                 }
                 _ = keep_alive.tick() => {
@@ -212,16 +194,5 @@ impl<B: Broker> WebSocketClient<B> {
                 return Close::GoingAway;
             }
         }
-    }
-}
-
-/// Returns the reason why the connection is closed after an error of its client.
-fn close_of(error: &Error, message_bytes: usize) -> Close {
-    match error {
-        Error::Capacity(_) => Close::TooLarge(message_bytes),
-        Error::Utf8(_) => Close::NotUtf8,
-        Error::Protocol(_) => Close::Protocol,
-        Error::Io(error) if error.kind() == std::io::ErrorKind::OutOfMemory => Close::NoMemory,
-        _ => Close::Lost,
     }
 }

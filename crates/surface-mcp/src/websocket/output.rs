@@ -55,7 +55,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Output<S> {
 
     /// Adds a message. The reason to close the connection is returned if too much waits.
     pub(super) fn queue(&mut self, message: Outgoing) -> Result<(), Close> {
-        let text = joined(message.into_parts());
+        self.queue_text(joined(message.into_parts()))
+    }
+
+    /// Adds a text frame, as [`Self::queue`] does.
+    pub(super) fn queue_text(&mut self, text: Bytes) -> Result<(), Close> {
         let bytes = text.len();
         if !self.waiting.is_empty() && self.waiting_bytes + bytes > MAX_WAITING_BYTES {
             return Err(Close::SlowReader);

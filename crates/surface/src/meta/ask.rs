@@ -94,6 +94,8 @@ pub struct ReplyRoom {
     pub note: usize,
     /// The limit of a result if the config does not set one.
     pub limit: ResultLimit,
+    /// Whether the whole of a result that was cut is kept.
+    pub keeps_whole: bool,
 }
 
 /// The kind of listing.
@@ -222,6 +224,7 @@ impl<B: Broker> MetaCaller<'_, B> {
             reserved_chars: chars_around(&path).max(self.reply.around),
             note_chars: self.reply.note,
             limit: self.reply.limit,
+            keeps_whole: self.reply.keeps_whole,
         };
         let operation = Operation::CallTool(args);
         self.make(path, operation, form, about, received)
@@ -253,6 +256,7 @@ impl<B: Broker> MetaCaller<'_, B> {
             mode,
             ttl: asked.ttl.or(own.and_then(|job| job.ttl)),
             key: key.map(Box::from),
+            run: None,
         })))
     }
 

@@ -118,7 +118,7 @@ mod tests {
             expected.len() - outcome.result.len()
         );
         outcome.warnings = vec!["w".to_owned()];
-        outcome.cut = Some(Cut {
+        outcome.cut = Some(Box::new(Cut {
             original_chars: 900,
             limit: 500,
             cuts: vec![CutDetail {
@@ -128,7 +128,9 @@ mod tests {
                 to: 2,
             }],
             unnamed: 1,
-        });
+            rest: None,
+            whole: None,
+        }));
         let noted = reply(&outcome, &account).unwrap();
         let after = r#","warnings":["w"],"truncated":{"original_chars":900,"limit":500,"cuts":[{"pointer":"/n","kind":"list","from":9,"to":2}],"more":1}}"#;
         assert_eq!(

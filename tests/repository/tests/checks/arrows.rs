@@ -181,6 +181,7 @@ const ARROWS: [(&str, &[&str]); 34] = [
             "broker-surface-http",
             "broker-surface-mcp",
             "broker-terminal",
+            "broker-wire",
         ],
     ),
     (

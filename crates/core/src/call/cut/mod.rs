@@ -7,6 +7,7 @@
 //! multiple of the result.
 
 use broker_config::MIN_WHOLE_REPLY_CHARS;
+use bytes::Bytes;
 use serde::Serialize;
 
 mod documents;
@@ -41,7 +42,16 @@ pub struct Cut {
     /// The number of further parts that were shortened.
     #[serde(rename = "more", skip_serializing_if = "is_zero")]
     pub unnamed: usize,
+    /// The id under which the caller can read the whole result, if a surface has kept it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rest: Option<Box<str>>,
+    /// The result before it was cut, if the form asks for it and it has at most [`MAX_KEPT_BYTES`].
+    #[serde(skip)]
+    pub whole: Option<Bytes>,
 }
+
+/// The maximum bytes of a result that is kept whole beside the cut one.
+pub const MAX_KEPT_BYTES: usize = 1 << 20;
 
 fn is_zero(count: &usize) -> bool {
     *count == 0
@@ -160,6 +170,8 @@ impl Reply {
             limit: self.limit,
             cuts: self.left_out.iter().cloned().chain(cuts).collect(),
             unnamed,
+            rest: None,
+            whole: None,
         }
     }
 

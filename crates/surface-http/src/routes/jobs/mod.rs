@@ -1,21 +1,29 @@
 //! Jobs of callers: their state, their end, their results, and streams of their events.
 
 mod artifacts;
+mod feed;
+mod open_streams;
 mod query;
+pub(super) mod socket;
 mod stream;
+mod stream_ends;
+
+pub(crate) use open_streams::OpenStreams;
 
 use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use broker_core::{Broker, Charge, JobDesk, JobQuery, JobState, Reply, memory_error_for_result};
 use broker_model::CallCode;
-use broker_surface::{job_json, meta};
+use broker_surface::{CallerShare, job_json, meta};
 use std::sync::Arc;
 
 use crate::HttpSurface;
 use crate::pipeline::{Admitted, HttpReply, JSON, Refusal, ReplyContent};
 use artifacts::Artifacts;
+use feed::{Feed, Kinds};
 use query::Query;
+use stream_ends::StreamEnds;
 
 /// The number of jobs in a page whose request names none, and the maximum.
 const PAGE_JOBS: usize = 50;
@@ -62,10 +70,7 @@ impl<B: Broker> HttpSurface<B> {
         admitted: &Admitted,
     ) -> Result<HttpReply, Refusal> {
         let identity = &admitted.identity;
-        let desk = self.broker.jobs().ok_or_else(|| {
-            let message = "jobs are off: the config has no `jobs`";
-            Refusal::new(CallCode::RouteNotFound, message)
-        })?;
+        let desk = self.broker.jobs().ok_or_else(jobs_are_off)?;
         let id = job_id(parts.uri.path());
         let query = Query::read(parts.uri.query());
         match route {
@@ -95,13 +100,22 @@ impl<B: Broker> HttpSurface<B> {
                 };
                 // An unknown job has an error in place of a stream.
                 desk.events_may_be_read(identity, id).await?;
-                Ok(self.stream(|ends| stream::events(Arc::clone(desk), identity, id, after, ends)))
+                let feed = Feed {
+                    desk: Arc::clone(desk),
+                    identity: identity.clone(),
+                    account: admitted.account.clone(),
+                    id: id.to_owned(),
+                    after,
+                    kinds: Kinds::read(&query)?,
+                };
+                self.stream(admitted, |ends| stream::events(feed, ends))
             }
             JobRoute::Progress => {
                 let ticks = stream::Ticks::read(&query)?;
                 desk.events_may_be_read(identity, id).await?;
-                Ok(self
-                    .stream(|ends| stream::progress(Arc::clone(desk), identity, id, ticks, ends)))
+                self.stream(admitted, |ends| {
+                    stream::progress(Arc::clone(desk), identity, id, ticks, ends)
+                })
             }
         }
     }
@@ -163,15 +177,27 @@ impl<B: Broker> HttpSurface<B> {
     }
 
     /// Returns a stream as a reply. It ends with the right of its caller and with the drain.
-    fn stream(&self, begin: impl FnOnce(stream::StreamEnds) -> Body) -> HttpReply {
-        let body = begin(stream::StreamEnds::new(self.broker.services().clone()));
-        HttpReply {
+    fn stream(
+        &self,
+        admitted: &Admitted,
+        begin: impl FnOnce(StreamEnds) -> Body,
+    ) -> Result<HttpReply, Refusal> {
+        let share = CallerShare::new(&admitted.identity, admitted.address);
+        let open = self.job_streams.open(share)?;
+        let body = begin(StreamEnds::new(self.broker.services().clone(), open));
+        Ok(HttpReply {
             status: StatusCode::OK,
             body: ReplyContent::Stream(body),
             media: HeaderValue::from_static("text/event-stream"),
             etag: None,
-        }
+        })
     }
+}
+
+/// Returns the refusal of a route of jobs where there are none.
+fn jobs_are_off() -> Refusal {
+    let message = "jobs are off: the config has no `jobs`";
+    Refusal::new(CallCode::RouteNotFound, message)
 }
 
 fn list_query(query: &Query) -> Result<JobQuery, Refusal> {

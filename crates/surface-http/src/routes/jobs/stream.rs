@@ -1,27 +1,28 @@
 //! Streams of the events and the state of a job, as Server-Sent Events.
 
 use std::convert::Infallible;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::{Body, HttpBody};
-use broker_core::{CoreError, Identity, JobDesk, JobState, JobView, Services};
+use broker_core::{CoreError, Identity, JobDesk, JobView};
+use broker_surface::job_json;
 use bytes::Bytes;
 use hyper::body::Frame;
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
+use super::feed::Feed;
 use super::query::Query;
+use super::stream_ends::StreamEnds;
 use crate::pipeline::Refusal;
 
 /// The interval of comments on a silent stream.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 const COMMENT: &[u8] = b": keep-alive\n\n";
-/// The number of events that are read at once.
-const EVENTS_AT_ONCE: usize = 100;
 /// The number of pieces that wait for a slow reader. The events stay in the store meanwhile.
 const MAX_WAITING: usize = 8;
 
@@ -51,37 +52,11 @@ impl Ticks {
     }
 }
 
-/// What ends a stream besides its job.
-pub(super) struct StreamEnds {
-    services: Services,
-}
-
-impl StreamEnds {
-    pub(super) const fn new(services: Services) -> Self {
-        Self { services }
-    }
-
-    /// Waits for the end of the caller's right, or for the drain.
-    async fn wait(&self, identity: &Identity) {
-        let draining = self.services.drain().draining();
-        tokio::select! {
-            () = self.services.right_ended(identity) => {}
-            () = draining.cancelled() => {}
-        }
-    }
-}
-
-/// Streams the events of a job behind the event `after`.
-pub(super) fn events(
-    desk: Arc<dyn JobDesk>,
-    identity: &Identity,
-    id: &str,
-    after: u64,
-    ends: StreamEnds,
-) -> Body {
-    let (identity, id) = (identity.clone(), id.to_owned());
+/// Streams the events of a job.
+pub(super) fn events(mut feed: Feed, ends: StreamEnds) -> Body {
+    let identity = feed.identity.clone();
     piped(move |output| async move {
-        let written = write_events(&*desk, (&identity, &id), after, &output);
+        let written = write_events(&mut feed, &output);
         tokio::select! {
             () = written => {}
             () = ends.wait(&identity) => {}
@@ -90,46 +65,42 @@ pub(super) fn events(
     })
 }
 
-async fn write_events(
-    desk: &dyn JobDesk,
-    (identity, id): (&Identity, &str),
-    mut after: u64,
-    output: &mpsc::Sender<Bytes>,
-) {
+async fn write_events(feed: &mut Feed, output: &mpsc::Sender<Bytes>) {
+    let sent = send_events(feed, output).await;
+    if let Err(error) = sent {
+        // The caller may have left.
+        drop(output.send(error_event(&error)).await);
+    }
+}
+
+async fn send_events(feed: &mut Feed, output: &mpsc::Sender<Bytes>) -> Result<(), Box<CoreError>> {
     loop {
-        let mut reading = desk.events(identity, id, after, EVENTS_AT_ONCE);
-        let read = loop {
-            tokio::select! {
-                read = &mut reading => break read,
-                () = sleep(KEEP_ALIVE_INTERVAL) => {
-                    if output.send(Bytes::from_static(COMMENT)).await.is_err() {
-                        return;
+        let batch = {
+            let mut reading = pin!(feed.next());
+            loop {
+                tokio::select! {
+                    read = &mut reading => break read?,
+                    () = sleep(KEEP_ALIVE_INTERVAL) => {
+                        if output.send(Bytes::from_static(COMMENT)).await.is_err() {
+                            return Ok(());
+                        }
                     }
                 }
             }
         };
-        let read = match read {
-            Ok(read) => read,
-            Err(error) => {
-                // The caller may have left.
-                drop(output.send(error_event(&error)).await);
-                return;
-            }
-        };
-        for event in &read.events {
-            after = event.number;
+        for event in &batch.events {
             let text = format!(
                 "id: {}\nevent: {}\ndata: {}\n\n",
                 event.number,
                 event.kind.as_str(),
                 event.body
             );
-            if output.send(text.into()).await.is_err() {
-                return;
+            if output.send(feed.charged(text)?).await.is_err() {
+                return Ok(());
             }
         }
-        if read.is_end {
-            return;
+        if batch.is_end {
+            return Ok(());
         }
     }
 }
@@ -176,35 +147,11 @@ async fn write_ticks(
 
 /// Returns a tick for simple clients: `{"job_id","status","exit_code","output_file"}`.
 fn tick(job: &JobView) -> Bytes {
-    let (status, exit_code) = simple_state(job);
-    let output =
-        (job.state == JobState::Succeeded).then(|| format!("/v1/jobs/{}/download", job.id));
-    let mut tick = json!({
-        "job_id": job.id,
-        "status": status,
-        "exit_code": exit_code,
-        "output_file": output,
-    });
+    let mut tick = job_json::simple_state(job);
     if let Some(progress) = &job.progress {
         tick["progress"] = progress["progress"].clone();
     }
-    if let Some(maybe) = job.maybe_executed {
-        tick["maybe_executed"] = json!(maybe);
-    }
     format!("data: {tick}\n\n").into()
-}
-
-/// Returns the state of a job as simple clients know it, and the exit code that it stands for.
-fn simple_state(job: &JobView) -> (&'static str, Option<u8>) {
-    match job.state {
-        JobState::Queued | JobState::Running | JobState::InputRequired => {
-            (job.state.as_str(), None)
-        }
-        JobState::Succeeded if job.is_error == Some(true) => ("failed", Some(1)),
-        JobState::Succeeded => ("succeeded", Some(0)),
-        JobState::Failed | JobState::Lost => ("failed", Some(1)),
-        JobState::Canceled => ("canceled", Some(1)),
-    }
 }
 
 fn error_event(error: &CoreError) -> Bytes {
