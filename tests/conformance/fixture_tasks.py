@@ -8,7 +8,7 @@ from mcp_types import INTERNAL_ERROR
 from fixture_tools import TOOLS, failed, one_text, said, tool
 
 # A call becomes a task after one second (`jobs.promote_after`).
-LONG = 2.5
+LONG = 1.5
 
 
 @tool("Greets", one_text("name"))
