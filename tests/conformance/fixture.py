@@ -20,6 +20,7 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 
+import fixture_tasks  # noqa: F401  registers its tools
 import fixture_tools
 from fixture_inputs import ask_for, field_input
 

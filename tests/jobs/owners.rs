@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::stage::{Caller, KEYS, bench, serve};
 
-fn identities() -> Value {
+pub(crate) fn identities() -> Value {
     let keys = KEYS
         .iter()
         .map(|(name, _, digest)| json!({"name": name, "sha256": digest, "groups": [name]}));

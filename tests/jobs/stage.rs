@@ -8,7 +8,7 @@ use harness::{Response, request};
 use serde_json::{Value, json};
 
 /// The maximum time of a job of these tests.
-const JOB_TIMEOUT: Duration = Duration::from_secs(60);
+pub(crate) const JOB_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Keys of two callers and their digests, for tests only.
 pub(crate) const KEYS: [(&str, &str, &str); 2] = [

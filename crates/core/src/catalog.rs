@@ -2,7 +2,7 @@
 //! holds the entries that are served at a moment.
 
 /// The version of the tables that this library reads.
-pub const FORMAT: u32 = 11;
+pub const FORMAT: u32 = 12;
 
 /// A piece of [`Catalog::blob`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -229,6 +229,8 @@ pub struct Item {
     /// Whether it is for pages of its server only (`_meta.ui.visibility` without `model`), so that it exists for no
     /// caller.
     pub for_pages_only: bool,
+    /// Whether its server says that each call of it is a task (`execution.taskSupport` is `required`).
+    pub requires_task: bool,
     /// Whether a schema of it is not valid, so that only the part that is valid is enforced.
     pub unvalidated: bool,
     /// The JSON pointers of the arguments whose values lines of the audit log show.

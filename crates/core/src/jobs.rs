@@ -104,6 +104,8 @@ pub struct JobView {
     pub started: Option<SystemTime>,
     /// When it ended.
     pub ended: Option<SystemTime>,
+    /// When its state or its events last changed.
+    pub updated: SystemTime,
     /// When it is deleted; it moves while the job has not ended.
     pub expires: SystemTime,
     /// The last progress of its server: `progress`, and `total` and `message` if the server sent them.
@@ -138,6 +140,8 @@ pub struct JobQuery {
     pub limit: usize,
     /// Where the page begins: the cursor of the page before it.
     pub cursor: Option<String>,
+    /// Whether an operator gets only the jobs that belong to it.
+    pub is_own_only: bool,
 }
 
 /// A page of jobs, the newest first.
@@ -282,6 +286,13 @@ pub trait JobDesk: fmt::Debug + Send + Sync {
 
     /// Returns a job.
     fn show<'a>(&'a self, caller: &'a Identity, id: &'a str) -> DeskAnswer<'a, JobView>;
+
+    /// Returns a job of the caller. An operator is not the owner of the jobs of other callers.
+    fn own<'a>(&'a self, caller: &'a Identity, id: &'a str) -> DeskAnswer<'a, JobView>;
+
+    /// Waits for the end of a job of the caller, and returns it. `overloaded` if too many requests of the caller wait
+    /// already.
+    fn ended<'a>(&'a self, caller: &'a Identity, id: &'a str) -> DeskAnswer<'a, JobView>;
 
     /// Returns a page of the jobs of the caller. An operator gets the jobs of every caller.
     fn list<'a>(&'a self, caller: &'a Identity, query: JobQuery) -> DeskAnswer<'a, JobPage>;

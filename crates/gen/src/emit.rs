@@ -273,6 +273,7 @@ impl ToTokens for Item {
             header_params,
             idempotent,
             for_pages_only,
+            requires_task,
             unvalidated,
             audit,
             allow,
@@ -303,7 +304,7 @@ impl ToTokens for Item {
             Item {
                 entry: #entry, source: #source, kind: ItemKind::#kind, id: #id, key: #key, flat_name: #flat_name, digest: #digest,
                 args_schema: #args_schema, output_schema: #output_schema, list_head: #list_head,
-                listed: #listed, header_params: &[#(#header_params),*], idempotent: #idempotent, for_pages_only: #for_pages_only, unvalidated: #unvalidated,
+                listed: #listed, header_params: &[#(#header_params),*], idempotent: #idempotent, for_pages_only: #for_pages_only, requires_task: #requires_task, unvalidated: #unvalidated,
                 audit: &[#(#audit),*],
                 allow: #allow,
                 narrowed: &[#(#narrowed),*], deny: &[#(#deny),*],

@@ -85,6 +85,13 @@ impl<'a> ToolEntry<'a> {
     pub fn is_for_pages_only(&self) -> bool {
         self.tool.kind() == ItemKind::Tool && apps::is_for_pages_only(&self.tool.raw)
     }
+
+    /// Whether the server says that each call of the reviewed tool is a task.
+    pub fn requires_task(&self) -> bool {
+        let execution = self.tool.raw.get("execution");
+        let support = execution.and_then(|execution| execution.get("taskSupport"));
+        self.tool.kind() == ItemKind::Tool && support.is_some_and(|support| support == "required")
+    }
 }
 
 /// Tools and items that cannot be together in one tree.

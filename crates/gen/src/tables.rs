@@ -33,7 +33,7 @@ use summary::{node_summary, tool_summary};
 use tool_reply::ToolReply;
 
 /// The version of the tables; a library with another version refuses them.
-pub const CATALOG_FORMAT: u32 = 11;
+pub const CATALOG_FORMAT: u32 = 12;
 
 /// The owned form of a catalog. Each type has the members of the type of this name in
 /// `mcp_broker::catalog`, where they are described.
@@ -171,6 +171,8 @@ pub struct Item {
     pub idempotent: bool,
     /// Whether it is for pages of its server only, so that it exists for no caller.
     pub for_pages_only: bool,
+    /// Whether its server says that each call of it is a task.
+    pub requires_task: bool,
     pub unvalidated: bool,
     /// The pointers of the arguments that lines of the audit log show.
     pub audit: Vec<String>,
@@ -380,6 +382,7 @@ impl Writer<'_, '_> {
             header_params: header_params::read_params(&tool.tool.raw).unwrap_or_default(),
             idempotent: is_idempotent(tool),
             for_pages_only: tool.is_for_pages_only(),
+            requires_task: tool.requires_task(),
             unvalidated: tool.tool.unvalidated,
             audit: tool.said.map_or_else(Vec::new, |said| said.audit.clone()),
             allow: u64::MAX,

@@ -10,6 +10,7 @@ use broker_core::{
 use broker_store::{Created, JobId, JobStart, NewJob};
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
+use tokio::time::timeout;
 
 use crate::caller;
 use crate::errors;
@@ -58,7 +59,14 @@ impl Keeper {
         self.wake.notify_one();
         match job.mode {
             CallMode::Sync => self.wait_for(&identity, accepted).await,
-            CallMode::Async | CallMode::Auto => self.accepted(accepted, &identity).await,
+            CallMode::Async => self.accepted(accepted, &identity).await,
+            CallMode::Auto => {
+                let waiting = self.wait_for(&identity, accepted.clone());
+                match timeout(self.settings.promote_after, waiting).await {
+                    Ok(ended) => ended,
+                    Err(_) => self.accepted(accepted, &identity).await,
+                }
+            }
         }
     }
 

@@ -18,6 +18,9 @@ use crate::view;
 /// The time after which events are read again where the store has no place for another watcher.
 const UNWATCHED_TICK: Duration = Duration::from_secs(1);
 
+/// The number of events that a request reads at once while it waits for the end of a job.
+const EVENTS_AT_ONCE: usize = 100;
+
 /// Who asks for a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reader {
@@ -91,11 +94,42 @@ impl JobDesk for Keeper {
         })
     }
 
+    fn own<'a>(&'a self, caller: &'a Identity, id: &'a str) -> DeskAnswer<'a, JobView> {
+        Box::pin(async move {
+            let job = self.find(caller, id, Reader::Owner).await?;
+            Ok(self.view(&job))
+        })
+    }
+
+    fn ended<'a>(&'a self, caller: &'a Identity, id: &'a str) -> DeskAnswer<'a, JobView> {
+        Box::pin(async move {
+            let mut job = self.own(caller, id).await?;
+            if job.state.is_finished() {
+                return Ok(job);
+            }
+            let _place = self.waits.begin(caller::owner(caller))?;
+            while !job.state.is_finished() {
+                self.events(caller, id, job.last_event, EVENTS_AT_ONCE)
+                    .await?;
+                job = self.own(caller, id).await?;
+            }
+            Ok(job)
+        })
+    }
+
     fn list<'a>(&'a self, caller: &'a Identity, query: JobQuery) -> DeskAnswer<'a, JobPage> {
         Box::pin(async move {
+            // The stores number their jobs. Another text is not a cursor that a page had.
+            if query
+                .cursor
+                .as_deref()
+                .is_some_and(|cursor| cursor.parse::<u64>().is_err())
+            {
+                return Err(errors::unknown_cursor());
+            }
             let page = self.store()?.list(ListQuery {
                 owner: caller::owner(caller),
-                all: self.is_operator(caller),
+                all: !query.is_own_only && self.is_operator(caller),
                 state: query.state,
                 limit: query.limit,
                 cursor: query.cursor,
@@ -226,6 +260,12 @@ fn own_error(job: &Job) -> Box<CoreError> {
     let mut error = CoreError::new(code, message.unwrap_or_else(|| "the job failed".to_owned()));
     error.path = Some(job.path.clone());
     error.details = member("details");
+    // The server's own error, so that each surface shows it as in the answer to a call.
+    let rpc = error
+        .details
+        .as_ref()
+        .and_then(|details| details.get("rpc"));
+    error.rpc = rpc.and_then(|rpc| serde_json::value::to_raw_value(rpc).ok());
     error.hint = member("hint")
         .and_then(|text| text.as_str().map(str::to_owned))
         .or(error.hint);

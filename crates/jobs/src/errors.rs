@@ -32,6 +32,19 @@ pub(crate) fn not_finished(state: JobState) -> Box<CoreError> {
     Box::new(error.retry_after(RETRY_DELAY))
 }
 
+/// Returns the error of a request that would wait for a job besides `limit` others of its owner.
+pub(crate) fn too_many_waits(limit: usize) -> Box<CoreError> {
+    let message = format!("{limit} requests of this caller wait for the end of a job already");
+    let error = CoreError::new(CallCode::Overloaded, message);
+    Box::new(error.retry_after(RETRY_DELAY))
+}
+
+/// Returns the error of a text that is not a cursor of a list of jobs.
+pub(crate) fn unknown_cursor() -> Box<CoreError> {
+    let message = "the cursor is not one of a list of jobs";
+    Box::new(CoreError::new(CallCode::FieldInvalid, message))
+}
+
 /// Returns the error of a key that was sent with other arguments.
 pub(crate) fn other_arguments(id: &JobId) -> Box<CoreError> {
     let message = "the idempotency key was sent with other arguments";

@@ -17,6 +17,7 @@ use crate::caller::{self, FindKey};
 use crate::kept_results::KeptResults;
 use crate::settings::JobSettings;
 use crate::view;
+use crate::waits::Waits;
 
 /// What a keeper is made of.
 pub struct KeeperParts {
@@ -45,6 +46,8 @@ pub struct Keeper {
     lost: Mutex<Vec<JobId>>,
     find_key: OnceLock<Box<FindKey>>,
     state: Mutex<KeeperState>,
+    /// The requests that wait for the end of a job.
+    pub(crate) waits: Waits,
     /// Notified when a job may have become ready to run.
     pub(crate) wake: Notify,
     /// Cancelled when no further job may begin.
@@ -107,6 +110,7 @@ impl Keeper {
                 adoptable,
                 ..KeeperState::default()
             }),
+            waits: Waits::default(),
             wake: Notify::new(),
             stopping: CancellationToken::new(),
             tasks: TaskTracker::new(),

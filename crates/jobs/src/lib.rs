@@ -16,6 +16,7 @@ mod run;
 mod schedule;
 mod settings;
 mod view;
+mod waits;
 
 #[cfg(test)]
 mod tests;

@@ -23,6 +23,7 @@ pub(crate) fn job(job: &Job, is_durable: bool) -> JobView {
         created: job.created,
         started: job.started,
         ended: job.ended,
+        updated: job.updated,
         expires: job.expires.unwrap_or(job.updated + job.ttl),
         progress: job.progress.as_ref().and_then(|body| serde_json::from_slice(body).ok()),
         last_event: job.last_seq,

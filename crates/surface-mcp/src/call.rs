@@ -1,46 +1,39 @@
 //! `tools/call`: reads the name of the tool, calls core, and turns the outcome into a result.
 
 use std::pin::Pin;
-use std::time::Duration;
 
 use broker_config::McpMode;
 use broker_model::CallCode;
 use broker_wire::protocol::INVALID_PARAMS;
-use broker_wire::write::{self, Outgoing};
+use broker_wire::write::Outgoing;
 use broker_wire::{Era, RpcError, valid_string};
 use bytes::Bytes;
 use tokio::sync::mpsc;
-use tokio::time::timeout;
 
 use super::adapter::{CommandCall, Dialect, ResultForm, read_mode};
 use super::call_error::CallError;
 use super::items::{self, ItemAnswer, ItemCall, ItemMethod};
-use super::notifications::TOOLS_CHANGED;
 use super::params::Params;
 use super::reply::{Answer, Text};
 use super::request_meta::RequestMeta;
 use super::result::ServerResult;
+use super::started::started;
+use super::tasks::{
+    CallJob, CalledTool, JobForm, TaskRequest, legacy, modern, replayed, rpc_error,
+};
 use super::tools::{OwnTool, own_tool};
 use super::unknown_tool::{unknown_flat_name, unknown_own_tool};
 use super::{Client, cut_note, job_tool, listing_text, result, retrieve, server_error};
 use broker_core::{
-    Account, Broker, CallEvents, CallMode, CallTrace, Charge, CoreError, FlatTool, ItemKind, Name,
-    Outcome, RequestId, ResultLimit, memory_error_for_request, memory_error_for_result,
+    Account, Broker, CallEvents, CallTrace, Charge, CoreError, FlatTool, ItemKind, Name, Outcome,
+    RequestId, ResultLimit, memory_error_for_request, memory_error_for_result,
 };
 use broker_surface::job_json;
 use broker_surface::meta::{BodyForm, Listing, MetaCaller, ReplyRoom, is_quoted_object};
 
-/// Maximum time that a call waits for the sources to be compared with the lock: a client calls right
-/// after its start, and a wait is better than an error. Shorter than the timeouts of clients.
-const START_TIMEOUT: Duration = Duration::from_secs(50);
-
 /// Results longer than this are processed on another thread, so that other answers do not wait for
 /// them.
 const MIN_POOLED_BYTES: usize = 256 << 10;
-
-/// The maximum memory that a reply of the broker needs as a result, as a multiple of its length: as
-/// text in JSON it has at most twice its bytes, and it is copied.
-const MAX_OWN_COPIES: usize = 6;
 
 /// The maximum length of an answer, as a multiple of the length of the server's result.
 const MAX_ANSWER_COPIES: usize = 8;
@@ -57,8 +50,8 @@ pub(super) struct ToolCall {
     decided_above: u32,
     /// The form of its result, if it differs from the specification.
     form: Option<Box<ResultForm>>,
-    /// How long the caller waits, if the request says so.
-    mode: Option<CallMode>,
+    /// What the call asks of jobs.
+    job: CallJob,
 }
 
 #[derive(Debug)]
@@ -71,6 +64,8 @@ enum Tool {
     Item(Box<ItemCall>),
     /// A request about resources that waits until the sources have listed theirs.
     AfterStart(ItemMethod),
+    /// A request about tasks. Boxed, so that calls do not carry its size.
+    Task(Box<TaskRequest>),
     /// A tool that is not known, since the start was refused.
     Refused,
 }
@@ -135,6 +130,14 @@ impl ToolCall {
                 read_mode(&params.members, broker.jobs().is_some())?
             }
         };
+        let called = match &tool {
+            Tool::Flat(tool) => CalledTool::Flat(tool),
+            Tool::Own(OwnTool::MetaCall(_) | OwnTool::CallTool(_)) | Tool::Refused => {
+                CalledTool::Calling
+            }
+            _ => CalledTool::Other,
+        };
+        let job = CallJob::read(client, params, era, mode, called)?;
         let form = (client.dialect == Dialect::Simple).then(|| {
             let path = match &tool {
                 Tool::Flat(tool) => tool.path,
@@ -149,21 +152,23 @@ impl ToolCall {
             meta: RequestMeta::read(&params.meta, era)?,
             decided_above: u32::MAX,
             form,
-            mode,
+            job,
         })
     }
 
     /// Makes the call that gets a prompt or reads a resource.
     pub(super) fn wrap(call: ItemCall, params: &Params<'_>, era: Era) -> Result<Self, RpcError> {
-        Ok(Self {
-            arguments: call.kept_text(params),
-            tool: Tool::Item(Box::new(call)),
-            era,
-            meta: RequestMeta::read(&params.meta, era)?,
-            decided_above: u32::MAX,
-            form: None,
-            mode: None,
-        })
+        let arguments = call.kept_text(params);
+        Self::other(Tool::Item(Box::new(call)), arguments, params, era)
+    }
+
+    /// A request about tasks.
+    pub(super) fn about_tasks(
+        request: TaskRequest,
+        params: &Params<'_>,
+        era: Era,
+    ) -> Result<Self, RpcError> {
+        Self::other(Tool::Task(Box::new(request)), Params::none(), params, era)
     }
 
     /// A request about resources that waits for the start. Its arguments are the params.
@@ -172,14 +177,24 @@ impl ToolCall {
         params: &Params<'_>,
         era: Era,
     ) -> Result<Self, RpcError> {
+        Self::other(Tool::AfterStart(method), params.raw.clone(), params, era)
+    }
+
+    /// A request of another method than `tools/call`. It asks nothing of jobs.
+    fn other(
+        tool: Tool,
+        arguments: Bytes,
+        params: &Params<'_>,
+        era: Era,
+    ) -> Result<Self, RpcError> {
         Ok(Self {
-            tool: Tool::AfterStart(method),
-            arguments: params.raw.clone(),
+            tool,
+            arguments,
             era,
             meta: RequestMeta::read(&params.meta, era)?,
             decided_above: u32::MAX,
             form: None,
-            mode: None,
+            job: CallJob::default(),
         })
     }
 
@@ -195,7 +210,7 @@ impl ToolCall {
             arguments,
             era,
             meta: RequestMeta::read(&params.meta, era)?,
-            mode: read_mode(&params.members, client.broker.jobs().is_some())?,
+            job: CallJob::in_mode(read_mode(&params.members, client.broker.jobs().is_some())?),
             decided_above: u32::MAX,
             form: Some(Box::new(ResultForm::Command(call))),
         })
@@ -225,8 +240,13 @@ impl ToolCall {
 
     /// Runs the call. A refusal of the broker is a result too.
     pub(super) async fn run(&self, client: &Client<impl Broker>, parts: &CallParts<'_>) -> Answer {
-        if let Tool::AfterStart(method) = self.tool {
-            return self.run_after_start(client, parts, method).await;
+        match &self.tool {
+            Tool::AfterStart(method) => return self.run_after_start(client, parts, *method).await,
+            Tool::Task(request) => {
+                let answer = request.answer(client, parts.account, parts.request_id);
+                return Box::pin(answer).await;
+            }
+            Tool::Own(_) | Tool::Flat(_) | Tool::Item(_) | Tool::Refused => {}
         }
         let result = match self.ask(client, parts).await {
             Ok(result) => result,
@@ -247,6 +267,9 @@ impl ToolCall {
                 if let Tool::Item(_) = self.tool {
                     let object = result::error_object(&error, request_id);
                     return Err(items::refusal(&error, object));
+                }
+                if self.job.form == JobForm::Legacy {
+                    return Err(rpc_error(&error, self.era, request_id));
                 }
                 result::error(&error, request_id, self.era).into()
             }
@@ -306,7 +329,8 @@ impl ToolCall {
             },
             trace: parts.trace,
             events: parts.events.as_ref(),
-            job: job_tool::job_request(self.mode.unwrap_or_else(|| client.call_mode())),
+            job: self.job.request(client),
+            is_job: self.job.form == JobForm::Legacy,
             decided_above: self.decided_above,
         };
         let listing = match self.tool {
@@ -314,7 +338,11 @@ impl ToolCall {
             Tool::Own(OwnTool::Desc) => Listing::Desc,
             Tool::Own(OwnTool::Retrieve) => {
                 // Boxed, so that calls do not carry the size of a search.
-                return Ok(Box::pin(self.retrieve(client, parts)).await?);
+                let dynamic = self.is_dynamic(client);
+                let announced = parts.announcements.as_ref();
+                let what = (&self.arguments[..], dynamic, self.era);
+                let found = retrieve::answer(client, parts.account, announced, what);
+                return Ok(Box::pin(found).await?);
             }
             Tool::Own(OwnTool::Job) => {
                 let answer = job_tool::answer(client, parts.account, &self.arguments, self.era);
@@ -324,6 +352,7 @@ impl ToolCall {
             | Tool::Flat(_)
             | Tool::Item(_)
             | Tool::AfterStart(_)
+            | Tool::Task(_)
             | Tool::Refused => {
                 let outcome = self.call(client, &asker).await?;
                 return self.forwarded(client, parts.account, outcome).await;
@@ -333,7 +362,7 @@ impl ToolCall {
         let listed = Box::pin(asker.list(listing, self.arguments.clone())).await?;
         let services = client.broker.services();
         let text = listing_text::listing(listed, services, &client.identity);
-        let needed = MAX_OWN_COPIES * text.len();
+        let needed = result::MAX_OWN_COPIES * text.len();
         let mut charge = Charge::default();
         charge
             .cover(parts.account, needed)
@@ -349,39 +378,6 @@ impl ToolCall {
     /// Requests of the modern era change no list.
     fn is_dynamic(&self, client: &Client<impl Broker>) -> bool {
         self.era == Era::Legacy && client.session_tools.is_some()
-    }
-
-    /// Searches, and announces the change of the session's list before the answer.
-    async fn retrieve(
-        &self,
-        client: &Client<impl Broker>,
-        parts: &CallParts<'_>,
-    ) -> Result<Text, Box<CoreError>> {
-        let dynamic = self.is_dynamic(client);
-        let (body, registration) =
-            retrieve::retrieve((client, parts.account), &self.arguments, dynamic).await?;
-        if let Some(tools) = client
-            .session_tools
-            .as_ref()
-            .filter(|_| !registration.is_empty())
-            && !tools.announce_on_stream()
-        {
-            if let Some(messages) = &parts.announcements
-                && messages
-                    .try_send(write::notification(TOOLS_CHANGED, None))
-                    .is_err()
-            {
-                tracing::debug!("an announcement was dropped: its client does not read");
-            }
-            tools.announced();
-        }
-        let needed = MAX_OWN_COPIES * body.len();
-        let mut charge = Charge::default();
-        charge
-            .cover(parts.account, needed)
-            .map_err(|full| Box::new(memory_error_for_request(full, needed, parts.account)))?;
-        let result = result::own(&String::from_utf8_lossy(&body), self.era);
-        Ok(Text::charged(result, charge))
     }
 
     /// Calls the tool; once more if the sources had to be compared with the lock first.
@@ -424,7 +420,9 @@ impl ToolCall {
                 asker.call_tool(tool.path.into(), arguments).await
             }
             Tool::Item(item) => item.make(asker).await,
-            Tool::AfterStart(_) | Tool::Refused => asker.call_tool("".into(), arguments).await,
+            Tool::AfterStart(_) | Tool::Task(_) | Tool::Refused => {
+                asker.call_tool("".into(), arguments).await
+            }
             // Boxed, so that other calls do not carry its size.
             Tool::Own(OwnTool::CallTool(_)) => Box::pin(asker.call_named(arguments, note)).await,
             Tool::Own(_) => asker.call(arguments).await,
@@ -439,10 +437,13 @@ impl ToolCall {
         mut outcome: Outcome,
     ) -> Result<Text, CallError> {
         let (length, era) = (outcome.result.len(), self.era);
-        if let Some(accepted) = outcome.job.as_ref().filter(|_| length == 0) {
-            return match &self.form {
-                None => Ok(job_tool::accepted(accepted, era).into()),
-                Some(_) => {
+        let is_task = length == 0 || self.job.form == JobForm::Legacy;
+        if let Some(accepted) = outcome.job.as_ref().filter(|_| is_task) {
+            return match (&self.form, self.job.form) {
+                (None, JobForm::Text) => Ok(job_tool::accepted(accepted, era).into()),
+                (None, JobForm::Legacy) => Ok(legacy::created(accepted)),
+                (None, JobForm::Modern) => Ok(modern::created(accepted)),
+                (Some(_), _) => {
                     let text: Text = job_json::accepted(accepted).into_bytes().into();
                     let follow = client.following.as_ref();
                     let receipt = follow.map(|following| following.receipt(&accepted.job.id));
@@ -454,17 +455,20 @@ impl ToolCall {
             job_tool::keep_rest(client, &mut outcome);
         }
         let receipt = outcome.receipt.take();
+        let is_replayed = outcome.job.as_ref().is_some_and(|job| job.is_replayed);
         let form = match &self.tool {
             Tool::Item(item) if item.is_cacheable() => ServerResult::Cacheable {
                 is_private: client.broker.services().lists_may_differ(),
             },
             Tool::Item(_) => ServerResult::Same,
             Tool::Flat(tool)
-                if tool.lists_output && outcome.kind == ItemKind::Tool && !client.may_promote() =>
+                if tool.lists_output
+                    && outcome.kind == ItemKind::Tool
+                    && (self.job.form == JobForm::Modern || !client.may_promote()) =>
             {
                 ServerResult::Promised
             }
-            Tool::Flat(_) | Tool::Own(_) | Tool::AfterStart(_) | Tool::Refused => {
+            Tool::Flat(_) | Tool::Own(_) | Tool::AfterStart(_) | Tool::Task(_) | Tool::Refused => {
                 match outcome.kind {
                     ItemKind::Tool => ServerResult::Same,
                     ItemKind::Prompt | ItemKind::Template | ItemKind::Resource => {
@@ -484,17 +488,10 @@ impl ToolCall {
         } else {
             result::forward(&outcome, form, era)?
         };
+        let result = match is_replayed {
+            true => replayed(result),
+            false => result,
+        };
         Ok(Text::charged(result, charge).with_receipt(receipt))
-    }
-}
-
-/// Waits for the outcome of the start, at most `START_TIMEOUT`.
-async fn started(client: &Client<impl Broker>) {
-    let verdict = timeout(START_TIMEOUT, client.broker.services().first_verdict());
-    let draining = client.broker.services().drain().draining();
-    tokio::select! {
-        // The next answer shows the outcome.
-        _ = verdict => {}
-        () = draining.cancelled() => {}
     }
 }

@@ -326,7 +326,7 @@ impl<B: Broker> Connection<B> {
             let message = format!("{} requests are open already", self.in_flight.limit());
             return Err(RpcError::new(INTERNAL_ERROR, message));
         }
-        self.outgoing.push(subscription.acknowledgement());
+        self.outgoing.extend(subscription.acknowledgement_at_once());
         let changes = self
             .client
             .broker

@@ -2,7 +2,7 @@
 
 use broker_config::McpMode;
 use broker_wire::era::SUPPORTED;
-use broker_wire::protocol::{INTERNAL_ERROR, INVALID_PARAMS, META_SERVER_INFO};
+use broker_wire::protocol::{INTERNAL_ERROR, INVALID_PARAMS, LEGACY_LATEST, META_SERVER_INFO};
 use broker_wire::write::{Text, push_string};
 use broker_wire::{Era, RpcError};
 use serde_json::{Value, json};
@@ -10,7 +10,9 @@ use serde_json::{Value, json};
 use super::Client;
 use super::result::error_object;
 use super::server_info::server_info;
-use super::tools::{instructions, job_tool, meta_tools, search_tools};
+use super::tasks::listed::{ListForm, mark};
+use super::tasks::{extension, legacy};
+use super::tools::{call_names, instructions, job_tool, meta_tools, search_tools};
 use broker_core::{
     Account, Broker, Charge, CoreError, ItemKind, ToolQuery, memory_error_for_request,
 };
@@ -29,7 +31,7 @@ const MAX_COPIES: usize = 2;
 pub(super) fn initialize(client: &Client<impl Broker>, revision: &str, has_session: bool) -> Text {
     text(&json!({
         "protocolVersion": revision,
-        "capabilities": legacy_capabilities(client, has_session),
+        "capabilities": legacy_capabilities(client, revision, has_session),
         "serverInfo": server_info(),
         "instructions": instructions(client),
     }))
@@ -48,18 +50,24 @@ pub(super) fn discover(client: &Client<impl Broker>) -> Text {
     text(&result)
 }
 
-/// The result of `tools/list` from `cursor` on, a JSON value.
+/// The result of `tools/list` from `cursor` on, a JSON value, for a client that has tasks or not.
 ///
 /// The list is charged to `account` until it was written.
 pub(super) fn list(
     client: &Client<impl Broker>,
     account: &Account,
     cursor: Option<&str>,
-    era: Era,
+    (era, has_tasks): (Era, bool),
 ) -> Result<Text, RpcError> {
+    let form = ListForm {
+        // A client with tasks gets no other result in place of the one that the schema promises.
+        without_output: client.may_promote() && !has_tasks,
+        // The modern era has no such member.
+        task_support: era == Era::Legacy && client.tasks().is_some(),
+    };
     let (tools, next, ttl) = match (client.view.mode, cursor) {
-        (McpMode::Meta, None) => (meta_tools(client).to_string().into_bytes(), None, TTL_MS),
-        (McpMode::Search, None) => (search_list(client, era), None, TTL_MS),
+        (McpMode::Meta, None) => (meta_list(client, form), None, TTL_MS),
+        (McpMode::Search, None) => (search_list(client, form, era), None, TTL_MS),
         (McpMode::Meta | McpMode::Search, Some(_)) => return Err(unknown_cursor()),
         (McpMode::Direct, cursor) => {
             let after = cursor
@@ -70,7 +78,8 @@ pub(super) fn list(
                 vendor: client.view.vendor,
                 after: after.as_deref(),
                 names: None,
-                without_output: client.may_promote(),
+                without_output: form.without_output,
+                task_support: form.task_support,
                 max_tools: MAX_PAGE_TOOLS,
                 max_bytes: MAX_PAGE_BYTES,
             };
@@ -106,20 +115,28 @@ pub(super) fn list(
     Ok(Text::charged(result, charge))
 }
 
+/// Returns the tool list of meta mode.
+fn meta_list(client: &Client<impl Broker>, form: ListForm) -> Vec<u8> {
+    let mut tools = meta_tools(client);
+    if form.task_support {
+        mark(&mut tools, &call_names(client.view));
+    }
+    Value::from(tools).to_string().into_bytes()
+}
+
 /// Returns the tool list of search mode. The modern era forbids a list that changes with other requests, so there it is
 /// always the same.
-fn search_list(client: &Client<impl Broker>, era: Era) -> Vec<u8> {
+fn search_list(client: &Client<impl Broker>, form: ListForm, era: Era) -> Vec<u8> {
     let session = client.session_tools.as_ref();
     let session = session.filter(|_| era == Era::Legacy);
-    let own = search_tools(client, session.is_some());
+    let mut own = search_tools(client, session.is_some());
+    if form.task_support {
+        mark(&mut own, &call_names(client.view));
+    }
     let own = own.iter().map(Value::to_string).collect::<Vec<_>>();
     let mut list = format!("[{}", own.join(",")).into_bytes();
     if let Some(session) = session {
-        for tool in session.listed(
-            &client.broker,
-            &client.identity,
-            (client.view.vendor, client.may_promote()),
-        ) {
+        for tool in session.listed(&client.broker, &client.identity, (client.view.vendor, form)) {
             list.push(b',');
             tool.push_json(&mut list);
         }
@@ -139,21 +156,31 @@ pub(super) fn unknown_cursor() -> RpcError {
 }
 
 /// Prompts and resources are declared if the caller has any.
-fn legacy_capabilities(client: &Client<impl Broker>, has_session: bool) -> Value {
-    if !has_session {
+fn legacy_capabilities(client: &Client<impl Broker>, revision: &str, has_session: bool) -> Value {
+    let mut all = if has_session {
+        let changes = client.list_changes(&client.identity);
+        with_items(client, capabilities(changes.is_some()))
+    } else {
         let mut all = with_items(client, capabilities(false));
         // Its level would be that of one request.
         if let Some(members) = all.as_object_mut() {
             members.remove("logging");
         }
-        return all;
+        all
+    };
+    // Earlier revisions have no tasks.
+    if revision == LEGACY_LATEST && client.tasks().is_some() {
+        all["tasks"] = legacy::capability();
     }
-    let changes = client.list_changes(&client.identity);
-    with_items(client, capabilities(changes.is_some()))
+    all
 }
 
 fn modern_capabilities(client: &Client<impl Broker>) -> Value {
-    with_items(client, capabilities(client.view.mode == McpMode::Direct))
+    let mut all = with_items(client, capabilities(client.view.mode == McpMode::Direct));
+    if client.tasks().is_some() {
+        all["extensions"] = extension::capability();
+    }
+    all
 }
 
 /// Declares prompts and resources if the caller has any.

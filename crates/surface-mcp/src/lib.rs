@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use broker_config::{McpMode, Routing};
-use broker_core::{Broker, CallMode, Identity, ToolListChanges};
+use broker_core::{Broker, CallMode, Identity, JobDesk, ToolListChanges};
 use broker_observe::{Announcer, ListChangedExec};
 use broker_surface::RequestIds;
 use broker_wire::LogLevel;
@@ -37,8 +37,10 @@ mod server_error;
 mod server_info;
 mod session_tools;
 mod settings;
+mod started;
 pub mod stdio;
 mod subscription;
+mod tasks;
 mod tools;
 mod unknown_tool;
 mod websocket;
@@ -149,6 +151,15 @@ impl<B: Broker> Client<B> {
         match (self.dialect, self.broker.jobs()) {
             (Dialect::Standard, Some(desk)) => desk.mcp_mode(),
             (Dialect::Standard, None) | (Dialect::Aliases | Dialect::Simple, _) => CallMode::Sync,
+        }
+    }
+
+    /// Returns the desk of jobs, if the client may have them as tasks: if they survive a restart. The dialect of simple
+    /// clients has another form of jobs.
+    fn tasks(&self) -> Option<&Arc<dyn JobDesk>> {
+        match self.dialect {
+            Dialect::Standard => self.broker.jobs().filter(|desk| desk.is_durable()),
+            Dialect::Aliases | Dialect::Simple => None,
         }
     }
 

@@ -11,6 +11,7 @@ use super::items::{self, ItemAnswer, ItemMethod};
 use super::params::Params;
 use super::reply::Answer;
 use super::subscription::Subscription;
+use super::tasks::{TaskRequest, extension, is_task_method};
 use super::{Client, exposure};
 use broker_core::{Account, Broker};
 
@@ -42,9 +43,7 @@ pub(super) fn modern(
 ) -> Result<Action, RpcError> {
     match method {
         "server/discover" => Ok(Action::Answer(Ok(exposure::discover(client)))),
-        "subscriptions/listen" => {
-            Subscription::read(id, &params.members, client.view.mode).map(Action::Listen)
-        }
+        "subscriptions/listen" => Subscription::read(client, id, params).map(Action::Listen),
         _ => tools(client, account, method, params, Era::Modern),
     }
 }
@@ -128,6 +127,7 @@ pub(super) fn simple(
 /// Whether a legacy client must have sent `initialize` before this method.
 fn needs_session(client: &Client<impl Broker>, method: &str) -> bool {
     matches!(method, "tools/list" | "tools/call" | "logging/setLevel")
+        || is_task_method(method)
         || ItemMethod::parse(method).is_some()
         || client.dialect.method(method).is_some()
 }
@@ -153,8 +153,13 @@ fn tools(
     }
     let list = || {
         let cursor = params.members.given("cursor");
-        exposure::list(client, account, cursor, era).map(|list| Action::Answer(Ok(list)))
+        let has_tasks = era == Era::Modern && extension::is_declared(&params.meta);
+        exposure::list(client, account, cursor, (era, has_tasks))
+            .map(|list| Action::Answer(Ok(list)))
     };
+    if let Some(request) = TaskRequest::read(client, method, params, era)? {
+        return ToolCall::about_tasks(request, params, era).map(Action::Call);
+    }
     match method {
         "tools/list" => list(),
         "tools/call" => ToolCall::parse(client, params, era).map(Action::Call),

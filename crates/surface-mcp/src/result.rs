@@ -25,6 +25,9 @@ const NO_CONTENT: &str = "[]";
 /// The maximum characters of the broker around a result, apart from the values of its notes:
 /// `,"resultType":"complete"`, `,"isError":true` and `,"_meta":{…}` with both keys.
 pub(super) const MAX_ADDED_CHARS: usize = 112;
+/// The maximum memory that a reply of the broker needs as a result, as a multiple of its length: as
+/// text in JSON it has at most twice its bytes, and it is copied.
+pub(super) const MAX_OWN_COPIES: usize = 6;
 /// The value of `resultType` in results of the modern era, and the bytes that the member needs.
 const COMPLETE: &str = "\"complete\"";
 const MAX_TYPE_BYTES: usize = 32;

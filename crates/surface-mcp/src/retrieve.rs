@@ -3,14 +3,18 @@
 use std::borrow::Cow;
 
 use broker_model::model_vendor::ModelVendor;
-use broker_wire::write::push_string;
+use broker_wire::Era;
+use broker_wire::write::{self, Outgoing, Text, push_string};
 use serde_json::Value;
+use tokio::sync::mpsc;
 
-use super::Client;
+use super::notifications::TOOLS_CHANGED;
 use super::session_tools::Registration;
 use super::tools::call_names;
+use super::{Client, result};
 use broker_core::{
-    Account, Broker, CallableTool, CoreError, Detail, FoundTool, FoundTools, SearchQuery,
+    Account, Broker, CallableTool, Charge, CoreError, Detail, FoundTool, FoundTools, SearchQuery,
+    memory_error_for_request,
 };
 use broker_surface::meta::RetrieveBody;
 
@@ -32,10 +36,42 @@ impl<'a> Hit<'a> {
 /// The maximum bytes of descriptions and schemas in one answer.
 const MAX_FOUND_BYTES: usize = 1 << 20;
 
+/// Searches, and announces the change of the session's list before the answer.
+pub(super) async fn answer(
+    client: &Client<impl Broker>,
+    account: &Account,
+    announcements: Option<&mpsc::Sender<Outgoing>>,
+    (arguments, dynamic, era): (&[u8], bool, Era),
+) -> Result<Text, Box<CoreError>> {
+    let (body, registration) = retrieve((client, account), arguments, dynamic).await?;
+    if let Some(tools) = client
+        .session_tools
+        .as_ref()
+        .filter(|_| !registration.is_empty())
+        && !tools.announce_on_stream()
+    {
+        if let Some(messages) = announcements
+            && messages
+                .try_send(write::notification(TOOLS_CHANGED, None))
+                .is_err()
+        {
+            tracing::debug!("an announcement was dropped: its client does not read");
+        }
+        tools.announced();
+    }
+    let needed = result::MAX_OWN_COPIES * body.len();
+    let mut charge = Charge::default();
+    charge
+        .cover(account, needed)
+        .map_err(|full| Box::new(memory_error_for_request(full, needed, account)))?;
+    let result = result::own(&String::from_utf8_lossy(&body), era);
+    Ok(Text::charged(result, charge))
+}
+
 /// Searches, and registers the hits for the session if its list is `dynamic`. Returns the answer:
 /// `{"tools":[{"name","path","description","input_schema","score","registered"}],"newly_registered":[…],"evicted":[…],"weak"?,"degraded"?,"hint"?}`,
 /// and the change of the list.
-pub(super) async fn retrieve(
+async fn retrieve(
     (client, account): (&Client<impl Broker>, &Account),
     arguments: &[u8],
     dynamic: bool,

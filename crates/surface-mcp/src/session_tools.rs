@@ -7,6 +7,7 @@ use broker_model::model_vendor::ModelVendor;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use super::tasks::listed::ListForm;
 use broker_core::{Broker, Identity, ListedTool, ToolListChanges, ToolQuery};
 use broker_observe::{Announcer, Changed};
 
@@ -128,10 +129,10 @@ impl SessionTools {
         &self,
         broker: &impl Broker,
         identity: &Identity,
-        (vendor, without_output): (Option<ModelVendor>, bool),
+        (vendor, form): (Option<ModelVendor>, ListForm),
     ) -> Vec<ListedTool> {
         let names: Vec<_> = self.lock().tools.iter().map(|tool| tool.name).collect();
-        listed_tools(broker, identity, (vendor, without_output), &names)
+        listed_tools(broker, identity, (vendor, form), &names)
     }
 
     /// Removes the tools that are withdrawn or that the caller may not use any more, for as long as it runs.
@@ -155,7 +156,7 @@ impl SessionTools {
 
     fn remove_gone(&self, broker: &impl Broker, identity: &Identity) {
         let names: Vec<_> = self.lock().tools.iter().map(|tool| tool.name).collect();
-        let there = listed_tools(broker, identity, (None, false), &names);
+        let there = listed_tools(broker, identity, (None, ListForm::default()), &names);
         let gone = |name| !there.iter().any(|tool| tool.name == name);
         let mut state = self.lock();
         let before = state.tools.len();
@@ -211,12 +212,13 @@ impl SessionTools {
 fn listed_tools(
     broker: &impl Broker,
     identity: &Identity,
-    (vendor, without_output): (Option<ModelVendor>, bool),
+    (vendor, form): (Option<ModelVendor>, ListForm),
     names: &[&'static str],
 ) -> Vec<ListedTool> {
     let what = ToolQuery {
         vendor,
-        without_output,
+        without_output: form.without_output,
+        task_support: form.task_support,
         names: Some(names),
         ..ToolQuery::default()
     };

@@ -226,7 +226,7 @@ fn search_instructions(client: &Client<impl Broker>) -> String {
 /// The entries of the meta-tools in `tools/list`. Every model pays for each word of them; there are no
 /// `outputSchema`s, since a model reads the text, and `additionalProperties` is not closed, since an unknown member is
 /// refused with the known ones.
-pub(super) fn meta_tools(client: &Client<impl Broker>) -> Value {
+pub(super) fn meta_tools(client: &Client<impl Broker>) -> Vec<Value> {
     let areas = areas(&client.broker, &client.identity);
     let root = client.identity.root();
     let mut tools = vec![
@@ -274,7 +274,7 @@ pub(super) fn meta_tools(client: &Client<impl Broker>) -> Value {
         }),
     ));
     tools.extend(job_tool(client));
-    Value::from(tools)
+    tools
 }
 
 /// Returns the entry of the tool for jobs, where jobs are on.

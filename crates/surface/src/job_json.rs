@@ -157,6 +157,7 @@ mod tests {
             created: SystemTime::UNIX_EPOCH,
             started: None,
             ended: None,
+            updated: SystemTime::UNIX_EPOCH,
             expires: SystemTime::UNIX_EPOCH,
             progress: None,
             last_event: 1,

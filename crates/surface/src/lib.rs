@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 mod caller_share;
 mod contain;
+pub mod idempotency_key;
 pub mod job_json;
 pub mod meta;
 mod request_id;

@@ -42,6 +42,8 @@ fn source(program: &str, args: &[&str]) -> Source {
         of_every_tool: Default::default(),
         max_output_chars: None,
         coerce: None,
+        extensions: Default::default(),
+        stderr_to_callers: false,
         required: true,
         schema: SchemaPolicy::default(),
         startup_timeout: Duration::from_secs(20),

@@ -40,6 +40,8 @@ pub(crate) fn launch(
         listing_bytes: 32 << 20,
         lists: Default::default(),
         exposure: broker_model::trust::Exposure::expose_all(),
+        extensions: Default::default(),
+        stderr_to_callers: None,
         instances: 1,
         max_in_flight: 32,
         queue: 256,

@@ -124,6 +124,8 @@ pub(crate) fn spec_of(url: &str) -> SourceSpec {
         lists: Default::default(),
         exposure: broker_model::trust::Exposure::expose_all(),
         max_in_flight: 32,
+        extensions: Default::default(),
+        stderr_to_callers: None,
         instances: 1,
         queue: 256,
         redactor: Redactor::default(),

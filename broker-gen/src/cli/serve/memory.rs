@@ -145,6 +145,7 @@ fn item(item: &'static tables::Item) -> Item {
         header_params: each(&item.header_params, header_param),
         idempotent: item.idempotent,
         for_pages_only: item.for_pages_only,
+        requires_task: item.requires_task,
         unvalidated: item.unvalidated,
         audit: each(&item.audit, |pointer| pointer.as_str()),
         allow: item.allow,

@@ -178,6 +178,7 @@ mod tests {
             header_params: &[],
             idempotent: false,
             for_pages_only: false,
+            requires_task: false,
             unvalidated: false,
             audit: &[],
             allow: u64::MAX,

@@ -45,6 +45,8 @@ pub struct FoundItem {
     pub header_params: &'static [HeaderParam],
     /// Whether lists have the schema of its results, so that clients expect structured content.
     pub lists_output: bool,
+    /// Whether its server says that each call of it is a task.
+    pub requires_task: bool,
     /// How the item reads the URI that named it.
     pub read_form: ReadForm,
     /// The members of every listing of it, without the closing brace.
@@ -62,6 +64,8 @@ pub struct FlatTool {
     pub header_params: &'static [HeaderParam],
     /// Whether lists have the schema of its results.
     pub lists_output: bool,
+    /// Whether its server says that each call of it is a task.
+    pub requires_task: bool,
 }
 
 impl From<FoundItem> for FlatTool {
@@ -70,6 +74,7 @@ impl From<FoundItem> for FlatTool {
             path: found.item.path,
             header_params: found.header_params,
             lists_output: found.lists_output,
+            requires_task: found.requires_task,
         }
     }
 }
@@ -139,6 +144,7 @@ impl Snapshot {
             digest: item.digest,
             header_params: item.header_params,
             lists_output: has_output && lists_output(&self.terms.settings[at as usize]),
+            requires_task: item.requires_task,
             read_form,
             head: catalog.text(catalog.entry(item.entry).head),
             list_head: catalog.text(item.list_head),

@@ -60,6 +60,8 @@ pub struct ToolQuery<'a> {
     pub names: Option<&'a [&'static str]>,
     /// Whether the schemas of results are left out: a call may have another result.
     pub without_output: bool,
+    /// Whether each entry says that its calls may be tasks.
+    pub task_support: bool,
     /// The maximum number of tools.
     pub max_tools: usize,
     /// The maximum bytes of the entries. A page has at least one tool if any is left.
@@ -74,6 +76,7 @@ impl Default for ToolQuery<'_> {
             after: None,
             names: None,
             without_output: false,
+            task_support: false,
             max_tools: usize::MAX,
             max_bytes: usize::MAX,
         }
@@ -98,7 +101,7 @@ pub struct ListedTool {
     /// Its flat name.
     pub name: &'static str,
     /// `{"name":…,…,"inputSchema":…,"outputSchema"?:…}`, in parts.
-    json: [Cow<'static, str>; 9],
+    json: [Cow<'static, str>; 10],
 }
 
 impl ToolPage {
@@ -246,6 +249,12 @@ fn entry(
         .output
         .filter(|_| !what.without_output && lists_output(&settings[at as usize]));
     let output = output.map(|span| scope.catalog.text(span));
+    // The statement of the broker: a call of any tool can be its task.
+    let task_support = match (what.task_support, tool.requires_task) {
+        (false, _) => "",
+        (true, false) => r#","execution":{"taskSupport":"optional"}"#,
+        (true, true) => r#","execution":{"taskSupport":"required"}"#,
+    };
     let json = [
         // A flat name needs no escapes.
         "{\"name\":\"".into(),
@@ -256,6 +265,7 @@ fn entry(
         input,
         output.map_or("", |_| ",\"outputSchema\":").into(),
         output.unwrap_or_default().into(),
+        task_support.into(),
         "}".into(),
     ];
     Some(ListedTool {

@@ -146,6 +146,7 @@ pub(crate) fn catalog() -> &'static Catalog {
                     header_params: &[],
                     idempotent: true,
                     for_pages_only: false,
+                    requires_task: false,
                     unvalidated: false,
                     audit: &[],
                     allow: u64::MAX,

@@ -4,9 +4,9 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, StatusCode};
 use broker_core::{Broker, JobRequest, Outcome, RequestId};
 use broker_model::CallCode;
-use broker_surface::job_json;
 use broker_surface::meta::{self, BodyForm, MetaCaller, ReplyRoom};
 use broker_surface::{ClientPlace, trace_of};
+use broker_surface::{idempotency_key, job_json};
 use broker_surface_mcp::http::joined_header;
 use bytes::Bytes;
 
@@ -16,8 +16,6 @@ use crate::listener::Caller;
 use crate::pipeline::{Admitted, HttpReply, JSON, Refusal};
 
 static IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-/// The maximum bytes of an idempotency key.
-const MAX_KEY_BYTES: usize = 255;
 
 impl<B: Broker> HttpSurface<B> {
     /// Answers a request for a meta-tool.
@@ -42,7 +40,7 @@ impl<B: Broker> HttpSurface<B> {
             MetaTool::List(_) => None,
         };
         let (identity, account) = (&admitted.identity, &admitted.account);
-        let job = idempotency_key(&parts.headers)?.map(|key| {
+        let job = key_of_call(&parts.headers)?.map(|key| {
             Box::new(JobRequest {
                 key: Some(key.into()),
                 ..JobRequest::default()
@@ -60,6 +58,7 @@ impl<B: Broker> HttpSurface<B> {
             trace: trace.as_deref(),
             events: None,
             job: job.as_deref(),
+            is_job: false,
             decided_above: u32::MAX,
         };
         let reply = match tool {
@@ -102,14 +101,12 @@ fn accepted(outcome: &Outcome) -> HttpReply {
 
 /// Returns the idempotency key of a call.
 #[inline]
-fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
+fn key_of_call(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
     let Some(value) = headers.get(&IDEMPOTENCY_KEY) else {
         return Ok(None);
     };
-    let text = value.to_str().ok().filter(|text| {
-        (1..=MAX_KEY_BYTES).contains(&text.len())
-            && text.bytes().all(|byte| byte.is_ascii_graphic())
-    });
+    let text = value.to_str().ok();
+    let text = text.filter(|text| idempotency_key::is_valid(text));
     let message = "`Idempotency-Key` must have 1 to 255 visible ASCII characters";
     let refusal = || Refusal::new(CallCode::HeaderInvalid, message);
     text.map(Some).ok_or_else(refusal)

@@ -105,7 +105,7 @@ pub(super) fn check_method(headers: &HeaderMap, method: &str) -> Result<(), RpcE
     check_equal(&METHOD, single(headers, &METHOD)?, method)
 }
 
-/// Checks `Mcp-Name`. Requests that name a tool, a prompt or a resource must have it.
+/// Checks `Mcp-Name`. Requests that name a tool, a prompt, a resource or a task must have it.
 pub(super) fn check_name(
     headers: &HeaderMap,
     method: &str,
@@ -114,6 +114,7 @@ pub(super) fn check_name(
     let member = match method {
         "tools/call" | "prompts/get" => "name",
         "resources/read" => "uri",
+        "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
         _ => return Ok(()),
     };
     // Without a name in the message, the error of its params says more.

@@ -2,7 +2,9 @@
 
 use axum::http::request::Parts;
 use axum::http::{Response, StatusCode};
-use broker_wire::protocol::{INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND};
+use broker_wire::protocol::{
+    INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, MISSING_CAPABILITY,
+};
 use broker_wire::{ClientLine, Era, Id, Incoming, Raw, RpcError, read_client_line};
 use bytes::Bytes;
 use tokio::sync::mpsc;
@@ -177,6 +179,7 @@ async fn modern(
         Err(error) if error.code == METHOD_NOT_FOUND => {
             return Err(Refused::new(StatusCode::NOT_FOUND, error));
         }
+        Err(error) if error.code == MISSING_CAPABILITY => return Err(Refused::bad_request(error)),
         Err(error) => {
             return Ok(now(
                 request,
@@ -255,7 +258,7 @@ fn listen(
     let changes = client.broker.services().tool_list_changes(&client.identity);
     let (broker, identity) = (client.broker.clone(), client.identity.clone());
     let end = broker.services().drain().draining();
-    let acknowledgement = subscription.acknowledgement();
+    let acknowledgement = subscription.acknowledgement_at_once();
     let id = id.clone();
     let ending = Box::pin(async move {
         let outcome = tokio::select! {
@@ -265,7 +268,10 @@ fn listen(
         drop(owned);
         outcome
     });
-    let stream = EventStream::new(Some(messages), ending, request.event_limit())
-        .starting_with(acknowledgement);
+    let stream = EventStream::new(Some(messages), ending, request.event_limit());
+    let stream = match acknowledgement {
+        Some(acknowledgement) => stream.starting_with(acknowledgement),
+        None => stream,
+    };
     Ok(reply::stream(StreamReply::Open, stream))
 }

@@ -43,6 +43,8 @@ pub struct MetaCaller<'a, B> {
     pub events: Option<&'a CallEvents>,
     /// What a call asks of jobs that does not say so itself; `None` for a caller that waits for the result.
     pub job: Option<&'a JobRequest>,
+    /// Whether the call becomes a job, whatever mode its body names.
+    pub is_job: bool,
     /// The surface decides on results of more bytes than these ([`CallContext::decided_above`]).
     pub decided_above: u32,
 }
@@ -231,7 +233,11 @@ impl<B: Broker> MetaCaller<'_, B> {
     /// Returns what a call asks of jobs; `None` for a call whose caller waits for the result.
     fn asked_job(&self, asked: AskedJob) -> Result<Option<Box<JobRequest>>, Box<CoreError>> {
         let own = self.job;
-        let mode = asked.mode.or(own.map(|job| job.mode));
+        let own_mode = own.map(|job| job.mode);
+        let mode = match self.is_job {
+            true => own_mode,
+            false => asked.mode.or(own_mode),
+        };
         let mode = mode.unwrap_or_default();
         let key = own.and_then(|job| job.key.as_deref());
         if mode == CallMode::Sync && key.is_none() {
@@ -248,7 +254,7 @@ impl<B: Broker> MetaCaller<'_, B> {
         }
         Ok(Some(Box::new(JobRequest {
             mode,
-            ttl: asked.ttl,
+            ttl: asked.ttl.or(own.and_then(|job| job.ttl)),
             key: key.map(Box::from),
             run: None,
         })))

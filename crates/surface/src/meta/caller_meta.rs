@@ -7,12 +7,14 @@ use broker_model::text::shown_line;
 use broker_wire::JsonMembers;
 use broker_wire::write::push_string;
 
+use crate::idempotency_key;
+
 /// The maximum bytes of the object that a server gets.
 const MAX_META_BYTES: usize = 8 << 10;
 
 /// Filters the members of a caller's `_meta`: returns the object of the members that go to the server, `None` if it
-/// would be empty. Keys with a prefix that the protocol reserves are left out, and so is `progressToken`, since the
-/// broker has a separate token.
+/// would be empty. Keys with a prefix that the protocol reserves are left out, and so are `progressToken`, since the
+/// broker has a separate token, and the idempotency key, which is for the broker.
 ///
 /// # Errors
 ///
@@ -65,7 +67,7 @@ struct Forwarded {
 impl Forwarded {
     /// Adds a member, if it goes to the server and there is room for it.
     fn add(&mut self, name: &str, value: &str) {
-        if self.is_too_long || is_reserved(name) || name == "progressToken" {
+        if self.is_too_long || is_reserved(name) || is_for_the_broker(name) {
             return;
         }
         // The marks around it and the last bracket; escapes in the name are more.
@@ -94,6 +96,11 @@ impl Forwarded {
         self.json.push(b'}');
         Ok(String::from_utf8(self.json).ok())
     }
+}
+
+/// Whether the broker reads a key, and has its own for the server or none.
+fn is_for_the_broker(key: &str) -> bool {
+    key == "progressToken" || key == idempotency_key::META_NAME
 }
 
 /// Whether the protocol reserves the prefix of a key: the labels before `/`, if the second is `mcp` or
@@ -138,7 +145,12 @@ mod tests {
             .unwrap(),
             r#"{"traceparent":"00-1","com.example/x":{"n": 1.0},"mcp.dev/x":[],"mcp":4}"#
         );
-        for nothing in ["{}", " { } ", r#"{"progressToken":1,"io.MCP/x":1}"#] {
+        for nothing in [
+            "{}",
+            " { } ",
+            r#"{"progressToken":1,"io.MCP/x":1}"#,
+            r#"{"dev.mcp-broker/idempotency-key":"order-17"}"#,
+        ] {
             assert_eq!(forwarded(nothing), None, "{nothing}");
         }
         let escaped = r#"{"io.modelcontextprotocol\/x":1,"\u0070rogressToken":2}"#;

@@ -215,6 +215,7 @@ fn list_query(query: &Query) -> Result<JobQuery, Refusal> {
         state: state.transpose()?,
         limit: limit.map_or(PAGE_JOBS, |limit| (limit as usize).max(1)),
         cursor: query.text("cursor").map(str::to_owned),
+        is_own_only: false,
     })
 }
 
