@@ -39,7 +39,7 @@ pub(crate) enum CalledTool<'a> {
     Flat(&'a FlatTool),
     /// A tool of the broker that calls others.
     Calling,
-    /// Another tool of the broker. Its calls are no jobs.
+    /// Another tool of the broker. Its calls are never jobs.
     Other,
 }
 
@@ -67,7 +67,7 @@ impl CallJob {
             && client.tasks().is_some();
         let (mode, ttl) = match (form, tool) {
             (JobForm::Legacy, CalledTool::Other) => {
-                let message = "calls of this tool are no tasks: send the request without `task`";
+                let message = "calls of this tool are never tasks: send the request without `task`";
                 return Err(RpcError::new(METHOD_NOT_FOUND, message));
             }
             (JobForm::Legacy, CalledTool::Flat(_) | CalledTool::Calling) => {
