@@ -307,3 +307,55 @@ fn progress_of_a_call_that_became_a_job_reaches_its_caller_and_the_job() {
     let events = caller.get(&format!("/jobs/{id}/events")).text();
     assert_eq!(events.matches("event: progress").count(), 3, "{events}");
 }
+
+#[test]
+fn link_to_a_job_is_a_resource_of_its_caller() {
+    let bench = bench(
+        &json!({"store": "jobs.sqlite", "promote_after": 1}),
+        &json!({}),
+    );
+    let mut script: Value = serde_json::from_str(&bench.read("a.json")).expect("JSON");
+    script["on_call"]["long"] = json!({"delay_ms": 2500});
+    bench.script("a", &script);
+    let broker = serve(&bench);
+    let ask = |method: &str, params: Value| {
+        modern(broker.address(), "/mcp/direct", &json!(1), method, &params).json()
+    };
+    let became = ask(
+        "tools/call",
+        json!({"name": "a-long", "arguments": {"n": 7}}),
+    )["result"]
+        .clone();
+    let link = &became["content"][1];
+    assert_eq!(link["type"], "resource_link", "{became}");
+    let uri = link["uri"].as_str().expect("a URI");
+    contains(text(&became), &[uri]);
+    let id = became["structuredContent"]["job_id"]
+        .as_str()
+        .expect("an id");
+    let state = |read: &Value| -> Value {
+        let text = read["result"]["contents"][0]["text"].as_str();
+        serde_json::from_str(text.unwrap_or_else(|| panic!("{read}"))).expect("JSON")
+    };
+    let running = ask("resources/read", json!({"uri": uri}));
+    assert_eq!(state(&running)["status"], "running", "{running}");
+    assert_eq!(running["result"]["contents"][1], Value::Null);
+    Caller::of(&broker).end(id);
+    let ended = ask("resources/read", json!({"uri": uri}));
+    assert_eq!(state(&ended)["status"], "succeeded");
+    contains(
+        ended["result"]["contents"][1]["text"]
+            .as_str()
+            .expect("the result"),
+        &["\\\"n\\\":7"],
+    );
+    let unknown = ask(
+        "resources/read",
+        json!({"uri": "mcp-broker://jobs/j_aaaaaaaaaaaaaaaaaaaaaaaaaa"}),
+    );
+    assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
+    // Legacy clients have the URI in the text.
+    let session = McpSession::begin(broker.address(), "/mcp/direct");
+    let read = session.result("resources/read", &json!({"uri": uri}));
+    assert_eq!(read["contents"].as_array().map(Vec::len), Some(2), "{read}");
+}

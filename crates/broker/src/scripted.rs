@@ -37,6 +37,9 @@ pub enum Addition<'a> {
     Jobs(&'a Path, CallMode),
 }
 
+/// A time that passes in no run.
+const LONG: Duration = Duration::from_secs(60);
+
 /// Drops spans.
 struct NoExport;
 
@@ -111,9 +114,9 @@ async fn open_jobs(core: &Core, file: &Path, mcp_mode: CallMode) -> Arc<Keeper> 
         adoptable: recovered.adoptable,
         observer: Box::new(observers),
         settings: JobSettings {
-            promote_after: Duration::from_secs(60),
+            promote_after: LONG,
             mcp_mode,
-            ttl: Duration::from_secs(60),
+            ttl: LONG,
         },
     })
 }

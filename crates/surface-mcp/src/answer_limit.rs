@@ -6,7 +6,7 @@ use broker_wire::write::{Outgoing, Text};
 use broker_wire::{Era, JsonMembers, RpcError};
 use serde_json::json;
 
-use crate::{items, result};
+use crate::{item_error, result};
 use broker_core::{CoreError, RequestId};
 
 /// The way of a message to its client.
@@ -100,7 +100,7 @@ impl AnswerLimit {
         let has = |name: &str| members.get(name).is_some();
         if !has("content") && !has("structuredContent") {
             let object = result::error_object(&error, id);
-            return Err(items::refusal(&error, object));
+            return Err(item_error::refusal(&error, object));
         }
         let era = match has("resultType") {
             true => Era::Modern,

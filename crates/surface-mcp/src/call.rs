@@ -12,6 +12,7 @@ use tokio::sync::mpsc;
 
 use super::adapter::{CommandCall, Dialect, ResultForm, read_mode};
 use super::call_error::CallError;
+use super::item_error;
 use super::items::{self, ItemAnswer, ItemCall, ItemMethod};
 use super::params::Params;
 use super::reply::{Answer, Text};
@@ -64,7 +65,7 @@ enum Tool {
     Item(Box<ItemCall>),
     /// A request about resources that waits until the sources have listed theirs.
     AfterStart(ItemMethod),
-    /// A request about tasks. Boxed, so that calls do not carry its size.
+    /// A request about tasks, or the resource of a job. Boxed, so that calls do not carry its size.
     Task(Box<TaskRequest>),
     /// A tool that is not known, since the start was refused.
     Refused,
@@ -266,7 +267,7 @@ impl ToolCall {
                 }
                 if let Tool::Item(_) = self.tool {
                     let object = result::error_object(&error, request_id);
-                    return Err(items::refusal(&error, object));
+                    return Err(item_error::refusal(&error, object));
                 }
                 if self.job.form == JobForm::Legacy {
                     return Err(rpc_error(&error, self.era, request_id));

@@ -196,7 +196,8 @@ fn with_items(client: &Client<impl Broker>, mut all: Value) -> Value {
     if has_prompts {
         all["prompts"] = json!({});
     }
-    if has_resources {
+    // The link to a job can be read where there is no other resource.
+    if has_resources || client.broker.jobs().is_some() {
         all["resources"] = json!({});
     }
     if has_prompts || has_resources {

@@ -1,6 +1,6 @@
 //! Prompts and resources over MCP: their lists, and the calls that get or read one.
 
-use broker_wire::protocol::{INVALID_PARAMS, RESOURCE_NOT_FOUND};
+use broker_wire::protocol::INVALID_PARAMS;
 use broker_wire::write::Text;
 use broker_wire::{Era, JsonMembers, RpcError, valid_string};
 use bytes::Bytes;
@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::Client;
 use super::exposure::{CHANGING_TTL_MS, modern_members, unknown_cursor};
+use super::item_error;
 use super::params::Params;
 use crate::exposure::no_memory;
 use broker_core::{
@@ -21,8 +22,6 @@ const MAX_PAGE_ITEMS: usize = 1000;
 const MAX_PAGE_BYTES: usize = 1 << 20;
 /// The memory that a list takes while it is made, as a multiple of its length.
 const MAX_COPIES: usize = 2;
-/// The maximum characters of a URI in an error.
-const MAX_URI_CHARS: usize = 1024;
 
 /// A method about prompts and resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -240,7 +239,7 @@ impl ItemCall {
         let uri = params.members.get("uri").and_then(valid_string);
         let uri = uri.ok_or_else(|| RpcError::new(INVALID_PARAMS, "`uri` must be a string"))?;
         let found = client.broker.look_up(&client.identity, Name::Uri(&uri));
-        let found = found.map_err(|_| not_found(&uri, era))?;
+        let found = found.map_err(|_| item_error::not_found(&uri, era))?;
         Ok(Self {
             path: found.item.path,
             request: ItemRequest::Read(uri.into()),
@@ -325,30 +324,4 @@ impl ItemCall {
         };
         caller.call_item(self.path, operation, received).await
     }
-}
-
-/// The error of a URI that no entry of the caller covers.
-fn not_found(uri: &str, era: Era) -> RpcError {
-    let code = match era {
-        Era::Legacy => RESOURCE_NOT_FOUND,
-        Era::Modern => INVALID_PARAMS,
-    };
-    let uri = broker_model::text::shown_line(uri, MAX_URI_CHARS);
-    RpcError::new(code, "the resource does not exist").data(json!({ "uri": uri }))
-}
-
-/// The error of a prompt or resource that the broker refuses: these methods have no results with `isError`.
-pub(super) fn refusal(error: &CoreError, object: serde_json::Value) -> RpcError {
-    use broker_model::CallCode as C;
-    let of_params = [
-        C::ArgsInvalid,
-        C::FieldInvalid,
-        C::JsonInvalid,
-        C::PathNotFound,
-    ];
-    let code = match of_params.contains(&error.code) {
-        true => INVALID_PARAMS,
-        false => broker_wire::protocol::INTERNAL_ERROR,
-    };
-    RpcError::new(code, error.message.clone()).data(object)
 }

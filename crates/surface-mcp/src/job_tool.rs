@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
 use crate::Client;
+use crate::job_resource;
 use crate::result::{self, ServerResult};
 
 /// The name of the tool.
@@ -242,9 +243,15 @@ fn unfinished_text(job: &JobView) -> String {
 pub(super) fn accepted(accepted: &AcceptedJob, era: Era) -> Json {
     let id = &accepted.job.id;
     let text = format!(
-        "The call takes long and goes on as job {id}. Call the tool `{NAME}` with {{\"id\":\"{id}\"}} to wait for its result."
+        "The call takes long and goes on as job {id}. Call the tool `{NAME}` with {{\"id\":\"{id}\"}} to wait for its result, or read {}.",
+        job_resource::uri(id)
     );
-    result::with_structured(&text, job_json::accepted(accepted), era)
+    // Some legacy clients do not know links, and would refuse the result.
+    let link = match era {
+        Era::Legacy => None,
+        Era::Modern => Some(job_resource::link(&accepted.job)),
+    };
+    result::with_structured(&text, link.as_ref(), job_json::accepted(accepted), era)
 }
 
 /// Returns what a call in this mode asks of jobs.

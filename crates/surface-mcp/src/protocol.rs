@@ -12,7 +12,7 @@ use super::params::Params;
 use super::reply::Answer;
 use super::subscription::Subscription;
 use super::tasks::{TaskRequest, extension, is_task_method};
-use super::{Client, exposure};
+use super::{Client, exposure, job_resource};
 use broker_core::{Account, Broker};
 
 /// The action that a request with checked params asks for.
@@ -140,6 +140,12 @@ fn tools(
     params: &Params<'_>,
     era: Era,
 ) -> Result<Action, RpcError> {
+    if client.broker.jobs().is_some()
+        && let Some(id) = job_resource::asked_id(method, &params.members)
+    {
+        let read = TaskRequest::Resource(id, era);
+        return ToolCall::about_tasks(read, params, era).map(Action::Call);
+    }
     if let Some(method) = ItemMethod::parse(method) {
         let services = client.broker.services();
         // The call waits until sources have listed their resources for the first time.

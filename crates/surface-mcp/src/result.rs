@@ -49,11 +49,19 @@ pub(super) fn own(text: &str, era: Era) -> Json {
     )
 }
 
-/// Returns a result of the broker with a text for the model and the same facts as structured content.
-pub(super) fn with_structured(text: &str, structured: String, era: Era) -> Json {
+/// Returns a result of the broker: a text, a further block of content, and the same facts as structured content.
+pub(super) fn with_structured(
+    text: &str,
+    block: Option<&Value>,
+    structured: String,
+    era: Era,
+) -> Json {
+    let mut content = text_content(text);
+    let more = block.map(|block| format!(",{block}"));
+    content.insert_str(content.len() - 1, more.as_deref().unwrap_or_default());
     object(
         [
-            ("content", text_content(text)),
+            ("content", content),
             ("structuredContent", structured),
             ("isError", "false".to_owned()),
         ],

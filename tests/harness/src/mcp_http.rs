@@ -254,7 +254,8 @@ pub fn send_modern_accepting(
     let mut params = params.clone();
     params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(MODERN);
     params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
-    let name = match params["name"].as_str() {
+    let named = params["name"].as_str().or(params["uri"].as_str());
+    let name = match named {
         Some(name) => format!("Mcp-Name: {name}\r\n"),
         None => String::new(),
     };

@@ -7,16 +7,19 @@ use super::extension;
 use super::legacy::LegacyTask;
 use super::modern::ModernTask;
 use crate::Client;
+use crate::job_resource;
 use crate::params::Params;
 use crate::reply::Answer;
 
-/// A request about tasks.
+/// A request about tasks, or for the resource that a job is.
 #[derive(Debug)]
 pub(crate) enum TaskRequest {
     /// Of revision 2025-11-25.
     Legacy(LegacyTask),
     /// Of the extension.
     Modern(ModernTask),
+    /// `resources/read` of the job with this id.
+    Resource(Box<str>, Era),
 }
 
 /// Whether a method is about tasks, in any era.
@@ -56,13 +59,27 @@ impl TaskRequest {
         account: &Account,
         request_id: RequestId,
     ) -> Answer {
-        let Some(desk) = client.tasks() else {
-            return Err(extension::missing("the request"));
-        };
         let request_id = request_id.as_str();
+        let desk = || {
+            client
+                .tasks()
+                .ok_or_else(|| extension::missing("the request"))
+        };
         match self {
-            Self::Legacy(request) => request.answer(client, &**desk, account, request_id).await,
-            Self::Modern(request) => request.answer(client, &**desk, account, request_id).await,
+            Self::Legacy(request) => {
+                request
+                    .answer(client, &**desk()?, account, request_id)
+                    .await
+            }
+            Self::Modern(request) => {
+                request
+                    .answer(client, &**desk()?, account, request_id)
+                    .await
+            }
+            // It needs no store that survives a restart.
+            Self::Resource(id, era) => {
+                job_resource::read(client, account, (id, *era), request_id).await
+            }
         }
     }
 }
