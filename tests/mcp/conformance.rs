@@ -285,7 +285,11 @@ fn check_over_http(upstream: &str, era: &str) {
     let command = fixture(era);
     let run = Run::new(Path::new(&command[0])).args(&command[1..]);
     let server = ListeningServer::start(run.args(["--http", "0"]));
-    check(upstream, &json!({"url": server.url("/mcp")}));
+    // Without trust, the tools with sensitive names of a server with a URL are hidden.
+    check(
+        upstream,
+        &json!({"url": server.url("/mcp"), "trust": "trusted"}),
+    );
 }
 
 #[test]

@@ -26,11 +26,13 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
-    /// Runs `finish` after `wait` on another thread, unless the call is cancelled before.
+    /// Runs `finish` after `wait` on another thread, unless the call is cancelled before. `tick` gets the seconds that have
+    /// passed, each second before that.
     pub(crate) fn begin(
         &self,
         id: &Value,
         wait: Duration,
+        tick: impl Fn(u64) + Send + 'static,
         finish: impl FnOnce() + Send + 'static,
     ) -> Result<(), Refused> {
         let cancelled = self.register(id)?;
@@ -39,9 +41,9 @@ impl Pending {
         let started = std::thread::Builder::new()
             .name("slow call".to_owned())
             .spawn(move || {
-                let woken = cancelled.recv_timeout(wait);
+                let is_over = wait_ticking(&cancelled, wait, tick);
                 pending.forget(&key);
-                if woken == Err(RecvTimeoutError::Timeout) {
+                if is_over {
                     finish();
                 }
             });
@@ -84,6 +86,23 @@ impl Pending {
     }
 }
 
+/// Waits; returns whether the wait is over, and the call was not cancelled before.
+fn wait_ticking(cancelled: &Receiver<()>, wait: Duration, tick: impl Fn(u64)) -> bool {
+    let mut left = wait;
+    for second in 1.. {
+        let part = left.min(Duration::from_secs(1));
+        if cancelled.recv_timeout(part) != Err(RecvTimeoutError::Timeout) {
+            return false;
+        }
+        left -= part;
+        if left.is_zero() {
+            return true;
+        }
+        tick(second);
+    }
+    true
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -95,12 +114,15 @@ mod tests {
         let pending = Pending::default();
         let hour = Duration::from_secs(3600);
         for id in 0..MAX_PENDING - 1 {
-            pending.begin(&json!(id), hour, || ()).unwrap();
+            pending.begin(&json!(id), hour, |_| (), || ()).unwrap();
         }
-        assert_eq!(pending.begin(&json!(0), hour, || ()), Err(Refused::IdInUse));
-        pending.begin(&json!("0"), hour, || ()).unwrap();
         assert_eq!(
-            pending.begin(&json!("x"), hour, || ()),
+            pending.begin(&json!(0), hour, |_| (), || ()),
+            Err(Refused::IdInUse)
+        );
+        pending.begin(&json!("0"), hour, |_| (), || ()).unwrap();
+        assert_eq!(
+            pending.begin(&json!("x"), hour, |_| (), || ()),
             Err(Refused::TooMany)
         );
     }
@@ -111,19 +133,42 @@ mod tests {
         let (done, finished) = sync_channel(2);
         let first = done.clone();
         pending
-            .begin(&json!(1), Duration::from_secs(3600), move || {
-                first.send("cancelled").unwrap();
-            })
+            .begin(
+                &json!(1),
+                Duration::from_secs(3600),
+                |_| (),
+                move || first.send("cancelled").unwrap(),
+            )
             .unwrap();
         pending.cancel(&json!("1"));
         assert!(pending.cancels.lock().unwrap().contains_key("1"));
         pending.cancel(&json!(1));
         pending
-            .begin(&json!("1"), Duration::ZERO, move || {
-                done.send("finished").unwrap();
-            })
+            .begin(
+                &json!("1"),
+                Duration::ZERO,
+                |_| (),
+                move || done.send("finished").unwrap(),
+            )
             .unwrap();
         // Both senders are gone when both threads have ended.
         assert_eq!(finished.iter().collect::<Vec<_>>(), ["finished"]);
+    }
+
+    #[test]
+    fn wait_of_a_slow_call_ticks_each_second() {
+        let (tick, ticks) = sync_channel(8);
+        let pending = Pending::default();
+        let (done, finished) = sync_channel(1);
+        pending
+            .begin(
+                &json!(1),
+                Duration::from_millis(2100),
+                move |second| tick.send(second).unwrap(),
+                move || done.send("finished").unwrap(),
+            )
+            .unwrap();
+        assert_eq!(finished.recv(), Ok("finished"));
+        assert_eq!(ticks.iter().collect::<Vec<_>>(), [1, 2]);
     }
 }

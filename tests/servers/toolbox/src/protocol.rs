@@ -2,6 +2,7 @@
 //! share the tools, which are independent of eras.
 
 use std::io;
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
@@ -214,10 +215,19 @@ impl Server {
             }
             Ok(Answer::Later(wait, text)) => {
                 let reply = success(id, &text_result(era, &text, false));
-                let output = self.output.clone();
                 // If stdout is closed, the reading loop ends the process.
+                let (token, ticks) = (
+                    params["_meta"]["progressToken"].clone(),
+                    self.output.clone(),
+                );
+                let tick = move |second| {
+                    if !token.is_null() {
+                        drop(ticks.send(&progress(&token, second, wait)));
+                    }
+                };
+                let output = self.output.clone();
                 let finish = move || drop(output.send(&reply));
-                self.pending.begin(id, wait, finish)?;
+                self.pending.begin(id, wait, tick, finish)?;
                 Ok(Reply::Deferred)
             }
             Err(Failure::Tool(message)) => Ok(Reply::Now(text_result(era, &message, true))),
@@ -328,6 +338,15 @@ fn complete(result: &mut Value) {
 
 fn success(id: &Value, result: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "result": result})
+}
+
+/// Returns the notification that a slow call has waited so many seconds.
+fn progress(token: &Value, seconds: u64, wait: Duration) -> Value {
+    json!({
+        "jsonrpc": "2.0",
+        "method": "notifications/progress",
+        "params": {"progressToken": token, "progress": seconds, "total": wait.as_secs_f64()},
+    })
 }
 
 fn server_info() -> Value {
