@@ -24,7 +24,7 @@ use crate::core::{Broker as _, CallMode, Core, Identity};
 use crate::embed::{self, settings};
 use crate::observe::Observers;
 
-/// What a broker has besides the metrics.
+/// A part that the counted broker has in addition to its metrics.
 #[derive(Clone, Copy, Debug)]
 pub enum Addition<'a> {
     /// Nothing.

@@ -53,7 +53,7 @@ pub struct JobRequest {
     pub ttl: Option<Duration>,
     /// The idempotency key: a second call of the same caller and path with it gets the same job.
     pub key: Option<Box<str>>,
-    /// The job that makes the call, which asks for none. A surface sets none.
+    /// The job whose run makes this call. Such a call asks for no other job, and surfaces leave this member empty.
     pub run: Option<JobRun>,
 }
 

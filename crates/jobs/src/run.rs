@@ -95,7 +95,7 @@ pub(crate) fn wanted_events(of_caller: Option<CallEvents>) -> (CallEvents, Recei
     )
 }
 
-/// What a run has besides its call.
+/// The parts of a run apart from its call: its events, its cancellation and its record.
 pub(crate) struct Running {
     /// Takes the events of the call.
     pub(crate) events: CallEvents,

@@ -116,7 +116,7 @@ pub struct Torn {
     pub hash: String,
 }
 
-/// What a line belongs to.
+/// The job that a line belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Parent<'a> {

@@ -47,7 +47,7 @@ impl Call<'_> {
             }
             let after_answer = time.after_progress();
             let time = CallTime::new(left.min(after_answer), after_answer, left);
-            // Held until the task is no longer followed: a reload waits for it before it stops the source.
+            // This reference is held until the task has a result: a reload waits for it before it stops the source.
             let running = slot.load_full();
             let session = match running.upstream.ready() {
                 Some(session) => Ok(session),
