@@ -31,7 +31,7 @@ impl Keeper {
     ) -> Result<Outcome, Box<CoreError>> {
         self.check(&request, &job)?;
         let (path, identity) = (request.path.to_string(), request.identity.clone());
-        let gate = Arc::new(CreationGate {
+        let gate = request.context.gates.push(CreationGate {
             keeper: Arc::clone(self),
             job: job.clone(),
             digest: digest_of(inner, &identity, &path),
@@ -40,7 +40,6 @@ impl Keeper {
             trace: request.context.trace.as_mut().and_then(|it| it.own.take()),
             made: Mutex::default(),
         });
-        request.context.gates.push(gate.clone());
         // A server gets these from the run of the job.
         request.context.events = None;
         let record = request.context.record.clone();

@@ -6,15 +6,14 @@ use std::sync::Arc;
 
 use broker_core::{
     Args, Broker as _, CallCode, CallContext, CallEvent, CallEvents, CallRecord, CoreError,
-    Identity, JobRequest, JobRun, LogLevel, Operation, Outcome, Request, RequestId, Reserving,
-    ResultForm, SendGate, SendGates, UnsentCall, WantedEvents,
+    Identity, JobRequest, JobRun, LogLevel, Operation, Outcome, ReceivedEvents, Request, RequestId,
+    Reserving, ResultForm, SendGate, SendGates, UnsentCall, WantedEvents,
 };
 use broker_model::text::shown_line;
 use broker_store::{
     Claim, EventKind, Job, JobEnd, JobId, JobState, JobStore, MAX_ERROR_BYTES, NewEvent,
 };
 use serde_json::{Value, json};
-use tokio::sync::mpsc::Receiver;
 use tokio_util::sync::CancellationToken;
 
 use crate::errors;
@@ -38,11 +37,11 @@ pub(crate) async fn run(
     let (events, received) = wanted_events(None);
     let id = claim.job.id.clone();
     let mut gates = SendGates::none();
-    gates.push(Arc::new(SentGate {
+    gates.push(SentGate {
         store: store.clone(),
         id: id.clone(),
         fence: claim.fence,
-    }));
+    });
     let account = keeper.account(claim.job.owner.as_deref());
     let job = request_of(&claim.job);
     let at = 0..claim.args.len();
@@ -84,7 +83,7 @@ pub(crate) fn request_of(job: &Job) -> JobRequest {
 }
 
 /// Returns what takes the events of a run, and its receiver. A caller that takes the events of its call gets them too.
-pub(crate) fn wanted_events(of_caller: Option<CallEvents>) -> (CallEvents, Receiver<CallEvent>) {
+pub(crate) fn wanted_events(of_caller: Option<CallEvents>) -> (CallEvents, ReceivedEvents) {
     CallEvents::for_job(
         MAX_WAITING_EVENTS,
         WantedEvents {
@@ -100,7 +99,7 @@ pub(crate) struct Running {
     /// Takes the events of the call.
     pub(crate) events: CallEvents,
     /// The events that were taken.
-    pub(crate) received: Receiver<CallEvent>,
+    pub(crate) received: ReceivedEvents,
     /// Cancels the call.
     pub(crate) cancel: CancellationToken,
     /// The record of a call whose caller was answered before.
@@ -146,11 +145,11 @@ pub(crate) async fn follow(
                     note_failure(id, stored.clone().map(drop));
                     is_adoptable = survives && keeper.is_durable() && stored == Ok(true);
                 }
-                Some(event) = received.recv() => keep(store, (id, fence), &mut received, event).await,
+                event = received.recv() => keep(store, (id, fence), &mut received, event).await,
             }
         }
     };
-    while let Ok(event) = received.try_recv() {
+    while let Some(event) = received.try_recv() {
         keep(store, (id, fence), &mut received, event).await;
     }
     let is_left = is_adoptable && is_stopped(keeper, end.as_ref());
@@ -255,11 +254,11 @@ pub(crate) fn error_text(error: &CoreError) -> String {
 async fn keep(
     store: &JobStore,
     (id, fence): (&JobId, u64),
-    received: &mut Receiver<CallEvent>,
+    received: &mut ReceivedEvents,
     first: CallEvent,
 ) {
     let mut events = vec![new_event(first)];
-    while let Ok(event) = received.try_recv() {
+    while let Some(event) = received.try_recv() {
         events.push(new_event(event));
     }
     if let Err(error) = store.append(id, fence, events).await {
