@@ -90,7 +90,11 @@ impl<'a> Waiter<'a> {
             let mut waiting = pin!(async move {
                 match (time, progressed) {
                     (None, _) => (Some(reply.await), None),
-                    (Some(time), progressed) => wait_extended(reply, time, progressed).await,
+                    (Some(time), None) => (timeout(time.first(), reply).await.ok(), None),
+                    // In a box, so that a call without events does not reserve its room.
+                    (Some(time), Some(progressed)) => {
+                        Box::pin(wait_extended(reply, time, Some(progressed))).await
+                    }
                 }
             });
             match right {
