@@ -21,6 +21,7 @@ mod task_sdks;
 mod task_stage;
 mod tasks;
 mod tasks_attack;
+mod tasks_feed;
 mod tasks_legacy;
 mod tasks_modern;
 mod verbs;
