@@ -2,6 +2,7 @@
 
 mod attacks;
 mod clients;
+mod clock;
 mod codes;
 mod cuts;
 mod front;
