@@ -176,17 +176,19 @@ async fn finish(
     end: Option<Result<Outcome, Box<CoreError>>>,
     record: Option<&CallRecord>,
 ) {
-    let is_sent = match store.get(id).await {
-        Ok(Some(job)) => job.sent,
-        Ok(None) | Err(_) => true,
+    let (is_sent, is_cancelled) = match store.get(id).await {
+        Ok(Some(job)) => (job.sent, job.cancel_asked),
+        Ok(None) | Err(_) => (true, false),
     };
     let stopped = is_stopped(keeper, end.as_ref());
-    if stopped && !is_sent {
+    if stopped && !is_sent && !is_cancelled {
         // The next start of the broker runs it.
         note_failure(id, store.requeue(id, fence).await.map(drop));
         return;
     }
     let end = match end {
+        // Cancelled after it was claimed, before its call was sent: the error is that it was not sent.
+        Some(Err(_)) if is_cancelled && !is_sent => canceled(),
         Some(Ok(outcome)) => JobEnd {
             state: JobState::Succeeded,
             is_error: outcome.is_error,
@@ -194,13 +196,8 @@ async fn finish(
             error: None,
         },
         Some(Err(error)) => failed(&error),
-        None if stopped => lost(),
-        None => JobEnd {
-            state: JobState::Canceled,
-            result: None,
-            is_error: false,
-            error: None,
-        },
+        None if stopped && is_sent => lost(),
+        None => canceled(),
     };
     note_failure(id, keeper.end((id, fence), end, record).await);
 }
@@ -213,10 +210,23 @@ pub(crate) fn note_failure(id: &JobId, stored: Result<(), broker_store::StoreErr
     }
 }
 
+/// Returns the end of a job that was cancelled.
+const fn canceled() -> JobEnd {
+    JobEnd {
+        state: JobState::Canceled,
+        result: None,
+        is_error: false,
+        error: None,
+    }
+}
+
 /// Returns the end of a job with this error.
 pub(crate) fn failed(error: &CoreError) -> JobEnd {
     JobEnd {
-        state: JobState::Failed,
+        state: match error.code == CallCode::JobLost {
+            true => JobState::Lost,
+            false => JobState::Failed,
+        },
         result: None,
         is_error: false,
         error: Some(error_text(error)),
@@ -226,11 +236,7 @@ pub(crate) fn failed(error: &CoreError) -> JobEnd {
 /// Returns the end of a job whose outcome is not known.
 pub(crate) fn lost() -> JobEnd {
     let message = "the broker ended while the call of the job was under way";
-    let error = CoreError::new(CallCode::JobLost, message).maybe_executed(true);
-    JobEnd {
-        state: JobState::Lost,
-        ..failed(&error)
-    }
+    failed(&CoreError::new(CallCode::JobLost, message).maybe_executed(true))
 }
 
 /// Returns the error object of a job, shortened to what the store keeps.

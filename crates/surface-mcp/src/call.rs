@@ -19,9 +19,7 @@ use super::reply::{Answer, Text};
 use super::request_meta::RequestMeta;
 use super::result::ServerResult;
 use super::started::started;
-use super::tasks::{
-    CallJob, CalledTool, JobForm, TaskRequest, legacy, modern, replayed, rpc_error,
-};
+use super::tasks::{CallJob, CalledTool, JobForm, TaskRequest, modern, replayed, rpc_error};
 use super::tools::{OwnTool, own_tool};
 use super::unknown_tool::{unknown_flat_name, unknown_own_tool};
 use super::{Client, cut_note, job_tool, listing_text, result, retrieve, server_error};
@@ -442,7 +440,7 @@ impl ToolCall {
         if let Some(accepted) = outcome.job.as_ref().filter(|_| is_task) {
             return match (&self.form, self.job.form) {
                 (None, JobForm::Text) => Ok(job_tool::accepted(accepted, era).into()),
-                (None, JobForm::Legacy) => Ok(legacy::created(accepted)),
+                (None, JobForm::Legacy) => Ok(client.legacy_task(accepted, &self.meta)),
                 (None, JobForm::Modern) => Ok(modern::created(accepted)),
                 (Some(_), _) => {
                     let text: Text = job_json::accepted(accepted).into_bytes().into();

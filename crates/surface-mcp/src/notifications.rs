@@ -10,7 +10,7 @@ use super::reply::Answer;
 use broker_core::{CallEvent, Identity, LogMessage, Progress, ReceivedEvents};
 
 pub(super) const PROGRESS: &str = "notifications/progress";
-const MESSAGE: &str = "notifications/message";
+pub(super) const MESSAGE: &str = "notifications/message";
 /// The announcement that the tool list has changed.
 pub(super) const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
 
