@@ -196,6 +196,7 @@ fn run(cli: &Cli, origin: CatalogOrigin, read: ReadCatalog<'_>) -> ExitCode {
         failure.report(&output);
         failure.exit()
     });
+    guard::await_end_without_guard();
     exit.into()
 }
 
