@@ -28,6 +28,7 @@ mod import;
 mod lint;
 mod lock;
 mod new;
+mod pack;
 mod review;
 mod rules;
 mod schema;
@@ -156,9 +157,17 @@ enum Verb {
     /// catalog, if the config has `audits_required` and a tool has no valid audit, or if a violation refuses a part of the lock;
     /// 2 if config or audits are invalid; 4 if there was nothing to verify.
     #[command(
-        after_help = "Examples:\n  broker-gen verify --offline\n  broker-gen verify --binary target/release/my-broker\n  broker-gen verify --require-other-author"
+        after_help = "Examples:\n  broker-gen verify --offline\n  broker-gen verify --binary target/release/my-broker\n  broker-gen verify --binary my-broker --runtime /usr/bin/mcp-broker\n  broker-gen verify --require-other-author"
     )]
     Verify(verify::VerifyArgs),
+    /// Make a broker of config and lock without a compiler: a copy of `mcp-broker` with the catalog at its end.
+    ///
+    /// The broker serves like the compiled one. It checks the digest of the catalog at each start. Equal inputs give equal
+    /// bytes. Refuses the same locks as a build, with the same exit codes.
+    #[command(
+        after_help = "Examples:\n  broker-gen pack --config config.json -o my-broker\n  broker-gen pack -o my-broker --runtime /usr/bin/mcp-broker"
+    )]
+    Pack(pack::PackArgs),
     /// Review everything without an audit in a terminal: shows each change, and asks.
     ///
     /// The worst drift comes first. Each acceptance is written to `<config stem>.audits.toml` at once.
@@ -341,6 +350,7 @@ fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Vectors(args) => launching(interrupts, vectors::run(&args)),
         Verb::Tree(args) => tree::run(&args),
         Verb::Verify(args) => verify::run(&args),
+        Verb::Pack(args) => pack::run(&args),
         Verb::Review(args) => review::run(&args),
         Verb::Accept(args) => accept::run(&args),
         Verb::Schema(args) => schema::run(&args),
