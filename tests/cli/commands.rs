@@ -42,7 +42,7 @@ const FOREIGN: [&str; 28] = [
 /// The subcommands of a program, each with its options; those of the program itself are under "".
 type Commands = BTreeMap<String, BTreeSet<String>>;
 
-fn help(program: &Path, args: &[&str]) -> String {
+pub(super) fn help(program: &Path, args: &[&str]) -> String {
     let output = Run::new(program).args(args).output();
     assert_eq!(output.code, Some(0), "{args:?}: {}", output.stderr);
     output.stdout
@@ -60,7 +60,7 @@ fn options(help: &str) -> BTreeSet<String> {
 }
 
 /// The verbs that a help text lists, under headings or without them.
-fn verbs(help: &str) -> Vec<&str> {
+pub(super) fn verbs(help: &str) -> Vec<&str> {
     let (_, list) = help.split_once("Commands:\n").unwrap_or_default();
     let list = list.split("\n\n").next().unwrap_or_default();
     let lines = list.lines().filter(|line| !line.ends_with(':'));

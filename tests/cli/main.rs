@@ -1,6 +1,7 @@
 //! `broker-gen` as a program: its verbs, its build script, the crates that it makes, the tutorial.
 
 mod build_script;
+mod command_line_page;
 mod commands;
 mod full_disk;
 mod interrupt;

@@ -1,5 +1,5 @@
 //! Releases of public servers, an older and a newer one: each tool's change gets the class that a
-//! person gave it, and what breaks never comes out safe. `docs/pairs.md` argues the exceptions.
+//! person gave it, and what breaks never comes out safe. `docs/internals/pairs.md` argues the exceptions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -96,11 +96,11 @@ impl Pair {
 }
 
 fn page() -> String {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/pairs.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/internals/pairs.md");
     fs::read_to_string(page).expect("the page is there")
 }
 
-/// The exceptions that `docs/pairs.md` argues: `| pair | tool | verdict | ours |` rows.
+/// The exceptions that `docs/internals/pairs.md` argues: `| pair | tool | verdict | ours |` rows.
 fn argued() -> BTreeSet<String> {
     let page = page();
     let (_, exceptions) = page.split_once("## Exceptions").expect("the section");
@@ -342,7 +342,7 @@ fn release_pairs_of_this_project_are_listed_in_the_page() {
             counted.join(", "),
             judged - matched,
         );
-        assert!(page.contains(&row), "docs/pairs.md lacks\n{row}");
+        assert!(page.contains(&row), "docs/internals/pairs.md lacks\n{row}");
     }
 }
 

@@ -1,5 +1,5 @@
 //! Faults of sources, callers and the machine, and the reaction of the broker. Each test reports a figure;
-//! `docs/faults.md` lists the faults with their tests and figures.
+//! `docs/internals/faults.md` lists the faults with their tests and figures.
 
 mod announcements;
 mod attacks;

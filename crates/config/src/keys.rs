@@ -311,9 +311,13 @@ impl Level {
     }
 }
 
-/// The key of this level that is most similar to `key`.
+/// The key of this level that is most similar to `key`, or from which `key` differs by one mistake.
 pub(super) fn nearest(key: &str, level: Level) -> Option<&'static str> {
-    suggest::nearest(key, level.keys().iter().copied(), 1).pop()
+    let known = level.keys().iter().copied();
+    let by_mistake = || known.clone().find(|one| suggest::is_one_mistake(key, one));
+    suggest::nearest(key, known.clone(), 1)
+        .pop()
+        .or_else(by_mistake)
 }
 
 /// Reports an unknown key of this level.

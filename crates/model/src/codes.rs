@@ -109,7 +109,7 @@ closed_list! {
         SpawnFormat = "spawn_format", "The file is not a program that this machine can run.", "Check its first line and its architecture.", OPERATOR_HINT;
         SpawnFailed = "spawn_failed", "The operating system refused to start the command.", "See the log or `mcp-broker doctor`.", OPERATOR_HINT;
         ExitBeforeReady = "exit_before_ready", "The process ended before it answered.", "Read the end of its stderr in the log or with `mcp-broker doctor`; a server that exits with 0 is not a stdio MCP server.", OPERATOR_HINT;
-        StartupTimeout = "startup_timeout", "The server did not list its tools in time.", "Raise `startup_timeout`, or run the command once by hand so that it can install.", STARTING_HINT;
+        StartupTimeout = "startup_timeout", "The server did not list its tools in time.", "Read the end of its stderr in the log or with `mcp-broker doctor`. If it still installs, run the command once by hand as the user of the broker, or raise `startup_timeout`; for a URL, check that the server answers.", STARTING_HINT;
         HandshakeFailed = "handshake_failed", "The server refused the handshake or speaks no known revision.", "Read the server's message in the log or with `mcp-broker doctor`; it may be too old or too new.", OPERATOR_HINT;
         ListFailed = "list_failed", "The server could not list its tools.", "Read the server's message in the log or with `mcp-broker doctor`.", OPERATOR_HINT;
         ListInvalid = "list_invalid", "The server's tool list breaks the protocol.", "Report it to the server's maintainers.", OPERATOR_HINT;

@@ -32,6 +32,13 @@ pub fn ranked<'a>(
     ranked
 }
 
+/// Whether a name differs from a known one by exactly one character: written twice, left out, replaced, or exchanged with
+/// the next one. Short names such as `env` have no similarity after such a mistake.
+pub fn is_one_mistake(name: &str, known: &str) -> bool {
+    let (wrong, known) = (plain(name), plain(known));
+    known.chars().count() > 2 && strsim::osa_distance(&wrong, &known) == 1
+}
+
 fn plain(name: &str) -> String {
     name.chars()
         .filter(|c| !matches!(c, '_' | '-'))

@@ -465,3 +465,24 @@ fn markdown_of_real_releases_fits_a_comment() {
     }
     assert!(seen >= 7, "{seen}");
 }
+
+/// The steps of a workflow that read the files run after every exit code.
+#[test]
+fn check_that_compares_nothing_writes_its_reports() {
+    for (name, text, code) in [
+        ("bad.json", "{ bad", 2),
+        ("absent.json", "", 2),
+        ("c.json", r#"{"tree": []}"#, 5),
+    ] {
+        let bench = Bench::new();
+        if !text.is_empty() {
+            bench.write(name, text);
+        }
+        let files = ["--output", "sarif=r.sarif", "--output", "markdown=r.md"];
+        let output = bench.run(&[&["check", "--config", name][..], &files].concat());
+        assert_eq!(output.code, Some(code), "{name}: {}", output.stderr);
+        for file in ["r.sarif", "r.md"] {
+            assert!(!bench.read(file).is_empty(), "{name}: {file}");
+        }
+    }
+}

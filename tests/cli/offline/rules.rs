@@ -31,7 +31,7 @@ const SECTIONS: [(&str, &[&str]); 4] = [
 ];
 
 fn page() -> String {
-    let mut out = "# Drift rules\n\nGenerated from the rules in the code; `broker-gen rules` prints the same. The class of a rule decides the\nreaction of a broker. A changed schema gets a milder class than its rule's if a proof shows that it is safe.\n\n## Classes\n\nFrom harmless to worst; `added` and `unchecked` are outside this order. A tool has the class of its worst finding.\n\n| class | meaning, and reaction of a broker |\n|---|---|\n".to_owned();
+    let mut out = "# Drift rules\n\nFor operators and CI. Reference: every rule by which a server is compared with the lock.\n\nGenerated from the rules in the code; `broker-gen rules` prints the same. The class of a rule decides the\nreaction of a broker. A changed schema gets a milder class than its rule's if a proof shows that it is safe.\n\n## Classes\n\nFrom harmless to worst; `added` and `unchecked` are outside this order. A tool has the class of its worst finding.\n\n| class | meaning, and reaction of a broker |\n|---|---|\n".to_owned();
     for class in Class::ALL {
         let _ = writeln!(out, "| {} | {} |", class.as_str(), class.meaning());
     }

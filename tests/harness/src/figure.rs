@@ -1,4 +1,4 @@
-//! Figures that tests measure: printed, and stored beside the binaries for `docs/faults.md`.
+//! Figures that tests measure: printed, and stored beside the binaries for `docs/internals/faults.md`.
 
 use std::fs;
 use std::time::{Duration, Instant};

@@ -241,7 +241,8 @@ fn doctor_compares_a_slow_start_with_its_timeout() {
     let b = source(&report, "/b");
     assert_eq!(codes(b), ["startup_timeout"]);
     let remedy = findings(b)[0]["remedy"].as_str().expect("text");
-    assert!(remedy.contains("Raise `startup_timeout`"), "{remedy}");
+    assert!(remedy.contains("raise `startup_timeout`"), "{remedy}");
+    assert!(remedy.starts_with("Read the end of its stderr"), "{remedy}");
     nothing_is_left(&chaos);
 }
 

@@ -363,3 +363,42 @@ fn server_timeout_in_milliseconds_is_ignored_with_a_warning() {
     let found = only(r#"{"mcpServers":{"a":{"command":"x","timeout":-1}}}"#);
     assert_eq!(found.code, Code::ConfigRange);
 }
+
+/// The forms of a key with one mistake of a finger: a character left out or written twice, and two exchanged.
+fn typos(key: &str) -> Vec<String> {
+    let letters: Vec<char> = key.chars().collect();
+    let mut found = Vec::new();
+    for at in 0..letters.len() {
+        let (before, after) = (&letters[..at], &letters[at + 1..]);
+        let parts = |middle: &[char]| [before, middle, after].concat();
+        found.push(parts(&[]));
+        found.push(parts(&[letters[at], letters[at]]));
+        if let Some((next, rest)) = after.split_first() {
+            found.push([before, &[*next, letters[at]], rest].concat());
+        }
+    }
+    let texts = found.into_iter().map(String::from_iter);
+    texts.filter(|typo| typo != key).collect()
+}
+
+#[test]
+fn server_key_with_one_mistake_is_refused() {
+    let level = crate::keys::Level::Source;
+    let mut accepted = Vec::new();
+    for typo in level.keys().iter().flat_map(|key| typos(key)) {
+        // `type` is a key of other clients.
+        let is_known = level.keys().contains(&typo.as_str()) || typo == "type";
+        if !is_known && crate::keys::nearest(&typo, level).is_none() {
+            accepted.push(typo);
+        }
+    }
+    assert_eq!(accepted, [""; 0]);
+    let found = refused(r#"{"mcpServers":{"a":{"command":"x","evn":{"A":"b"},"cdw":"/"}}}"#);
+    assert_eq!(
+        places(&found),
+        [
+            (Code::ConfigUnknownKey, "/mcpServers/a/evn"),
+            (Code::ConfigUnknownKey, "/mcpServers/a/cdw"),
+        ]
+    );
+}

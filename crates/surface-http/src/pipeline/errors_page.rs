@@ -12,9 +12,12 @@ use super::respond::status_of;
 const HEAD: &str = "\
 # Errors
 
+For client users, operators and agents. Reference: every code of an error, its cause and its remedy.
+
 <!-- Generated from the registry of codes; a test holds it. Do not edit. -->
 
-Four closed lists. A code is stable; its message is for people and may change.
+Four closed lists. A code is stable; its message is for people and may change. `docs/errors.md#CODE` is the
+place of the code of a call.
 
 ## Calls
 
@@ -35,7 +38,7 @@ fn page() -> String {
             &mut out,
             &[
                 &status.to_string(),
-                &quoted(code.as_str()),
+                &anchored("", code.as_str()),
                 code.cause(),
                 code.remedy(),
             ],
@@ -45,21 +48,33 @@ fn page() -> String {
     for cause in SourceCause::ALL {
         row(
             &mut out,
-            &[&quoted(cause.as_str()), cause.cause(), cause.remedy()],
+            &[
+                &anchored("source-", cause.as_str()),
+                cause.cause(),
+                cause.remedy(),
+            ],
         );
     }
     out.push_str("\n## Parts of a source that are left out\n\nThe reason why `lock`, `check`, `status`, `GET /sources` and `doctor` name a tool, prompt, template or resource, or a\nsource, that is not used. The rest goes on without it.\n\n| reason | meaning | remedy |\n|---|---|---|\n");
     for code in LeftOutCode::ALL {
         row(
             &mut out,
-            &[&quoted(code.as_str()), code.cause(), code.remedy()],
+            &[
+                &anchored("left-out-", code.as_str()),
+                code.cause(),
+                code.remedy(),
+            ],
         );
     }
     out.push_str("\n## Config and lock\n\nDiagnostics of `broker-gen`, the build and the start on a config or a lock, with file, line and JSON\npointer if there is one. Warnings refuse nothing.\n\n| code | cause | remedy |\n|---|---|---|\n");
     for code in DiagnosticCode::ALL {
         row(
             &mut out,
-            &[&quoted(code.as_str()), code.cause(), code.remedy()],
+            &[
+                &anchored("config-", code.as_str()),
+                code.cause(),
+                code.remedy(),
+            ],
         );
     }
     out.push_str(
@@ -72,8 +87,10 @@ fn page() -> String {
     out
 }
 
-fn quoted(code: &str) -> String {
-    format!("`{code}`")
+/// Returns the cell of a code, to which a link can lead: two lists can have a code of the same name, so each list but the
+/// first has a prefix.
+fn anchored(prefix: &str, code: &str) -> String {
+    format!("<a id=\"{prefix}{code}\"></a>`{code}`")
 }
 
 fn row(out: &mut String, cells: &[&str]) {
@@ -85,4 +102,21 @@ fn row(out: &mut String, cells: &[&str]) {
 fn errors_page_is_current() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/errors.md");
     harness::assert_expected(&file, &page());
+}
+
+#[test]
+fn each_code_has_one_place_on_the_page() {
+    let page = page();
+    let mut places: Vec<&str> = page
+        .split("<a id=\"")
+        .skip(1)
+        .filter_map(|rest| rest.split('"').next())
+        .collect();
+    let all = places.len();
+    places.sort_unstable();
+    places.dedup();
+    assert_eq!(places.len(), all, "two lists have a code of the same name");
+    for code in CallCode::ALL {
+        assert!(places.contains(&code.as_str()), "{}", code.as_str());
+    }
 }

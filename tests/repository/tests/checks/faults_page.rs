@@ -1,4 +1,4 @@
-//! Checks `docs/faults.md`: every row is there, and names tests that exist or says why there are none.
+//! Checks `docs/internals/faults.md`: every row is there, and names tests that exist or says why there are none.
 //! `UPDATE_EXPECT=1` writes the figures of the last run.
 
 use std::collections::BTreeSet;
@@ -25,7 +25,7 @@ fn root() -> &'static Path {
 }
 
 fn page() -> String {
-    fs::read_to_string(root().join("docs/faults.md")).expect("the page is there")
+    fs::read_to_string(root().join("docs/internals/faults.md")).expect("the page is there")
 }
 
 fn row(line: &str) -> Option<Row> {
@@ -134,7 +134,8 @@ fn update(page: &str) -> String {
 fn faults_page_names_tests_that_exist_or_a_reason() {
     if std::env::var_os("UPDATE_EXPECT").is_some() {
         let updated = update(&page());
-        fs::write(root().join("docs/faults.md"), updated).expect("the page can be written");
+        fs::write(root().join("docs/internals/faults.md"), updated)
+            .expect("the page can be written");
     }
     let tests = tests();
     let page = page();
@@ -163,7 +164,10 @@ fn faults_page_names_tests_that_exist_or_a_reason() {
             problems.push(format!("row {}: a cell is empty", row.number));
         }
     }
-    assert!(problems.is_empty(), "docs/faults.md: {problems:#?}");
+    assert!(
+        problems.is_empty(),
+        "docs/internals/faults.md: {problems:#?}"
+    );
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod dependencies;
 mod docs;
 mod faults_page;
 mod mutants;
+mod pages;
 mod rust_text;
 mod tidy;
 

@@ -311,7 +311,7 @@ fn standard_output_and_error_are_written_only_by_output_modules() {
     assert!(problems.is_empty(), "{problems:#?}");
 }
 
-/// A phrase that `docs/writing.md` advises against.
+/// A phrase that `docs/internals/writing.md` advises against.
 struct Phrase {
     text: &'static str,
     /// Words before the phrase that make it good English, and words after it.
@@ -368,7 +368,7 @@ const PHRASES: [Phrase; 22] = [
 /// Texts that are data: names of tests in a generated table, phrases that the lint searches for, and the page that
 /// lists the phrases.
 const QUOTES: [&str; 4] = [
-    "docs/writing.md",
+    "docs/internals/writing.md",
     "crates/review/src/lint/phrases.rs",
     "crates/review/src/lint/tests.rs",
     "tests/repository/tests/checks/tidy.rs",
@@ -461,7 +461,7 @@ fn phrases_to_avoid_are_not_used() {
     }
     assert!(
         problems.is_empty(),
-        "docs/writing.md explains how to write instead of:\n{}",
+        "docs/internals/writing.md explains how to write instead of:\n{}",
         problems.join("\n")
     );
 }
@@ -506,7 +506,7 @@ fn comments_name_the_thing_again() {
         let (found, allowed) = (found.count(), words.len() * most / 10_000);
         assert!(
             found <= allowed,
-            "{phrases:?}: {found} times in {} words of comments, at most {allowed}: docs/writing.md says what to write",
+            "{phrases:?}: {found} times in {} words of comments, at most {allowed}: docs/internals/writing.md says what to write",
             words.len()
         );
     }
@@ -538,6 +538,6 @@ fn functions_are_not_called_of() {
         .collect();
     assert!(
         found.is_empty(),
-        "{found:#?}: docs/writing.md says how to name them"
+        "{found:#?}: docs/internals/writing.md says how to name them"
     );
 }
