@@ -30,6 +30,7 @@ mod job_resource;
 mod job_tool;
 mod listing_text;
 mod notifications;
+mod own_listing;
 mod params;
 mod protocol;
 mod reply;
