@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
-use harness::{Broker, Output, Run, binary, contains};
+use harness::{Broker, DirectServer, Output, Run, binary, contains, json_text};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -201,6 +201,22 @@ fn packed_broker_with_a_changed_byte_of_its_catalog_does_nothing() {
         let refused = bench.verify("changed", None);
         assert_eq!(refused.code, Some(5), "{}", refused.stderr);
         contains(&refused.stderr, &["catalog_damaged"]);
+    }
+}
+
+#[test]
+fn client_over_stdio_gets_the_reason_from_a_damaged_or_missing_catalog() {
+    let bench = Bench::new();
+    for (program, code) in [
+        (bench.changed(1000), "catalog_damaged"),
+        (runtime(), "catalog_missing"),
+    ] {
+        let mut client = DirectServer::start(with_servers(&program).args(["stdio"]));
+        let answer = client.call("meta_tree", &json!({}));
+        let error = json_text(&answer["result"]);
+        assert_eq!(error["code"], "start_refused", "{answer}");
+        assert_eq!(error["details"]["problems"][0]["code"], code, "{answer}");
+        assert_eq!(error["details"]["exit"], 5, "{answer}");
     }
 }
 
