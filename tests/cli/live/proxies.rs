@@ -250,3 +250,29 @@ fn source_whose_proxy_cannot_be_used_fails_and_names_the_variable() {
     let fine = locked(&near, &[("ALL_PROXY", "socks://127.0.0.1:1")]);
     assert_eq!(fine.code, Some(0), "{}", fine.stderr);
 }
+
+#[test]
+fn endpoint_of_embeddings_whose_proxy_cannot_be_used_is_not_asked_and_names_the_variable() {
+    let chaos = Chaos::new();
+    chaos.script("s", &http_script("both", &json!({})));
+    let server = ChaosServer::start(&chaos, "s");
+    let bench = Bench::new();
+    let config = json!({
+        "search": {"embedder": "OPENAI", "openai_model": "m"},
+        "tree": [{"path": "/a", "type": "node", "source": {"url": server.url}}],
+    });
+    bench.write("c.json", &config.to_string());
+    let variables = [
+        ("OPENAI_BASE_URL", "https://embed.invalid/v1"),
+        ("OPENAI_API_KEY", "sk-canary"),
+        ("HTTPS_PROXY", "socks://canary@127.0.0.1:1"),
+    ];
+    let refused = bench.run_with_env(&["lock", "--once", "--config", "c.json"], &variables);
+    assert_ne!(refused.code, Some(0));
+    let text = words(&refused.stderr);
+    contains(
+        &text,
+        &["`HTTPS_PROXY` does not name a proxy that can be used"],
+    );
+    assert!(!text.contains("canary"), "{text}");
+}
