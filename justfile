@@ -87,6 +87,10 @@ deny:
 reproducible:
     tests/reproducible
 
+# Runs a broker that was built without features
+without-features:
+    CARGO_TARGET_DIR=target/beside tests/without_features
+
 # Calls a broker from a page in Chromium
 browser:
     cargo build -p broker-gen -p chaos-mcp && tests/clients/browser

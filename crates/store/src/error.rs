@@ -167,7 +167,7 @@ pub enum OpenError {
     Thread(io::Error),
     /// The build has no store in a file.
     #[error(
-        "this broker was built without the feature `sqlite`; build it with the feature, or leave the path of the job store out"
+        "`jobs.store` and files of jobs need the feature `sqlite`, and this broker was built without it; build it with the feature, or leave the key out"
     )]
     NotBuilt,
 }
