@@ -2,10 +2,11 @@
 //! never jumps.
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use harness::{Bench, Broker};
 use serde_json::json;
+use tokio::time::Instant;
 
 use crate::stage::{Caller, bench, run};
 
