@@ -27,6 +27,11 @@ fn agent_pays_no_more_than_the_bounds() {
     let common = &figures.common;
     assert_eq!(common.servers, COMMON.len());
     assert!(common.start <= MAX_START, "session start: {}", common.start);
+    let with_jobs = figures.start_with_jobs;
+    assert!(
+        with_jobs <= MAX_START,
+        "session start with jobs: {with_jobs}"
+    );
     for refusal in figures.refused.iter().chain(&figures.failed) {
         assert!(refusal.tokens <= MAX_REFUSAL, "{refusal:?}");
     }

@@ -15,6 +15,8 @@ pub(crate) const COMMON: [&str; 4] = ["filesystem", "memory", "time", "everythin
 /// Everything that is measured.
 pub(crate) struct Figures {
     pub(crate) common: Catalog,
+    /// The start of a session of these servers with jobs.
+    pub(crate) start_with_jobs: usize,
     pub(crate) corpus: Catalog,
     pub(crate) refused: Vec<Refusal>,
     pub(crate) missing_arguments: Vec<(String, usize)>,
@@ -44,6 +46,7 @@ impl Figures {
         let names: Vec<&str> = all.iter().map(String::as_str).collect();
         Self {
             common: figures,
+            start_with_jobs: Caller::new(&Stage::with_jobs(&COMMON)).start_tokens(),
             corpus: Catalog::measure("corpus", &Stage::corpus(), &names),
             refused: refusals::of_calls(&common),
             missing_arguments: refusals::of_missing_arguments(&common),
@@ -62,14 +65,18 @@ impl Figures {
             "\n| catalog | servers | tools | raw `tools/list` | session start | of raw |",
         );
         line(&mut out, "|---|---|---|---|---|---|");
-        for catalog in [&self.common, &self.corpus] {
-            let (start, raw) = (catalog.start, catalog.raw);
+        for (catalog, more, start) in [
+            (&self.common, "", self.common.start),
+            (&self.common, ", with jobs", self.start_with_jobs),
+            (&self.corpus, "", self.corpus.start),
+        ] {
+            let raw = catalog.raw;
             let share = 100.0 * start as f64 / raw as f64;
             let (servers, tools) = (catalog.servers, catalog.by_tree.len());
             line(
                 &mut out,
                 &format!(
-                    "| {} | {servers} | {tools} | {raw} | {start} | {share:.1} % |",
+                    "| {}{more} | {servers} | {tools} | {raw} | {start} | {share:.1} % |",
                     catalog.name
                 ),
             );

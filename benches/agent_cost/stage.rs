@@ -50,8 +50,17 @@ impl Stage {
 
     /// Some servers of the corpus, each mounted directly below the root.
     pub(crate) fn of(servers: &[&str]) -> Self {
-        let tree: Vec<_> = servers.iter().map(|server| Self::node(server)).collect();
-        Self::serve(&json!({ "tree": tree }))
+        Self::serve(&json!({ "tree": Self::nodes(servers) }))
+    }
+
+    /// The same with jobs that survive a restart.
+    pub(crate) fn with_jobs(servers: &[&str]) -> Self {
+        let jobs = json!({ "store": "jobs.sqlite" });
+        Self::serve(&json!({ "tree": Self::nodes(servers), "jobs": jobs }))
+    }
+
+    fn nodes(servers: &[&str]) -> Vec<Value> {
+        servers.iter().map(|server| Self::node(server)).collect()
     }
 
     /// The node of a server of the corpus, without a summary.

@@ -309,6 +309,55 @@ fn progress_of_a_call_that_became_a_job_reaches_its_caller_and_the_job() {
 }
 
 #[test]
+fn log_messages_of_a_call_that_became_a_job_reach_its_caller_and_the_job() {
+    let bench = bench(
+        &json!({"store": "jobs.sqlite", "promote_after": 1}),
+        &json!({}),
+    );
+    let mut script: Value = serde_json::from_str(&bench.read("a.json")).expect("JSON");
+    script["on_call"]["steps"] = json!({
+        "log": [{"level": "info", "data": "below"}, {"level": "warning", "data": "before"}],
+        "then": {"delay_ms": 1500, "then": {
+            "log": [{"level": "error", "data": {"part": "behind"}}], "then": {"delay_ms": 500},
+        }},
+    });
+    bench.script("a", &script);
+    let broker = serve(&bench);
+    let session = McpSession::begin(broker.address(), "/mcp");
+    session.result("logging/setLevel", &json!({"level": "warning"}));
+    let arguments = json!({"path": "/a/steps", "args": {"n": 1}});
+    let params = json!({"name": "meta_call", "arguments": arguments});
+    let messages = session.messages("tools/call", &params);
+    let (answer, notified) = messages.split_last().expect("an answer");
+    let [log] = notified else {
+        panic!("one log message before the job: {messages:?}");
+    };
+    assert_eq!(
+        (&log["method"], &log["params"]["data"]),
+        (&json!("notifications/message"), &json!("before"))
+    );
+    let id = answer["result"]["structuredContent"]["job_id"].as_str();
+    let id = id.expect("a job");
+    let caller = Caller::of(&broker);
+    caller.end(id);
+    // The job has the messages from the level `info` on, whatever its caller takes.
+    let events = caller
+        .get(&format!("/jobs/{id}/events?stream=stdout"))
+        .text();
+    let lines = events.lines().zip(events.lines().skip(1));
+    let data: Vec<Value> = lines
+        .filter(|(event, _)| *event == "event: stdout")
+        .map(|(_, data)| serde_json::from_str(&data["data: ".len()..]).expect("JSON"))
+        .collect();
+    let expected = [
+        json!({"level": "info", "data": "below"}),
+        json!({"level": "warning", "data": "before"}),
+        json!({"level": "error", "data": {"part": "behind"}}),
+    ];
+    assert_eq!(data, expected, "{events}");
+}
+
+#[test]
 fn link_to_a_job_is_a_resource_of_its_caller() {
     let bench = bench(
         &json!({"store": "jobs.sqlite", "promote_after": 1}),

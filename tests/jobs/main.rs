@@ -2,6 +2,7 @@
 
 mod attacks;
 mod clients;
+mod clock;
 mod codes;
 mod cuts;
 mod front;
@@ -21,6 +22,7 @@ mod task_sdks;
 mod task_stage;
 mod tasks;
 mod tasks_attack;
+mod tasks_feed;
 mod tasks_legacy;
 mod tasks_modern;
 mod verbs;

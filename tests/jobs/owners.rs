@@ -3,7 +3,7 @@
 use harness::Broker;
 use serde_json::{Value, json};
 
-use crate::stage::{Caller, KEYS, bench, serve};
+use crate::stage::{Caller, KEYS, bench, executed, run, serve};
 
 pub(crate) fn identities() -> Value {
     let keys = KEYS
@@ -169,4 +169,46 @@ fn right_that_was_taken_closes_the_result() {
         (closed.status, closed.code().as_str()),
         (404, "path_not_found")
     );
+}
+
+#[test]
+fn key_of_a_job_is_answered_from_the_store_while_its_source_is_down() {
+    const KEY: [(&str, &str); 1] = [("Idempotency-Key", "order-1")];
+    let bench = bench(&json!({"store": "jobs.sqlite"}), &identities());
+    fn keyed(broker: &Broker) -> Caller<'_> {
+        Caller {
+            broker,
+            key: Some(KEYS[0].1),
+        }
+    }
+    let body = json!({"args": {"n": 1}});
+    let broker = serve(&bench);
+    let first = keyed(&broker).call_with("quick", body.clone(), &KEY);
+    assert_eq!(first.status, 200, "{}", first.text());
+    let (status, log) = broker.terminate();
+    assert!(status.success(), "{log}");
+    bench.write("a.json", "not a script");
+    let broker = Broker::start(run(&bench));
+    let caller = keyed(&broker);
+    // While the source is awaited, and after its start has failed.
+    for _ in 0..2 {
+        for mode in ["sync", "async", "auto"] {
+            let mut body = body.clone();
+            body["mode"] = json!(mode);
+            let again = caller.call_with("quick", body, &KEY);
+            assert_eq!(again.status, 200, "{mode}: {}", again.text());
+            assert_eq!(again.json()["replayed"], true, "{}", again.text());
+            assert_eq!(again.json()["result"], first.json()["result"]);
+        }
+        let other = caller.call_with("quick", json!({"args": {"n": 2}}), &KEY);
+        harness::refusal(&other, 409, "idempotency_mismatch");
+        let without = caller.call("quick", body.clone());
+        assert!(without.status >= 500, "{}", without.text());
+    }
+    // The right is decided as for each call.
+    let mut hidden = body;
+    hidden["path"] = json!("/a/quick");
+    let stranger = Caller::of(&broker).call_with("quick", hidden, &KEY);
+    assert_ne!(stranger.status, 200, "{}", stranger.text());
+    assert_eq!(executed(&bench, "quick"), [1]);
 }

@@ -7,14 +7,17 @@ use crate::task_stage::{Over, TaskStage, events};
 
 /// A source whose tools `research` and `quick` write to stderr and answer after a second.
 fn stage(members: Value) -> TaskStage {
-    let mut all = json!({"extensions": [], "env": {"SETTING": "a-plain-value"}});
+    let mut all = json!({"extensions": [], "env": {"SETTING": "a-plain-value", "SHORT": "q7", "MARK": "%", "EMPTY": ""}});
     for (name, value) in members.as_object().into_iter().flatten() {
         all[name] = value.clone();
     }
     let stage = TaskStage::new("modern", Over::Stdio, &json!({}), all, json!({}));
     let mut script: Value = serde_json::from_str(&stage.bench.read("a.json")).expect("JSON");
     script["tasks"] = json!({});
-    let mut lines = vec!["reads a-plain-value".to_owned(), "x".repeat(5_000)];
+    let mut lines = vec![
+        "reads a-plain-value as q7: 5%".to_owned(),
+        "x".repeat(5_000),
+    ];
     lines.extend((0..80).map(|n| format!("line {n}")));
     script["on_call"] = json!({
         "research": {"stderr": lines, "then": {"delay_ms": 1_500, "then": {"stderr": ["the end"], "then": {"delay_ms": 500}}}},
@@ -46,13 +49,15 @@ fn stderr_of_a_process_reaches_only_the_job_that_has_it_alone() {
     caller.end(&id);
     let text = events(&broker, &id);
     let lines = lines_of(&text);
-    assert_eq!(lines[0]["text"], "reads ••••", "{text}");
+    assert_eq!(lines[0]["text"], "reads •••• as ••••: 5••••", "{text}");
     let long = lines[1]["text"].as_str().expect("text");
     assert!(long.len() <= 4 << 10, "{}", long.len());
     let last = lines.last().expect("lines");
     assert_eq!(last["text"], "the end", "{text}");
     assert!(last["dropped"].as_u64() >= Some(30), "{last}");
-    assert!(!text.contains("a-plain-value"), "{text}");
+    for value in ["a-plain-value", "q7", "%"] {
+        assert!(!text.contains(value), "{value}: {text}");
+    }
 
     // Another call of the process at the same time.
     let first = caller.make("quick", json!({"n": 2}));

@@ -73,8 +73,17 @@ impl TaskStage {
 
     /// Changes how tasks go on, those that were made too.
     pub(crate) fn plan(&self, plan: &Value) {
+        self.set(json!({"research": plan}));
+    }
+
+    /// Makes the server forget its tasks.
+    pub(crate) fn forget(&self) {
+        self.set(json!({}));
+    }
+
+    fn set(&self, tasks: Value) {
         let mut script = self.script.clone();
-        script["tasks"]["research"] = plan.clone();
+        script["tasks"] = tasks;
         let draft = self.bench.path("a.draft");
         std::fs::write(&draft, script.to_string()).expect("the folder is writable");
         std::fs::rename(draft, self.bench.path("a.json")).expect("a rename within one folder");

@@ -1,9 +1,11 @@
 //! Tasks of servers: a server that executes a call as a task, behind callers that do not know tasks.
 
-use harness::{contains, refusal};
+use harness::websocket::WebSocketClient;
+use harness::{Broker, contains, refusal};
 use serde_json::{Value, json};
 
-use crate::stage::{Caller, executed, kill, serve};
+use crate::owners::identities;
+use crate::stage::{Caller, KEYS, executed, kill, serve};
 use crate::task_stage::{Over, TASKS, TaskStage, events};
 
 const ERAS: [&str; 2] = ["legacy", "modern"];
@@ -261,5 +263,71 @@ fn hostile_tasks_end_their_call_and_are_cancelled() {
             stage.await_events("task-cancel", cancels);
             assert!(!answer.text().contains(&long) && !answer.text().contains("second-id"));
         }
+    }
+}
+
+/// Returns the caller with the first key.
+fn keyed(broker: &Broker) -> Caller<'_> {
+    Caller {
+        broker,
+        key: Some(KEYS[0].1),
+    }
+}
+
+#[test]
+fn job_whose_server_no_longer_knows_its_task_after_a_crash_is_lost() {
+    const KEY: [(&str, &str); 1] = [("Idempotency-Key", "k")];
+    for era in ERAS {
+        let stage = TaskStage::new(era, Over::Http, &endless(), json!({}), identities());
+        let body = json!({"args": {"n": 7}, "mode": "async"});
+        let broker = serve(&stage.bench);
+        let made = keyed(&broker).call_with("research", body.clone(), &KEY);
+        let id = made.json()["job_id"].as_str().expect("an id").to_owned();
+        stage.await_events("task-get", 1);
+        kill(broker);
+        let before = stage.journal("task-get").len();
+
+        let broker = serve(&stage.bench);
+        stage.await_events("task-get", before + 1);
+        // A simple client with the same key follows the job on its connection.
+        let headers = [("X-API-Key", KEYS[0].1)];
+        let client = WebSocketClient::try_connect(broker.address(), "/v1/ws/mcp", &headers);
+        let mut client = client.expect("it is upgraded");
+        client.result("initialize", &json!({}));
+        assert_eq!(client.next_message()["method"], "notifications/initialized");
+        let call = json!({
+            "name": "a-research", "arguments": {"n": 7}, "mode": "async",
+            "_meta": {"dev.mcp-broker/idempotency-key": "k"},
+        });
+        let again = client.result("tools/call", &call);
+        assert_eq!(
+            (&again["job_id"], &again["replayed"]),
+            (&json!(id), &json!(true))
+        );
+        stage.forget();
+        let frame = loop {
+            let message = client.next_message();
+            if message["params"]["status"].is_string() {
+                break message["params"].clone();
+            }
+        };
+        assert_eq!(
+            (&frame["job_id"], &frame["status"], &frame["maybe_executed"]),
+            (&json!(id), &json!("failed"), &json!(true)),
+            "{frame}"
+        );
+        let job = keyed(&broker).job(&id);
+        assert_eq!(
+            (
+                &job["status"],
+                &job["maybe_executed"],
+                &job["error"]["code"]
+            ),
+            (&json!("lost"), &json!(true), &json!("job_lost")),
+            "{era}: {job}"
+        );
+        let replayed = keyed(&broker).call_with("research", body, &KEY);
+        assert_eq!(refusal(&replayed, 502, "job_lost")["maybe_executed"], true);
+        assert_eq!(executed(&stage.bench, "research"), [7], "{era}");
     }
 }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::front::{EXTENSION, Front, id};
 use crate::owners::identities;
 use crate::stage::{KEYS, bench, executed, kill, serve};
+use crate::task_stage::{Over, TaskStage};
 
 /// A folder whose calls become jobs after a second, with tools whose ends differ.
 pub(crate) fn tasks_bench(more: &Value) -> Bench {
@@ -272,4 +273,34 @@ fn subscription_reports_the_tasks_of_its_caller_only() {
         first["params"]["notifications"],
         json!({"toolsListChanged": true})
     );
+}
+
+#[test]
+fn call_of_a_tool_that_requires_a_task_is_refused_without_one_in_each_era() {
+    for era in ["legacy", "modern"] {
+        let stage = TaskStage::plain(era, Over::Http, &json!({"polls": 1}));
+        let broker = serve(&stage.bench);
+        let front = Front::of(&broker);
+        let call = json!({"name": "a-research", "arguments": {"n": 1}});
+        let session = front.session();
+        assert_eq!(session.error("tools/call", &call)["code"], -32601, "{era}");
+        let refused = front.without_tasks().modern("tools/call", &call).json();
+        let error = &refused["error"];
+        assert_eq!(error["code"], -32021, "{era}: {refused}");
+        let capabilities = json!({"extensions": {EXTENSION: {}}});
+        assert_eq!(error["data"]["requiredCapabilities"], capabilities);
+        assert!(stage.journal("call").is_empty(), "{era}: the call was sent");
+        let task = front.call("research", &json!({"n": 2}));
+        assert_eq!(task["resultType"], "task", "{era}: {task}");
+        front.wait(&id(&task), "completed");
+        let task = session.make("research", &json!({"n": 3}), &json!({}));
+        session.wait(&id(&task), "completed");
+        // A caller that waits needs no task.
+        let meta =
+            json!({"name": "meta_call", "arguments": {"path": "/a/research", "args": {"n": 4}}});
+        let (plain, _) = front.begin("/mcp", "2025-11-25");
+        let result = plain.result("tools/call", &meta);
+        contains(&result["content"][0]["text"].to_string(), &["n"]);
+        assert_eq!(executed(&stage.bench, "research"), [2, 3, 4], "{era}");
+    }
 }

@@ -4,8 +4,9 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Child;
 
-use harness::{Bench, Broker, Run, StandInDocker, contains, wait_until};
+use harness::{Bench, Broker, Run, StandInDocker, contains, guarded_by, wait_until};
 use serde_json::{Value, json};
 
 /// A folder whose source `/a` runs in a container of the image `deaf` or `good`.
@@ -70,7 +71,11 @@ fn kill_both(broker: Broker) {
 
 /// The process ids of clients of the stand-in that run a container of this broker.
 fn clients(broker: &Broker) -> Vec<u32> {
-    let children = harness::children_of(broker.pid()).into_iter();
+    clients_of(broker.pid())
+}
+
+fn clients_of(program: u32) -> Vec<u32> {
+    let children = harness::children_of(program).into_iter();
     children
         .filter(|pid| {
             let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -188,16 +193,51 @@ fn container_of_broker_and_guard_killed_at_once_is_removed_by_the_next_start() {
     }
 }
 
+/// `lock` or another command whose server does not answer, so that the command waits for it.
+fn waiting(stage: &Stage, command: &str) -> Child {
+    let child = stage.run(&[command]).spawn_with_input();
+    wait_until("its container runs", || {
+        stage.docker.containers().len() == 1
+    });
+    child
+}
+
 #[test]
-fn container_of_a_killed_lock_or_doctor_is_removed_by_the_next_start() {
+fn container_of_lock_check_or_doctor_is_removed_after_sigkill() {
+    let deaf = json!({"command": ["docker", "run", "-i", "--rm", "deaf"]});
+    let mute = json!({"command": ["docker", "run", "-i", "--rm", "mute"]});
+    for command in ["lock", "check", "doctor"] {
+        let stage = Stage::new(&deaf["command"]);
+        stage.bench.configure([("a", deaf.clone())]);
+        if command == "check" {
+            let output = stage.run(&["lock", "--once"]).output();
+            assert_eq!(output.code, Some(0), "{}", output.stderr);
+        }
+        stage.bench.configure([("a", mute.clone())]);
+        let kills: [fn(u32, u32) -> Vec<u32>; 3] = [
+            // The program that waits for the server, without the guard that started it.
+            |_, program| vec![program],
+            |guard, _| vec![guard],
+            |_, program| [clients_of(program), vec![program]].concat(),
+        ];
+        for (number, pids) in kills.iter().enumerate() {
+            let mut child = waiting(&stage, command);
+            let program = guarded_by(child.id());
+            kill(&pids(child.id(), program));
+            stage.await_none(&format!(
+                "the container of `{command}` is removed after kill {number}"
+            ));
+            child.wait().expect("it was killed, or has ended");
+        }
+    }
+}
+
+#[test]
+fn container_of_lock_and_guard_killed_at_once_is_removed_by_the_next_start() {
     for killed in ["lock", "doctor"] {
-        // The server does not answer, so that the command waits for it.
         let stage = Stage::new(&json!(["docker", "run", "-i", "--rm", "mute"]));
-        let mut command = stage.run(&[killed]).spawn_with_input();
-        wait_until("its container runs", || {
-            stage.docker.containers().len() == 1
-        });
-        command.kill().expect("ours");
+        let mut command = waiting(&stage, killed);
+        kill(&[command.id(), guarded_by(command.id())]);
         command.wait().expect("it was killed");
         assert_eq!(stage.docker.containers().len(), 1);
         stage.bench.configure([(
@@ -207,6 +247,36 @@ fn container_of_a_killed_lock_or_doctor_is_removed_by_the_next_start() {
         let output = stage.run(&["lock", "--once"]).output();
         assert_eq!(output.code, Some(0), "{}", output.stderr);
         assert_eq!(stage.docker.containers(), [""; 0], "after {killed}");
+    }
+}
+
+#[test]
+fn container_is_found_by_a_start_with_other_variables() {
+    // Its id is in a file beside the list.
+    let command = json!(["docker", "run", "-i", "--rm", "--name", "mine", "deaf"]);
+    let stage = Stage::locked(&command);
+    let folders = ["one", "state"].map(|name| {
+        let folder = stage.bench.path(name);
+        fs::create_dir(&folder).expect("writable");
+        folder
+    });
+    let variables = [
+        ("TMPDIR", &folders[0], false),
+        // A service starts again with its folder.
+        ("STATE_DIRECTORY", &folders[1], true),
+    ];
+    for (name, folder, is_kept) in variables {
+        let run = stage.run(&["serve", "127.0.0.1:0"]).env(name, folder);
+        kill_both(Broker::start_ready(run));
+        assert_eq!(stage.docker.containers().len(), 1);
+        let next = stage.run(&["doctor"]);
+        let next = if is_kept {
+            next.env(name, folder)
+        } else {
+            next
+        };
+        next.output();
+        assert_eq!(stage.docker.containers(), [""; 0], "{name}");
     }
 }
 

@@ -18,6 +18,7 @@ mod machine_faults;
 mod metrics;
 mod operators;
 mod orphans;
+mod packed;
 mod prometheus;
 mod readiness;
 mod reload;

@@ -78,9 +78,13 @@ fn spans_have_the_revision_the_request_id_and_the_port_of_a_caller() {
     let port = socket_port.port().to_string();
     let expected = texts([Some("2025-06-18"), Some("2"), Some(&port)]);
     assert_eq!(of_request(&server(5)), expected);
-    // The span of the request to the server has the revision of the session with it, and no facts of the caller.
+    // The span of the request to the server has the id of the call in the log and the revision of the session with it,
+    // and no facts of the caller.
     for number in 1..=5 {
-        let (_, client) = pair(&spans, &trace(number));
+        let (server, client) = pair(&spans, &trace(number));
+        let id = |span: &Span| attribute(&span.attributes, "mcp_broker.request_id");
+        assert!(id(&client).is_some());
+        assert_eq!(id(&client), id(&server));
         assert_eq!(of_request(&client), texts([Some(MODERN), None, None]));
     }
     // The id is not a label.

@@ -17,7 +17,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
         &["diff", "lint", "review", "accept", "verify", "access"],
     ),
     ("Look", &["tree", "search", "generate", "rules", "schema"]),
-    ("Set up", &["new", "import", "hints", "vectors"]),
+    ("Set up", &["new", "import", "hints", "vectors", "pack"]),
     ("Shell", &["completions", "man", "help"]),
 ];
 

@@ -3,18 +3,18 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
 
 use broker_build::default_config::{CONFIG_VARIABLE, default_config};
 use broker_model::exit::Exit;
+use broker_model::terminal::Text;
 use broker_model::text;
-use broker_process::guard::{Deadline, fail_large_writes};
+use broker_process::guard::{await_end_without_guard, fail_large_writes};
 use clap::parser::ValueSource;
 use clap::{
     ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum,
 };
+use interrupts::{Interrupts, UnderGuard, launching};
 use lock::args::{LockArgs, MergeArgs};
-use tokio::signal::unix::{SignalKind, signal};
 
 // The verbs, one file or folder for each; `usage` has `completions` and `man`.
 mod accept;
@@ -28,6 +28,7 @@ mod import;
 mod lint;
 mod lock;
 mod new;
+mod pack;
 mod review;
 mod rules;
 mod schema;
@@ -41,6 +42,7 @@ mod verify;
 // The parts that verbs share.
 mod help;
 mod input;
+mod interrupts;
 mod launch;
 mod output;
 mod report;
@@ -155,9 +157,17 @@ enum Verb {
     /// catalog, if the config has `audits_required` and a tool has no valid audit, or if a violation refuses a part of the lock;
     /// 2 if config or audits are invalid; 4 if there was nothing to verify.
     #[command(
-        after_help = "Examples:\n  broker-gen verify --offline\n  broker-gen verify --binary target/release/my-broker\n  broker-gen verify --require-other-author"
+        after_help = "Examples:\n  broker-gen verify --offline\n  broker-gen verify --binary target/release/my-broker\n  broker-gen verify --binary my-broker --runtime /usr/bin/mcp-broker\n  broker-gen verify --require-other-author"
     )]
     Verify(verify::VerifyArgs),
+    /// Make a broker of config and lock without a compiler: a copy of `mcp-broker` with the catalog at its end.
+    ///
+    /// The broker serves like the compiled one. It checks the digest of the catalog at each start. Equal inputs give equal
+    /// bytes. Refuses the same locks as a build, with the same exit codes.
+    #[command(
+        after_help = "Examples:\n  broker-gen pack --config config.json -o my-broker\n  broker-gen pack -o my-broker --runtime /usr/bin/mcp-broker"
+    )]
+    Pack(pack::PackArgs),
     /// Review everything without an audit in a terminal: shows each change, and asks.
     ///
     /// The worst drift comes first. Each acceptance is written to `<config stem>.audits.toml` at once.
@@ -213,6 +223,36 @@ enum Verb {
     Man(usage::ManArgs),
 }
 
+impl Verb {
+    /// Whether it may start sources, and so runs under a guard.
+    const fn starts_sources(&self) -> bool {
+        match self {
+            // It reads and writes files of git only.
+            Self::Lock(args) => args.merge.merge_driver.is_none(),
+            Self::Check(_) | Self::Doctor(_) => true,
+            // It starts its guard itself.
+            Self::Serve(_) => false,
+            Self::Diff(_)
+            | Self::Lint(_)
+            | Self::Generate(_)
+            | Self::Access(_)
+            | Self::Hints(_)
+            | Self::Search(_)
+            | Self::Vectors(_)
+            | Self::Tree(_)
+            | Self::Verify(_)
+            | Self::Review(_)
+            | Self::Accept(_)
+            | Self::Schema(_)
+            | Self::New(_)
+            | Self::Import(_)
+            | Self::Rules(_)
+            | Self::Completions(_)
+            | Self::Man(_) => false,
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 struct ConfigFile {
     /// The config; its lock is `<stem>.lock.json` beside it. Default: the file that MCP_BROKER_CONFIG names,
@@ -263,10 +303,20 @@ fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     if let Err(error) = fail_large_writes() {
         return output::failure(&format!("signals cannot be blocked: {error}")).into();
     }
-    let cli = match parse(args) {
-        Ok(cli) => cli,
+    let (cli, default) = match parse(args) {
+        Ok(parsed) => parsed,
         Err(error) => return output::settle(output::usage(&error)).into(),
     };
+    let interrupts = match cli.verb.starts_sources().then(Interrupts::under_guard) {
+        None => Interrupts::Unguarded,
+        Some(Ok(UnderGuard::Program(interrupts))) => interrupts,
+        Some(Ok(UnderGuard::Guard(code))) => return ExitCode::from(code),
+        Some(Err(error)) => {
+            return output::failure(&format!("signals cannot be received: {error}")).into();
+        }
+    };
+    // The guard has read the command line as well.
+    default.into_iter().for_each(output::say);
     let exit = match cli.verb {
         Verb::Serve(args) => return serve::run(args),
         // Git writes the lock, in CI as well.
@@ -281,25 +331,26 @@ fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         // A CI run writes no lock, not even a missing one.
         Verb::Lock(args) if args.check || (unattended::is_unattended() && !args.dry_run) => {
             let report = report::ReportArgs::strictly(args.strict);
-            let exit = launching(check::run(&args.config, &report));
+            let exit = launching(interrupts, check::run(&args.config, &report));
             if !args.check && exit != Exit::Ok {
                 unattended::say_reason();
             }
             exit
         }
-        Verb::Lock(args) if args.merge.merge.is_some() => lock::merge_sides(&args),
-        Verb::Lock(args) => launching(lock::run(&args, None)),
-        Verb::Check(args) => launching(check::run(&args.config, &args.report)),
-        Verb::Doctor(args) => launching(doctor::run(&args)),
+        Verb::Lock(args) if args.merge.merge.is_some() => lock::merge_sides(&args, interrupts),
+        Verb::Lock(args) => launching(interrupts, lock::run(&args, None)),
+        Verb::Check(args) => launching(interrupts, check::run(&args.config, &args.report)),
+        Verb::Doctor(args) => launching(interrupts, doctor::run(&args)),
         Verb::Diff(args) => diff::run(&args),
         Verb::Lint(args) => lint::run(&args),
         Verb::Generate(args) => generate::run(&args),
         Verb::Access(args) => access::run(&args),
         Verb::Hints(args) => hints::run(&args),
-        Verb::Search(args) => launching(search::run(&args)),
-        Verb::Vectors(args) => launching(vectors::run(&args)),
+        Verb::Search(args) => launching(interrupts, search::run(&args)),
+        Verb::Vectors(args) => launching(interrupts, vectors::run(&args)),
         Verb::Tree(args) => tree::run(&args),
         Verb::Verify(args) => verify::run(&args),
+        Verb::Pack(args) => pack::run(&args),
         Verb::Review(args) => review::run(&args),
         Verb::Accept(args) => accept::run(&args),
         Verb::Schema(args) => schema::run(&args),
@@ -309,10 +360,13 @@ fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Completions(args) => usage::completions(&args, Cli::command()),
         Verb::Man(args) => usage::man(&args, Cli::command()),
     };
-    output::settle(exit).into()
+    let exit = output::settle(exit);
+    await_end_without_guard();
+    exit.into()
 }
 
-fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
+/// Reads the command line, and the line that names the config if the command line does not.
+fn parse(args: impl IntoIterator<Item = OsString>) -> Result<(Cli, Option<Text>), clap::Error> {
     let matches = help::with_groups(Cli::command()).try_get_matches_from(args)?;
     let mut cli = Cli::from_arg_matches(&matches)?;
     if let (Verb::Diff(args), Some((_, verb))) = (&mut cli.verb, matches.subcommand()) {
@@ -325,91 +379,24 @@ fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
         Verb::Lock(args) => args.merge.merge_driver.is_none(),
         _ => true,
     };
-    if let Some((_, verb)) = matches.subcommand()
-        && may_read_default
-    {
-        say_default_config(verb);
-    }
-    Ok(cli)
+    let verb = matches.subcommand().filter(|_| may_read_default);
+    let default = verb.and_then(|(_, verb)| default_config_line(verb));
+    Ok((cli, default))
 }
 
-/// Names the config of a verb if the command line does not name it.
-fn say_default_config(verb: &ArgMatches) {
+/// Returns the line that names the config of a verb if the command line does not name it.
+fn default_config_line(verb: &ArgMatches) -> Option<Text> {
     let has_config = verb.try_contains_id("config").is_ok();
-    if has_config && verb.value_source("config") == Some(ValueSource::DefaultValue) {
+    let is_default = has_config && verb.value_source("config") == Some(ValueSource::DefaultValue);
+    is_default.then(|| {
         let default = default_config(Path::new(""));
         let file = default.file.display();
-        output::say(if default.is_from_variable {
+        if default.is_from_variable {
             text!("config: {}, from {}", file, CONFIG_VARIABLE)
         } else {
             text!("config: {}", file)
-        });
-    }
-}
-
-/// Time for interrupted servers to end.
-const STOP_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time for pending output to be written.
-const OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
-/// Maximum time from an interrupt to the exit, even if the output is not read.
-const INTERRUPT_TIMEOUT: Duration = Duration::from_secs(13);
-
-/// Runs a verb that launches sources or models.
-fn launching(verb: impl Future<Output = Exit>) -> Exit {
-    match tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-    {
-        Ok(runtime) => {
-            let exit = runtime.block_on(until_interrupted(verb));
-            runtime.shutdown_timeout(OUTPUT_TIMEOUT);
-            exit
         }
-        Err(error) => output::failure(&format!("the runtime cannot be started: {error}")),
-    }
-}
-
-/// Runs the verb; SIGINT and SIGTERM end it and every process that it started.
-async fn until_interrupted(verb: impl Future<Output = Exit>) -> Exit {
-    let (mut interrupt, mut terminate) = match (
-        signal(SignalKind::interrupt()),
-        signal(SignalKind::terminate()),
-    ) {
-        (Ok(interrupt), Ok(terminate)) => (interrupt, terminate),
-        (Err(error), _) | (_, Err(error)) => {
-            return output::failure(&format!("signal handlers cannot be installed: {error}"));
-        }
-    };
-    let deadline = match Deadline::new() {
-        Ok(deadline) => deadline,
-        Err(error) => return output::failure(&format!("a thread cannot be started: {error}")),
-    };
-    // A separate task, since the verb may wait for a reader of its standard error.
-    let interrupted = tokio::spawn(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-        deadline.end_within(INTERRUPT_TIMEOUT, Exit::Interrupted);
-    });
-    tokio::select! {
-        exit = verb => return exit,
-        _ = interrupted => {}
-    }
-    // The verb was dropped, and with it every handle of its processes.
-    say_aside("interrupted: nothing was written, stopping the servers");
-    if tokio::time::timeout(STOP_TIMEOUT, broker_process::all_ended())
-        .await
-        .is_err()
-    {
-        say_aside("processes of servers are still running");
-    }
-    Exit::Interrupted
-}
-
-/// Writes the line to standard error on another thread, so that the caller does not wait for a reader.
-fn say_aside(line: &'static str) {
-    drop(tokio::task::spawn_blocking(move || output::say(line)));
+    })
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use broker_audits_file::Violations;
-use broker_build::{hint_audits, left_out_audits, lock_file, plan, tables, vectors_file};
+use broker_build::tables::{self, Tables};
+use broker_build::{hint_audits, left_out_audits, lock_file, plan, vectors_file};
 use broker_config::Config;
 use broker_model::exit::Exit;
 use broker_model::lock::Lock;
@@ -16,9 +17,13 @@ use broker_review::audits::Audits;
 use broker_review::lock_file::lock_of_config;
 use broker_review::verify::{Outcome, authors, signed};
 use clap::{Args, ValueEnum};
+use mcp_broker::packed::catalog_bytes;
 
+use super::serve::memory;
 use super::{output, schemas};
 use crate::cli::schemas::access_args;
+
+mod packed;
 
 /// Maximum time for a broker to print its version.
 const BINARY_TIMEOUT: Duration = Duration::from_secs(20);
@@ -35,9 +40,12 @@ pub(super) struct VerifyArgs {
     /// git.
     #[arg(long)]
     require_other_author: bool,
-    /// A broker that must have this catalog compiled in; it is only run with `--version`.
+    /// A broker that must have this catalog, compiled in or packed; it is only run with `--version`.
     #[arg(long, value_name = "FILE")]
     binary: Option<PathBuf>,
+    /// The program that the named broker must be packed of, such as the `mcp-broker` of a package.
+    #[arg(long, value_name = "FILE", requires = "binary")]
+    runtime: Option<PathBuf>,
     /// The format of the outcome on standard output.
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
@@ -88,12 +96,13 @@ fn verify(args: &VerifyArgs) -> Outcome {
         outcome.sources = lock.sources.len();
         outcome.tools = lock.sources.iter().map(|one| one.exposed.len()).sum();
     }
+    let mut tables = None;
     if let (Some(config), Some(lock)) = (&mut config, &lock) {
         config.use_word_lists_of(lock);
-        documents(&mut outcome, config, lock, path);
+        tables = documents(&mut outcome, config, lock, path);
     }
     if let Some(binary) = &args.binary {
-        compiled_in(&mut outcome, binary);
+        has_catalog(&mut outcome, binary, args.runtime.as_deref(), tables);
     }
     if let (Some(config), Some(lock), Some(audits)) = (&config, &lock, &audits) {
         signed::check(&mut outcome, config, lock, audits, path);
@@ -111,15 +120,16 @@ fn read_config(path: &Path) -> Result<Config, Vec<Diagnostic>> {
     Ok(parsed.config)
 }
 
-/// Checks that config and lock match; returns their plan.
-fn documents(outcome: &mut Outcome, config: &Config, lock: &Lock, path: &Path) {
+/// Checks that config and lock match; returns the tables of their catalog.
+fn documents(outcome: &mut Outcome, config: &Config, lock: &Lock, path: &Path) -> Option<Tables> {
     let shown = shown_line(&lock_file(path).to_string_lossy(), 200);
     let whole = format!("{shown} is complete, every digest matches");
     match plan::check_fresh(config, lock) {
         Ok(()) => outcome.holds("lock", format!("{whole}, and it was made for this config")),
         Err(problems) => {
             outcome.problems.extend(problems);
-            return outcome.holds("lock", whole);
+            outcome.holds("lock", whole);
+            return None;
         }
     }
     let open = left_out_audits::check(lock, path, &path.to_string_lossy());
@@ -165,33 +175,55 @@ fn documents(outcome: &mut Outcome, config: &Config, lock: &Lock, path: &Path) {
             outcome.problems.extend(unaudited);
             match vectors_file::load(config, &plan, path, &path.to_string_lossy()) {
                 Ok(vectors) => plan.vectors = vectors,
-                Err(stale) => return outcome.problems.extend(stale),
+                Err(stale) => {
+                    outcome.problems.extend(stale);
+                    return None;
+                }
             }
             if let Some(vectors) = &plan.vectors {
                 let embedder = vectors.embedder.as_str();
                 outcome.holds("vectors", format!("those of {embedder}, of every text"));
             }
-            let digest = tables::tables(config, lock, &plan).catalog_digest;
-            outcome.holds("catalog", digest.clone());
-            outcome.catalog_digest = Some(digest);
+            let tables = tables::tables(config, lock, &plan);
+            outcome.holds("catalog", tables.catalog_digest.clone());
+            outcome.catalog_digest = Some(tables.catalog_digest.clone());
+            Some(tables)
         }
-        Err(problems) => outcome.problems.extend(problems),
+        Err(problems) => {
+            outcome.problems.extend(problems);
+            None
+        }
     }
 }
 
-/// Checks that a broker has this catalog compiled in.
-fn compiled_in(outcome: &mut Outcome, binary: &Path) {
+/// Checks that a broker has this catalog, compiled in or packed.
+fn has_catalog(
+    outcome: &mut Outcome,
+    binary: &Path,
+    runtime: Option<&Path>,
+    tables: Option<Tables>,
+) {
     let shown = shown_line(&binary.to_string_lossy(), 200);
-    let Some(expected) = outcome.catalog_digest.clone() else {
+    let Some(tables) = tables else {
         let message = format!("`{shown}` was not run: config and lock give no catalog");
         let help = "Fix config and lock first.";
         let problem = Diagnostic::error(DiagnosticCode::BinaryUnchecked, message).help(help);
         return outcome.problems.push(problem);
     };
+    let expected = tables.catalog_digest.clone();
+    let checked = memory::catalog(tables)
+        .and_then(|catalog| packed::check(binary, runtime, &catalog_bytes(catalog)));
+    let runtime = match checked {
+        Ok(runtime) => runtime,
+        Err(problem) => return outcome.problems.push(*problem),
+    };
     match catalog_of(binary) {
         Ok(Some(digest)) if digest == expected => {
             outcome.holds("binary", format!("{shown} has this catalog"));
-            outcome.binary = Some(shown);
+            outcome.binary = Some(match runtime {
+                Some(sha256) => format!("packed into {shown} with the runtime sha256:{sha256}"),
+                None => format!("compiled into {shown}"),
+            });
         }
         Ok(found) => {
             let has = found.map_or_else(

@@ -42,6 +42,7 @@ mod names;
 pub(crate) mod observation;
 mod open;
 mod openness;
+mod program_catalog;
 mod reload;
 mod run;
 mod settings;
@@ -65,6 +66,7 @@ use catalog_origin::CatalogOrigin;
 use failure::Failure;
 use mcp::McpVariables;
 use mcp_view::ViewVariables;
+use program_catalog::ProgramCatalog;
 use startup::{SignalReceivers, Startup};
 
 /// Maximum time for threads to end after the shutdown.
@@ -72,10 +74,16 @@ const RUNTIME_SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(250);
 
 /// Runs a broker over `catalog` until it is stopped. `main` must call it first: on Linux the program
 /// starts itself again as a child here, and signals are blocked for every later thread.
+///
+/// A catalog that is packed into the program takes the place of `catalog`. Its digest is checked first; a program that is
+/// damaged does nothing else.
 pub fn main(catalog: &'static Catalog) -> ExitCode {
     guard::deny_inspection();
+    let program = ProgramCatalog::find(catalog);
     let cli = match Cli::try_parse() {
+        Ok(cli) if !program.runs(&cli) => return program.refuse(cli.options.log_format).into(),
         Ok(cli) => cli,
+        Err(_) if !program.is_sound() => return program.refuse(logging::Format::Human).into(),
         Err(error) => {
             // Help goes to stdout with exit code 0, other messages to stderr with 2. If neither can be
             // written, only the exit code remains.
@@ -83,9 +91,11 @@ pub fn main(catalog: &'static Catalog) -> ExitCode {
             return ExitCode::from(error.exit_code() as u8);
         }
     };
-    run(&cli, CatalogOrigin::Compiled, &|_| {
-        Ok(ServedCatalog::new(catalog))
-    })
+    if let Some(version) = program.version_without_catalog(&cli) {
+        let printed = tree::print(&version);
+        return printed.unwrap_or_else(|failure| failure.exit()).into();
+    }
+    run(&cli, CatalogOrigin::Compiled, &|_| program.read())
 }
 
 /// Runs a broker over the catalog that `read` makes of `config` and its lock, on this machine only. As
@@ -196,6 +206,7 @@ fn run(cli: &Cli, origin: CatalogOrigin, read: ReadCatalog<'_>) -> ExitCode {
         failure.report(&output);
         failure.exit()
     });
+    guard::await_end_without_guard();
     exit.into()
 }
 

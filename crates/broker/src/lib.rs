@@ -32,6 +32,8 @@ mod cli;
 mod connect;
 mod key;
 mod logging;
+#[doc(hidden)]
+pub mod packed;
 #[cfg(feature = "scripted")]
 #[doc(hidden)]
 pub mod scripted;

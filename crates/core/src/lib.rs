@@ -75,9 +75,9 @@ pub use admission::{Admission, HealthView};
 pub use broker::{Broker, DynBroker, Restrict, areas};
 pub use broker_drift::Class as DriftClass;
 pub use broker_mcp::{
-    BAGGAGE, CallEvent, CallEvents, LinkFactory, LogMessage, Pipes, Progress, RemoteTask,
-    ServerTask, State as SourceState, StderrLine, TRACEPARENT, TRACESTATE, TraceHeaders,
-    WantedEvents, note_cancel_reason,
+    BAGGAGE, CallEvent, CallEvents, LinkFactory, LogMessage, Pipes, Progress, ReceivedEvents,
+    RemoteTask, ServerTask, State as SourceState, StderrLine, TRACEPARENT, TRACESTATE,
+    TraceHeaders, WantedEvents, note_cancel_reason,
 };
 pub use broker_memory::{
     Account, Charge, ChargeError, MemoryBudget, Owner, SMALL_BYTES, Size, UNCHARGED_BYTES, reserve,
@@ -96,7 +96,7 @@ pub use call::context::{
 pub use call::cut::fuzzing;
 pub use call::cut::{Cut, CutDetail, MAX_KEPT_BYTES};
 pub use call::record::{CallRecord, RecordedItem, ReviewedVersions, ShownArgs};
-pub use call::send_gate::{Reserving, SendGate, SendGates, UnsentCall};
+pub use call::send_gate::{AddedGate, Reserving, SendGate, SendGates, UnsentCall};
 pub use clock::{Clock, SystemClock};
 pub use drain::{CutCalls, Drain};
 pub use errors::error::{CoreError, ErrorMembers};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use broker_core::{
-    Broker as _, CallContext, CallEvents, CoreError, Identity, Operation, Outcome, RemoteTask,
-    Request, RequestId, ResultForm,
+    Broker as _, CallCode, CallContext, CallEvents, CoreError, Identity, Operation, Outcome,
+    RemoteTask, Request, RequestId, ResultForm,
 };
 use broker_store::{Job, JobEnd, JobId, JobStore};
 use tokio::time::{Instant, sleep};
@@ -16,6 +16,13 @@ use crate::schedule::{Decision, TICK};
 
 /// The maximum time for the source of an adopted job to be ready.
 const MAX_WAIT: Duration = Duration::from_secs(600);
+
+/// The errors of a task that say how it ended, or that the next start of the broker follows it.
+const IS_KNOWN: [CallCode; 3] = [
+    CallCode::SourceError,
+    CallCode::OutputTooLarge,
+    CallCode::ShuttingDown,
+];
 
 impl Keeper {
     /// Adopts a job, and follows its task until its end.
@@ -34,8 +41,8 @@ impl Keeper {
             match self.decide(&job, since) {
                 Decision::Run(identity) => break *identity,
                 Decision::End(error) => {
-                    let failed = run::failed(&error.maybe_executed(true));
-                    return self.end_adopted(store, &id, failed).await;
+                    let end = run::failed(&end_of_unknown(&error));
+                    return self.end_adopted(store, &id, end).await;
                 }
                 Decision::Wait => tokio::select! {
                     () = self.stopping.cancelled() => return,
@@ -115,14 +122,27 @@ async fn call(
             // It was refused before the server was asked.
             Err(error) if error.retryable && error.maybe_executed == Some(false) => {
                 if Instant::now() >= end {
-                    return Err(Box::new(error.maybe_executed(true)));
+                    return Err(end_of_unknown(&error));
                 }
                 // At the end of the broker this run is cancelled, and the next start adopts the job.
                 sleep(TICK).await;
             }
-            outcome => {
-                return outcome.map_err(|error| Box::new(error.maybe_executed(true)));
+            Err(error) => {
+                return Err(match IS_KNOWN.contains(&error.code) {
+                    true => Box::new(error.maybe_executed(true)),
+                    false => end_of_unknown(&error),
+                });
             }
+            Ok(outcome) => return Ok(outcome),
         }
     }
+}
+
+/// Returns the error of a job whose call an earlier run of the broker sent, and whose task is not followed to its end.
+fn end_of_unknown(error: &CoreError) -> Box<CoreError> {
+    let message = format!(
+        "the broker ended while the call of the job was under way, and the task of the server cannot be followed: {}",
+        error.message
+    );
+    Box::new(CoreError::new(CallCode::JobLost, message).maybe_executed(true))
 }

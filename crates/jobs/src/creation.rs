@@ -1,6 +1,8 @@
 //! Makes a job of a call. The call passes all checks; at its gate, where it would be sent, the job is stored in its place.
 
 use std::fmt;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use broker_core::{
@@ -31,27 +33,40 @@ impl Keeper {
     ) -> Result<Outcome, Box<CoreError>> {
         self.check(&request, &job)?;
         let (path, identity) = (request.path.to_string(), request.identity.clone());
-        let gate = Arc::new(CreationGate {
+        let keyed = keyed(inner, &request, &job);
+        let gate = request.context.gates.push(CreationGate {
             keeper: Arc::clone(self),
             job: job.clone(),
             digest: digest_of(inner, &identity, &path),
             catalog: inner.services().catalog_digest(),
             meta: request.context.meta.take(),
             trace: request.context.trace.as_mut().and_then(|it| it.own.take()),
+            args_sha256: keyed.as_ref().map(|keyed| keyed.args_sha256),
+            is_entered: AtomicBool::new(false),
             made: Mutex::default(),
         });
-        request.context.gates.push(gate.clone());
         // A server gets these from the run of the job.
         request.context.events = None;
         let record = request.context.record.clone();
-        let checked = inner.call(request).await;
-        let made = gate
-            .made
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        let Some(accepted) = made else {
-            return checked;
+        let made = {
+            let mut call = pin!(inner.call(request));
+            tokio::select! {
+                // The call first: at once it is decided whether its caller may make it.
+                biased;
+                checked = &mut call => Made::Checked(checked),
+                // A source that is down does not hide the job that it has run.
+                Some(earlier) = self.find_earlier(keyed) => match gate.is_entered() {
+                    true => Made::Checked(call.await),
+                    false => Made::Earlier(earlier),
+                },
+            }
+        };
+        let accepted = match made {
+            Made::Earlier(earlier) => earlier?,
+            Made::Checked(checked) => match gate.take() {
+                Some(accepted) => accepted,
+                None => return checked,
+            },
         };
         if let Some(record) = record {
             record.become_job(&accepted.job.id);
@@ -68,6 +83,27 @@ impl Keeper {
                 }
             }
         }
+    }
+
+    /// Returns the job of an earlier call with the same idempotency key, or the refusal of other arguments; `None` if there
+    /// is not such a job.
+    async fn find_earlier(
+        &self,
+        keyed: Option<KeyedCall>,
+    ) -> Option<Result<AcceptedJob, Box<CoreError>>> {
+        let keyed = keyed?;
+        let store = self.store().ok()?;
+        let (owner, path) = (keyed.owner, keyed.path.to_owned());
+        // The creation of the job reports an error of the store.
+        let found = store.find_key(owner, path, keyed.key.into()).await;
+        let job = found.ok()??;
+        Some(match job.args_sha256 == keyed.args_sha256 {
+            true => Ok(AcceptedJob {
+                job: view::job(&job, self.is_durable()),
+                is_replayed: true,
+            }),
+            false => Err(errors::other_arguments(&job.id)),
+        })
     }
 
     /// Refuses what cannot be a job.
@@ -164,6 +200,40 @@ pub(crate) fn digest_of(broker: &impl Broker, identity: &Identity, path: &str) -
     found.map_or("", |found| found.digest)
 }
 
+/// The outcome of the checks of a call.
+enum Made {
+    /// Its checks have ended, with a job at its gate if they passed.
+    Checked(Result<Outcome, Box<CoreError>>),
+    /// An earlier call had its idempotency key.
+    Earlier(Result<AcceptedJob, Box<CoreError>>),
+}
+
+/// The parts of a call with an idempotency key that name its job.
+struct KeyedCall {
+    owner: String,
+    path: &'static str,
+    key: Box<str>,
+    args_sha256: [u8; 32],
+}
+
+/// Returns what names the job of a call with an idempotency key. A path that the caller does not see names none.
+fn keyed(broker: &impl Broker, request: &Request, job: &JobRequest) -> Option<KeyedCall> {
+    let key = job.key.clone()?;
+    let owner = caller::owner(&request.identity)?;
+    let found = broker
+        .look_up(&request.identity, Name::Path(&request.path))
+        .ok()?;
+    let Operation::CallTool(args) = &request.operation else {
+        return None;
+    };
+    Some(KeyedCall {
+        owner,
+        path: found.item.path,
+        key,
+        args_sha256: Sha256::digest(args.text()).into(),
+    })
+}
+
 /// Stores a job in place of the call that it is made of.
 struct CreationGate {
     keeper: Arc<Keeper>,
@@ -174,6 +244,10 @@ struct CreationGate {
     meta: Option<Box<str>>,
     /// The span of the call.
     trace: Option<Box<str>>,
+    /// The digest of the arguments as the caller sent them, of a call with an idempotency key.
+    args_sha256: Option<[u8; 32]>,
+    /// Whether the call has passed its checks.
+    is_entered: AtomicBool,
     made: Mutex<Option<AcceptedJob>>,
 }
 
@@ -185,6 +259,7 @@ impl fmt::Debug for CreationGate {
 
 impl SendGate for CreationGate {
     fn reserve<'a>(&'a self, call: UnsentCall<'a>) -> Reserving<'a> {
+        self.is_entered.store(true, Ordering::Relaxed);
         Reserving::Waiting(Box::pin(async move {
             let accepted = self.store(call).await?;
             *self.made.lock().unwrap_or_else(PoisonError::into_inner) = Some(accepted);
@@ -198,9 +273,18 @@ impl SendGate for CreationGate {
 }
 
 impl CreationGate {
+    fn is_entered(&self) -> bool {
+        self.is_entered.load(Ordering::Relaxed)
+    }
+
+    fn take(&self) -> Option<AcceptedJob> {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        made.take()
+    }
+
     async fn store(&self, call: UnsentCall<'_>) -> Result<AcceptedJob, Box<CoreError>> {
         let keeper = &self.keeper;
-        let new = new_job(
+        let mut new = new_job(
             call.identity,
             call.path,
             Bytes::copy_from_slice(call.args),
@@ -213,6 +297,9 @@ impl CreationGate {
                 settings: &keeper.settings,
             },
         )?;
+        if let Some(args_sha256) = self.args_sha256 {
+            new.args_sha256 = args_sha256;
+        }
         let id = new.id.clone();
         // Kept before the job can be claimed.
         keeper.keep_caller(&id, call.identity.clone());

@@ -105,7 +105,7 @@ impl<B: Broker> Broker for Jobs<B> {
                     Box::pin(async move { keeper.make(&inner, request, *job).await });
                 Either::Right(making)
             }
-            (CallMode::Auto, None) => Either::Right(Box::pin(keeper.promote(inner, request, *job))),
+            (CallMode::Auto, None) => Either::Right(keeper.promote(inner, request, job)),
         }
     }
 

@@ -4,13 +4,15 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use broker_core::{
-    AcceptedJob, Broker, CoreError, JobRequest, Outcome, Request, Reserving, SendGate, UnsentCall,
+    AcceptedJob, Broker, CallEvents, CallRecord, CoreError, Identity, JobRequest, Outcome,
+    ReceivedEvents, Request, Reserving, SendGate, UnsentCall,
 };
-use broker_store::{Created, JobStart};
+use broker_store::{Created, Job, JobStart, NewJob};
 use bytes::Bytes;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
+use crate::Calling;
 use crate::creation::{JobFacts, digest_of, new_job};
 use crate::keeper::Keeper;
 use crate::run;
@@ -19,32 +21,70 @@ use crate::view;
 
 impl Keeper {
     /// Makes a call, and a job of it once it has taken longer than its caller waits. Where the store takes no job, the
-    /// caller waits for the call itself.
-    pub(crate) async fn promote<B: Broker>(
+    /// caller waits for the call itself. What a call that ends in time needs is allocated, and nothing else.
+    pub(crate) fn promote<B: Broker>(
         self: Arc<Self>,
         inner: B,
         mut request: Request,
-        job: JobRequest,
-    ) -> Result<Outcome, Box<CoreError>> {
-        let gate = Arc::new(PassedGate::default());
-        request.context.gates.push(gate.clone());
+        job: Box<JobRequest>,
+    ) -> Calling {
+        let gate = request.context.gates.push(PassedGate::default());
         let identity = request.identity.clone();
         // A caller that takes the events of its call gets them, and so does the job.
         let (events, received) = run::wanted_events(request.context.events.take());
         request.context.events = Some(events.clone());
         let record = request.context.record.clone();
-        let mut call = Box::pin(async move { inner.call(request).await });
-        tokio::select! {
-            biased;
-            outcome = &mut call => return outcome,
-            () = async {
-                sleep(self.settings.promote_after).await;
-                gate.passed().await;
-            } => {}
-        }
-        let Some(path) = gate.path.get().copied() else {
-            return call.await;
+        let mut waiting = WaitingCall {
+            keeper: self,
+            identity,
+            job,
+            record,
+            events,
+            received,
+            // In a box of its own: a job takes it over.
+            call: Box::pin(async move { inner.call(request).await }),
         };
+        Box::pin(async move {
+            let promote_after = waiting.keeper.settings.promote_after;
+            tokio::select! {
+                biased;
+                outcome = &mut waiting.call => return outcome,
+                () = async {
+                    sleep(promote_after).await;
+                    gate.passed().await;
+                } => {}
+            }
+            match gate.path.get() {
+                Some(path) => Box::pin(waiting.become_job(path)).await,
+                None => waiting.call.await,
+            }
+        })
+    }
+}
+
+/// A call whose caller waits.
+struct WaitingCall {
+    keeper: Arc<Keeper>,
+    identity: Identity,
+    job: Box<JobRequest>,
+    record: Option<Arc<CallRecord>>,
+    events: CallEvents,
+    received: ReceivedEvents,
+    call: Calling,
+}
+
+impl WaitingCall {
+    /// Stores a job, to which the call belongs from then on.
+    async fn become_job(self, path: &'static str) -> Result<Outcome, Box<CoreError>> {
+        let Self {
+            keeper,
+            identity,
+            job,
+            record,
+            events,
+            received,
+            call,
+        } = self;
         let facts = JobFacts {
             job: &job,
             // Looked up late, so that a call that ends in time does not pay for it.
@@ -52,46 +92,34 @@ impl Keeper {
                 .as_ref()
                 .and_then(|record| record.item())
                 .map_or_else(
-                    || digest_of(&self.runner, &identity, path),
+                    || digest_of(&keeper.runner, &identity, path),
                     |item| item.digest,
                 ),
-            catalog: self.runner.services().catalog_digest(),
+            catalog: keeper.runner.services().catalog_digest(),
             meta: None,
             trace: None,
-            settings: &self.settings,
+            settings: &keeper.settings,
         };
         // Its arguments were sent, so that the store needs none.
         let mut new = new_job(&identity, path, Bytes::new(), facts)?;
         new.start = JobStart::Sent;
-        let owner = new.owner.clone();
-        let created = async {
-            let store = self.store().ok()?;
-            let usage = store.usage(owner).await.ok()?;
-            if usage.running >= JobSettings::MAX_RUNNING {
-                return None;
-            }
-            match store.create(new).await {
-                Ok(Created::New(job)) => Some(job),
-                Ok(Created::Replayed(_) | Created::OtherArguments(_)) | Err(_) => None,
-            }
-        };
         // Not beside the call: a job that is stored while its call ends must have an end as well.
-        let Some(job) = created.await else {
+        let Some(stored) = keeper.store_running(new).await else {
             return call.await;
         };
         let accepted = AcceptedJob {
-            job: view::job(&job, self.is_durable()),
+            job: view::job(&stored, keeper.is_durable()),
             is_replayed: false,
         };
-        let mut outcome = self.empty_outcome(path)?;
+        let mut outcome = keeper.empty_outcome(path)?;
         outcome.job = Some(Box::new(accepted));
         if let Some(record) = &record {
-            record.become_job(job.id.as_str());
+            record.become_job(stored.id.as_str());
         }
-        self.observe_claim(&job, &identity);
-        let cancel = self.begin_run(&job.id);
-        let keeper = Arc::clone(&self);
-        self.tasks.spawn(async move {
+        keeper.observe_claim(&stored, &identity);
+        let cancel = keeper.begin_run(&stored.id);
+        let keeper_of_run = Arc::clone(&keeper);
+        keeper.tasks.spawn(async move {
             let running = run::Running {
                 events,
                 received,
@@ -99,9 +127,24 @@ impl Keeper {
                 record,
                 is_adopted: false,
             };
-            run::follow(&keeper, (&job.id, job.fence), call, running).await;
+            run::follow(&keeper_of_run, (&stored.id, stored.fence), call, running).await;
         });
         Ok(outcome)
+    }
+}
+
+impl Keeper {
+    /// Stores a job that runs, if its owner has a place for it.
+    async fn store_running(&self, new: NewJob) -> Option<Box<Job>> {
+        let store = self.store().ok()?;
+        let usage = store.usage(new.owner.clone()).await.ok()?;
+        if usage.running >= JobSettings::MAX_RUNNING {
+            return None;
+        }
+        match store.create(new).await {
+            Ok(Created::New(job)) => Some(job),
+            Ok(Created::Replayed(_) | Created::OtherArguments(_)) | Err(_) => None,
+        }
     }
 }
 

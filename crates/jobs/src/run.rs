@@ -6,15 +6,14 @@ use std::sync::Arc;
 
 use broker_core::{
     Args, Broker as _, CallCode, CallContext, CallEvent, CallEvents, CallRecord, CoreError,
-    Identity, JobRequest, JobRun, LogLevel, Operation, Outcome, Request, RequestId, Reserving,
-    ResultForm, SendGate, SendGates, UnsentCall, WantedEvents,
+    Identity, JobRequest, JobRun, LogLevel, Operation, Outcome, ReceivedEvents, Request, RequestId,
+    Reserving, ResultForm, SendGate, SendGates, UnsentCall, WantedEvents,
 };
 use broker_model::text::shown_line;
 use broker_store::{
     Claim, EventKind, Job, JobEnd, JobId, JobState, JobStore, MAX_ERROR_BYTES, NewEvent,
 };
 use serde_json::{Value, json};
-use tokio::sync::mpsc::Receiver;
 use tokio_util::sync::CancellationToken;
 
 use crate::errors;
@@ -38,11 +37,11 @@ pub(crate) async fn run(
     let (events, received) = wanted_events(None);
     let id = claim.job.id.clone();
     let mut gates = SendGates::none();
-    gates.push(Arc::new(SentGate {
+    gates.push(SentGate {
         store: store.clone(),
         id: id.clone(),
         fence: claim.fence,
-    }));
+    });
     let account = keeper.account(claim.job.owner.as_deref());
     let job = request_of(&claim.job);
     let at = 0..claim.args.len();
@@ -84,7 +83,7 @@ pub(crate) fn request_of(job: &Job) -> JobRequest {
 }
 
 /// Returns what takes the events of a run, and its receiver. A caller that takes the events of its call gets them too.
-pub(crate) fn wanted_events(of_caller: Option<CallEvents>) -> (CallEvents, Receiver<CallEvent>) {
+pub(crate) fn wanted_events(of_caller: Option<CallEvents>) -> (CallEvents, ReceivedEvents) {
     CallEvents::for_job(
         MAX_WAITING_EVENTS,
         WantedEvents {
@@ -100,7 +99,7 @@ pub(crate) struct Running {
     /// Takes the events of the call.
     pub(crate) events: CallEvents,
     /// The events that were taken.
-    pub(crate) received: Receiver<CallEvent>,
+    pub(crate) received: ReceivedEvents,
     /// Cancels the call.
     pub(crate) cancel: CancellationToken,
     /// The record of a call whose caller was answered before.
@@ -146,11 +145,11 @@ pub(crate) async fn follow(
                     note_failure(id, stored.clone().map(drop));
                     is_adoptable = survives && keeper.is_durable() && stored == Ok(true);
                 }
-                Some(event) = received.recv() => keep(store, (id, fence), &mut received, event).await,
+                event = received.recv() => keep(store, (id, fence), &mut received, event).await,
             }
         }
     };
-    while let Ok(event) = received.try_recv() {
+    while let Some(event) = received.try_recv() {
         keep(store, (id, fence), &mut received, event).await;
     }
     let is_left = is_adoptable && is_stopped(keeper, end.as_ref());
@@ -177,17 +176,19 @@ async fn finish(
     end: Option<Result<Outcome, Box<CoreError>>>,
     record: Option<&CallRecord>,
 ) {
-    let is_sent = match store.get(id).await {
-        Ok(Some(job)) => job.sent,
-        Ok(None) | Err(_) => true,
+    let (is_sent, is_cancelled) = match store.get(id).await {
+        Ok(Some(job)) => (job.sent, job.cancel_asked),
+        Ok(None) | Err(_) => (true, false),
     };
     let stopped = is_stopped(keeper, end.as_ref());
-    if stopped && !is_sent {
+    if stopped && !is_sent && !is_cancelled {
         // The next start of the broker runs it.
         note_failure(id, store.requeue(id, fence).await.map(drop));
         return;
     }
     let end = match end {
+        // Cancelled after it was claimed, before its call was sent: the error is that it was not sent.
+        Some(Err(_)) if is_cancelled && !is_sent => canceled(),
         Some(Ok(outcome)) => JobEnd {
             state: JobState::Succeeded,
             is_error: outcome.is_error,
@@ -195,13 +196,8 @@ async fn finish(
             error: None,
         },
         Some(Err(error)) => failed(&error),
-        None if stopped => lost(),
-        None => JobEnd {
-            state: JobState::Canceled,
-            result: None,
-            is_error: false,
-            error: None,
-        },
+        None if stopped && is_sent => lost(),
+        None => canceled(),
     };
     note_failure(id, keeper.end((id, fence), end, record).await);
 }
@@ -214,10 +210,23 @@ pub(crate) fn note_failure(id: &JobId, stored: Result<(), broker_store::StoreErr
     }
 }
 
+/// Returns the end of a job that was cancelled.
+const fn canceled() -> JobEnd {
+    JobEnd {
+        state: JobState::Canceled,
+        result: None,
+        is_error: false,
+        error: None,
+    }
+}
+
 /// Returns the end of a job with this error.
 pub(crate) fn failed(error: &CoreError) -> JobEnd {
     JobEnd {
-        state: JobState::Failed,
+        state: match error.code == CallCode::JobLost {
+            true => JobState::Lost,
+            false => JobState::Failed,
+        },
         result: None,
         is_error: false,
         error: Some(error_text(error)),
@@ -227,11 +236,7 @@ pub(crate) fn failed(error: &CoreError) -> JobEnd {
 /// Returns the end of a job whose outcome is not known.
 pub(crate) fn lost() -> JobEnd {
     let message = "the broker ended while the call of the job was under way";
-    let error = CoreError::new(CallCode::JobLost, message).maybe_executed(true);
-    JobEnd {
-        state: JobState::Lost,
-        ..failed(&error)
-    }
+    failed(&CoreError::new(CallCode::JobLost, message).maybe_executed(true))
 }
 
 /// Returns the error object of a job, shortened to what the store keeps.
@@ -255,11 +260,11 @@ pub(crate) fn error_text(error: &CoreError) -> String {
 async fn keep(
     store: &JobStore,
     (id, fence): (&JobId, u64),
-    received: &mut Receiver<CallEvent>,
+    received: &mut ReceivedEvents,
     first: CallEvent,
 ) {
     let mut events = vec![new_event(first)];
-    while let Ok(event) = received.try_recv() {
+    while let Some(event) = received.try_recv() {
         events.push(new_event(event));
     }
     if let Err(error) = store.append(id, fence, events).await {

@@ -1,24 +1,21 @@
 //! The events of a call before its result: progress and log messages of its server. Each is bounded, secrets
 //! in it are masked, and characters that are not visible are escaped.
 
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
 use broker_model::redact::Redactor;
 use broker_wire::{LogLevel, Raw};
 use serde::Deserialize;
 use serde_json::Number;
 use serde_json::value::RawValue;
-use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use crate::event_queue::EventQueue;
 use crate::event_text;
 use crate::tasks::{RemoteTask, TaskSlot};
 
 /// Notifications of progress with longer params are dropped.
 const MAX_PROGRESS_BYTES: usize = 64 << 10;
-/// The maximum number of events of one request in a second; further ones are dropped.
-const MAX_EVENTS_PER_SECOND: u32 = 50;
 
 /// The events that a caller wants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,21 +72,43 @@ pub struct LogMessage {
 #[derive(Clone, Debug)]
 pub struct CallEvents(Arc<EventSink>);
 
+/// Receives the events of one request of a caller.
+#[derive(Debug)]
+pub struct ReceivedEvents(Arc<EventSink>);
+
+/// One allocation, since each call that may become a job has one.
 #[derive(Debug)]
 struct EventSink {
-    sender: mpsc::Sender<CallEvent>,
+    queue: EventQueue<CallEvent>,
     wants: WantedEvents,
     /// Whether it takes lines of stderr too.
     takes_stderr: bool,
-    rate: Mutex<TokenBucket>,
     /// Takes the same events for another receiver.
     beside: Option<CallEvents>,
     task: TaskSlot,
 }
 
+impl ReceivedEvents {
+    /// Returns the next event, once there is one.
+    pub async fn recv(&mut self) -> CallEvent {
+        self.0.queue.recv().await
+    }
+
+    /// Returns the next event, if there is one.
+    pub fn try_recv(&mut self) -> Option<CallEvent> {
+        self.0.queue.pop()
+    }
+}
+
+impl Drop for ReceivedEvents {
+    fn drop(&mut self) {
+        self.0.queue.close();
+    }
+}
+
 impl CallEvents {
     /// Keeps at most `capacity` events that were not received; further ones are dropped.
-    pub fn new(capacity: usize, wants: WantedEvents) -> (Self, mpsc::Receiver<CallEvent>) {
+    pub fn new(capacity: usize, wants: WantedEvents) -> (Self, ReceivedEvents) {
         Self::make(capacity, wants, None, false)
     }
 
@@ -99,7 +118,7 @@ impl CallEvents {
         capacity: usize,
         wants: WantedEvents,
         of_caller: Option<Self>,
-    ) -> (Self, mpsc::Receiver<CallEvent>) {
+    ) -> (Self, ReceivedEvents) {
         Self::make(capacity, wants, of_caller, true)
     }
 
@@ -108,17 +127,15 @@ impl CallEvents {
         wants: WantedEvents,
         beside: Option<Self>,
         takes_stderr: bool,
-    ) -> (Self, mpsc::Receiver<CallEvent>) {
-        let (sender, receiver) = mpsc::channel(capacity.max(1));
-        let events = Self(Arc::new(EventSink {
-            sender,
+    ) -> (Self, ReceivedEvents) {
+        let sink = Arc::new(EventSink {
+            queue: EventQueue::new(capacity),
             wants,
             takes_stderr,
-            rate: Mutex::new(TokenBucket::full(Instant::now())),
             beside,
             task: TaskSlot::default(),
-        }));
-        (events, receiver)
+        });
+        (Self(sink.clone()), ReceivedEvents(sink))
     }
 
     /// Returns the events that the caller wants.
@@ -171,7 +188,7 @@ impl CallEvents {
     }
 
     /// Passes on an event; false if it was dropped.
-    fn pass(&self, event: impl FnOnce() -> CallEvent) -> bool {
+    pub fn pass(&self, event: impl FnOnce() -> CallEvent) -> bool {
         let Some(beside) = &self.0.beside else {
             return self.0.pass(event);
         };
@@ -196,64 +213,22 @@ impl EventSink {
 
     /// Passes on an event; false if it was dropped.
     fn pass(&self, event: impl FnOnce() -> CallEvent) -> bool {
-        if self.sender.capacity() == 0 {
-            return false;
-        }
-        let taken = self
-            .rate
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take(Instant::now());
-        taken && self.sender.try_send(event()).is_ok()
-    }
-}
-
-/// Allows [`MAX_EVENTS_PER_SECOND`] at once, and as many again in each second.
-#[derive(Debug)]
-struct TokenBucket {
-    /// The time when it was or will be full.
-    full_at: Instant,
-}
-
-impl TokenBucket {
-    const INTERVAL: Duration = Duration::from_nanos(1_000_000_000 / MAX_EVENTS_PER_SECOND as u64);
-    const BURST: Duration = Duration::from_secs(1);
-
-    fn full(now: Instant) -> Self {
-        Self { full_at: now }
-    }
-
-    fn take(&mut self, now: Instant) -> bool {
-        let full_at = self.full_at.max(now) + Self::INTERVAL;
-        let allowed = full_at - now <= Self::BURST;
-        if allowed {
-            self.full_at = full_at;
-        }
-        allowed
+        self.queue.push(event, Instant::now())
     }
 }
 
 /// The events of one request that was sent to a server.
 #[derive(Debug)]
-pub(crate) struct RequestEvents {
-    events: CallEvents,
-    /// The highest progress so far.
-    last: Option<Number>,
-    progressed: LastProgress,
-}
+pub(crate) struct RequestEvents(CallEvents);
 
 /// When the progress of a request last grew.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct LastProgress(Arc<Mutex<Option<Instant>>>);
+#[derive(Debug)]
+pub(crate) struct LastProgress(CallEvents);
 
 impl LastProgress {
     /// Returns the time, if there was progress.
     pub(crate) fn time(&self) -> Option<Instant> {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn set(&self, time: Instant) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(time);
+        self.0.0.queue.progressed()
     }
 }
 
@@ -268,31 +243,24 @@ pub(crate) enum Delivery {
 }
 
 impl RequestEvents {
-    /// Makes the events. Also returns the time of their last progress.
-    pub(crate) fn new(events: CallEvents) -> (Box<Self>, LastProgress) {
-        let progressed = LastProgress::default();
-        let request = Self {
-            events,
-            last: None,
-            progressed: progressed.clone(),
-        };
-        (Box::new(request), progressed)
+    /// Makes the events of a request that is being sent. Also returns the time of their last progress.
+    pub(crate) fn new(events: CallEvents) -> (Self, LastProgress) {
+        // The server counts the progress of a call that is sent again from its start.
+        events.0.queue.begin_request();
+        (Self(events.clone()), LastProgress(events))
     }
 
     /// Takes the params of a `notifications/progress` for this request.
     pub(crate) fn progress(&mut self, params: &Raw, redactor: &Redactor) -> Delivery {
-        if !self.events.wants().progress {
+        if !self.0.wants().progress {
             return Delivery::Ignored;
         }
         let Ok(mut progress) = serde_json::from_slice::<Progress>(params.bytes()) else {
             return Delivery::Ignored;
         };
         // A notification that is dropped below still shows that the server works.
-        if grows(self.last.as_ref(), &progress.progress) {
-            self.last = Some(progress.progress.clone());
-            self.progressed.set(Instant::now());
-        }
-        let passed = self.events.pass(|| {
+        (self.0.0.queue).note_progress(&progress.progress, Instant::now());
+        let passed = self.0.pass(|| {
             progress.message = progress
                 .message
                 .take()
@@ -308,7 +276,7 @@ impl RequestEvents {
 
     /// Takes a line of stderr, after `dropped` others that were dropped; false if it was dropped.
     pub(crate) fn stderr(&self, line: &[u8], dropped: u64, redactor: &Redactor) -> bool {
-        self.events.stderr(|| StderrLine {
+        self.0.stderr(|| StderrLine {
             text: event_text::text(&String::from_utf8_lossy(line), redactor),
             dropped,
         })
@@ -324,7 +292,7 @@ impl RequestEvents {
             #[serde(borrow)]
             data: &'a RawValue,
         }
-        let Some(wanted) = self.events.wants().log else {
+        let Some(wanted) = self.0.wants().log else {
             return Delivery::Ignored;
         };
         let Ok(params) = serde_json::from_slice::<Params<'_>>(params.bytes()) else {
@@ -336,7 +304,7 @@ impl RequestEvents {
         if level < wanted {
             return Delivery::Ignored;
         }
-        let passed = self.events.pass(|| {
+        let passed = self.0.pass(|| {
             let logger = params.logger.and_then(event_text::string_of);
             CallEvent::Log(LogMessage {
                 level,
@@ -349,17 +317,6 @@ impl RequestEvents {
         } else {
             Delivery::Dropped
         }
-    }
-}
-
-/// Whether progress has increased.
-fn grows(last: Option<&Number>, now: &Number) -> bool {
-    let Some(last) = last else {
-        return true;
-    };
-    match (last.as_i128(), now.as_i128()) {
-        (Some(last), Some(now)) => now > last,
-        _ => now.as_f64() > last.as_f64(),
     }
 }
 
@@ -376,37 +333,4 @@ pub(crate) fn progress_token(params: &Raw) -> Option<u64> {
     }
     let read = serde_json::from_slice::<Token>(bytes).ok();
     read.map(|read| read.token)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn events_are_limited_to_fifty_in_a_second() {
-        let start = Instant::now();
-        let mut bucket = TokenBucket::full(start);
-        let taken = |bucket: &mut TokenBucket, at: Duration| {
-            (0..200).filter(|_| bucket.take(start + at)).count()
-        };
-        assert_eq!(taken(&mut bucket, Duration::ZERO), 50);
-        assert_eq!(taken(&mut bucket, Duration::from_millis(100)), 5);
-        assert_eq!(taken(&mut bucket, Duration::from_secs(60)), 50);
-    }
-
-    #[test]
-    fn progress_grows_only_if_it_is_higher() {
-        let number = |text: &str| serde_json::from_str::<Number>(text).unwrap();
-        assert!(grows(None, &number("0")));
-        for (last, now, expected) in [
-            ("1", "2", true),
-            ("1", "1", false),
-            ("2", "1", false),
-            ("1", "1.5", true),
-            ("1.0", "1", false),
-            ("9007199254740992", "9007199254740993", true),
-        ] {
-            assert_eq!(grows(Some(&number(last)), &number(now)), expected, "{now}");
-        }
-    }
 }

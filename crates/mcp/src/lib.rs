@@ -9,6 +9,7 @@ mod concurrency;
 mod connection;
 mod environment;
 mod era_hint;
+mod event_queue;
 mod event_text;
 mod events;
 mod examine;
@@ -54,7 +55,9 @@ pub use concurrency::ConcurrencyLimits;
 pub use connection::RawResult;
 pub use environment::Environment;
 pub use era_hint::EraHint;
-pub use events::{CallEvent, CallEvents, LogMessage, Progress, StderrLine, WantedEvents};
+pub use events::{
+    CallEvent, CallEvents, LogMessage, Progress, ReceivedEvents, StderrLine, WantedEvents,
+};
 pub use examine::ServerExam;
 pub use failure::{CallFailure, SourceFailure};
 pub use http::{AuthSpec, ClientCertificate, ClientCredentials, HttpShared, HttpSpec, MCP_PATH};

@@ -7,13 +7,18 @@ use broker_wire::protocol::{
     CANCELLED, LEGACY_LATEST, META_CLIENT_CAPABILITIES, META_CLIENT_INFO, META_LOG_LEVEL,
     META_PROTOCOL_VERSION, METHOD_NOT_FOUND, MODERN,
 };
-use broker_wire::write::{error, notification, push_one_line, push_string, request, result};
+use broker_wire::write::{
+    error, notification, push_number, push_one_line, push_string, request, result,
+};
 use broker_wire::{Id, LogLevel, RpcError};
 use bytes::Bytes;
 
 use crate::events::CallEvents;
 use crate::server_call::{ServerCall, ServerOperation};
 use crate::spec::ItemLists;
+
+/// The room for the members of `_meta` that ask for events: their names, a level and a number.
+const MAX_EVENT_MEMBERS: usize = 96;
 
 /// The methods of the broker's messages. Requests over HTTP repeat them in a header.
 pub(crate) const CALL: &str = "tools/call";
@@ -83,7 +88,8 @@ impl ServerOperation<'_> {
 /// `task` has the milliseconds for which a legacy server is to keep the task that it makes of the call.
 pub(crate) fn call(id: u64, call: &ServerCall<'_>, meta: &str, task: Option<NonZeroU32>) -> Bytes {
     let own = call.meta.map_or(0, str::len);
-    let size = call.operation.size() + meta.len() + own + 64;
+    let events = call.events.map_or(0, |_| MAX_EVENT_MEMBERS);
+    let size = call.operation.size() + meta.len() + own + events + 64;
     request(id, call.operation.method(), size, |line| {
         line.push(b'{');
         push_meta(line, id, call, meta);
@@ -129,22 +135,33 @@ fn push_meta(line: &mut Vec<u8>, id: u64, call: &ServerCall<'_>, meta: &str) {
     let open = meta.strip_suffix('}').unwrap_or(r#""_meta":{"#);
     line.extend_from_slice(open.as_bytes());
     let mut is_first = meta.is_empty();
-    let mut push = |member: &[u8]| {
+    let mut begin = |line: &mut Vec<u8>| {
         if !std::mem::take(&mut is_first) {
             line.push(b',');
         }
-        push_one_line(line, member);
     };
     if !own.is_empty() {
-        push(own.as_bytes());
+        begin(line);
+        push_one_line(line, own.as_bytes());
     }
     if let Some(level) = level {
-        push(format!(r#""{META_LOG_LEVEL}":"{}""#, level.as_str()).as_bytes());
+        begin(line);
+        push_member_name(line, META_LOG_LEVEL);
+        push_string(line, level.as_str());
     }
     if wants.progress {
-        push(format!(r#""progressToken":{id}"#).as_bytes());
+        begin(line);
+        push_member_name(line, "progressToken");
+        push_number(line, id);
     }
     line.extend_from_slice(b"},");
+}
+
+/// Appends the name of a member, which needs no escape, and its colon.
+fn push_member_name(line: &mut Vec<u8>, name: &str) {
+    line.push(b'"');
+    line.extend_from_slice(name.as_bytes());
+    line.extend_from_slice(br#"":"#);
 }
 
 /// Returns the text between the braces of a JSON object.

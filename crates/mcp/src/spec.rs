@@ -48,7 +48,8 @@ pub struct SourceSpec {
     pub queue: usize,
     /// A redactor that knows this source's secrets.
     pub redactor: Redactor,
-    /// A redactor of lines of stderr for callers, if they get these lines: it also knows every value of `env`.
+    /// A redactor of lines of stderr for callers, if they get these lines: it also knows every value of `env`, of any
+    /// length.
     pub stderr_to_callers: Option<Redactor>,
     /// Names of variables that the child does not inherit and that may explain a failed start.
     pub withheld: Vec<String>,

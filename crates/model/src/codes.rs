@@ -325,6 +325,9 @@ closed_list! {
         BaselineUnreadable = "baseline_unreadable", "The lock to compare with cannot be read.", "Name a file, or `git:REV` with a commit that contains the lock.";
         BinaryUnchecked = "binary_unchecked", "The catalog of the named program cannot be read.", "Name a broker that runs on this machine.";
         GeneratedStale = "generated_stale", "Generated code does not match config and lock.", "Generate it again with `broker-gen generate`.";
+        CatalogMissing = "catalog_missing", "The program was built without a catalog, and none was packed into it, or it cannot read its own file.", "Run `broker-gen pack --config FILE -o BROKER` and start the broker that it writes, or run `broker-gen serve`; a packed broker needs `/proc` and read access to its file.";
+        CatalogDamaged = "catalog_damaged", "The bytes of a packed broker are not those that were packed.", "Copy it again from where it was packed, or pack it again with `broker-gen pack`.";
+        RuntimeUnusable = "runtime_unusable", "`broker-gen pack` cannot use the program as a runtime, or `verify` finds another one in the packed broker.", "Name the `mcp-broker` of the same package as this `broker-gen` with `--runtime FILE`.";
         FileExists = "file_exists", "A file that would be written already exists.", "Choose another folder, or move the file away.";
         ImportSyntax = "import_syntax", "A file to import is neither JSON, in which comments are accepted, nor TOML nor YAML.", "Correct the place that the message names.";
         ImportServers = "import_servers", "A file to import has no server that a config can have.", "Name the file in which the client has its servers: `mcpServers`, `servers`, `context_servers`, `mcp`, `extensions` or `[mcp_servers.NAME]`.";

@@ -155,7 +155,9 @@ impl Exit {
             | Code::AuthorsUnknown
             | Code::HintUnaudited
             | Code::LeftOutUnaccepted
-            | Code::GeneratedStale => Self::Lock,
+            | Code::GeneratedStale
+            | Code::CatalogMissing
+            | Code::CatalogDamaged => Self::Lock,
             Code::SchemaInvalid
             | Code::SchemaRef
             | Code::SchemaCycle
@@ -187,6 +189,7 @@ impl Exit {
             | Code::NotSupportedYet
             | Code::KeyIgnored
             | Code::CatalogsFull
+            | Code::RuntimeUnusable
             | Code::OwnBroker
             | Code::TimeoutUnit
             | Code::ClientValue

@@ -52,10 +52,18 @@ pub struct Redactor {
 impl Redactor {
     /// A redactor of these values, without those shorter than four bytes.
     pub fn new(secrets: impl IntoIterator<Item = Secret>) -> Self {
-        let mut secrets: Vec<_> = secrets
-            .into_iter()
-            .filter(|s| s.expose().len() >= MIN_SECRET_BYTES)
-            .collect();
+        let is_long = |secret: &Secret| secret.expose().len() >= MIN_SECRET_BYTES;
+        Self::from_list(secrets.into_iter().filter(is_long).collect())
+    }
+
+    /// A redactor of all these values that are not empty: also of those that match by chance, for a text in which that is
+    /// better than a value that is shown.
+    pub fn with_short_values(secrets: impl IntoIterator<Item = Secret>) -> Self {
+        let is_given = |secret: &Secret| !secret.expose().is_empty();
+        Self::from_list(secrets.into_iter().filter(is_given).collect())
+    }
+
+    fn from_list(mut secrets: Vec<Secret>) -> Self {
         // The longest first, so that a secret that contains another one is masked whole.
         secrets.sort_by(|a, b| (b.expose().len(), b.expose()).cmp(&(a.expose().len(), a.expose())));
         secrets.dedup();
@@ -69,7 +77,8 @@ impl Redactor {
 
     /// This redactor's secrets and `other`'s.
     pub fn merge(&self, other: &Self) -> Self {
-        Self::new(self.secrets.iter().chain(other.secrets.iter()).cloned())
+        let secrets = self.secrets.iter().chain(other.secrets.iter());
+        Self::from_list(secrets.cloned().collect())
     }
 
     /// Masks the secrets in a text as [`Self::redact`] does, except where one is in a public name that is a word of the text
@@ -184,6 +193,14 @@ mod tests {
             format!("{:?} {}", Secret::new("hunter2"), Secret::new("hunter2")),
             "•••• ••••"
         );
+    }
+
+    #[test]
+    fn redactor_with_short_values_masks_each_of_them() {
+        let redactor = Redactor::with_short_values(["", "%", "q7", "q7-long"].map(Secret::new));
+        assert_eq!(redactor.redact("q7-long q7: 5%."), "•••• ••••: 5••••.");
+        let merged = Redactor::new(["other"].map(Secret::new)).merge(&redactor);
+        assert_eq!(merged.redact("other 5%"), "•••• 5••••");
     }
 
     #[test]

@@ -120,10 +120,14 @@ impl Audit {
         self.policy.has_reads
     }
 
-    /// Writes the line of a listing, a description or a search.
-    pub(crate) fn read(&self, read: &ReadRequest<'_>, reviewed: &ReviewedVersions) {
+    /// Returns the facts of the line of a listing, a description or a search.
+    pub(crate) fn read_facts(
+        &self,
+        read: &ReadRequest<'_>,
+        reviewed: &ReviewedVersions,
+    ) -> ReadFacts {
         let origin = read.identity.origin();
-        self.log.read(ReadFacts {
+        ReadFacts {
             actor: self.actor(read.identity),
             via: origin.via.as_str().into(),
             peer: origin.peer,
@@ -135,7 +139,12 @@ impl Audit {
             code: read.failed.map(CallCode::as_str),
             elapsed: read.elapsed,
             versions: self.versions(Some(reviewed)),
-        });
+        }
+    }
+
+    /// Writes the line of a listing, a description or a search.
+    pub(crate) fn write_read(&self, facts: ReadFacts) {
+        self.log.read(facts);
     }
 
     /// Returns a caller as lines name it.

@@ -58,9 +58,10 @@ impl AuditedCall {
             job,
             line: LineState::Unsent,
         };
-        match gates.is_empty() {
-            true => gates.clone_from(&self.gates),
-            false => gates.push(self.gate.clone()),
+        if gates.is_empty() {
+            gates.clone_from(&self.gates);
+        } else {
+            gates.push(self.gate.clone());
         }
     }
 

@@ -14,6 +14,7 @@ mod recorded_call;
 mod scraped;
 mod shown_args;
 mod trace;
+mod undecided_reads;
 
 pub use broker_audit::AuditStatus;
 
@@ -29,3 +30,4 @@ pub use trace::{
     CONVENTIONS, CallSpans, ClientSpan, Propagators, Sampling, SpanContext, SpanSink, TraceParent,
     Tracer,
 };
+pub use undecided_reads::UndecidedReads;

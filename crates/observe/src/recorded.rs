@@ -21,6 +21,7 @@ use crate::audited_call::AuditedCall;
 use crate::observers::Observers;
 use crate::recorded_call::{CallEnd, MAX_PATH_BYTES, RecordedCall};
 use crate::trace::{self, OpenTrace};
+use crate::undecided_reads;
 
 /// The maximum number of records that are kept for later calls.
 const MAX_POOLED: usize = 64;
@@ -106,7 +107,8 @@ impl<B: Broker> Recorded<B> {
         if let Some(audit) = &observers.audit
             && audit.has_reads()
         {
-            audit.read(read, &self.inner.services().reviewed());
+            let facts = audit.read_facts(read, &self.inner.services().reviewed());
+            undecided_reads::note(audit, facts);
         }
     }
 }

@@ -68,7 +68,6 @@ pub(crate) fn request(
 fn server(call: &CallSpans) -> Span {
     let path = call.item.map(|item| item.path);
     let mut attributes = common(call, path);
-    attributes.push(text("mcp_broker.request_id", call.request_id.as_str()));
     if let Some(id) = &call.rpc_id {
         attributes.push(text("jsonrpc.request.id", &**id));
     }
@@ -167,6 +166,7 @@ fn common(call: &CallSpans, shown: Option<&str>) -> Vec<KeyValue> {
         attributes.push(text("mcp_broker.source", item.source));
         attributes.push(text("mcp_broker.digest", item.digest));
     }
+    attributes.push(text("mcp_broker.request_id", call.request_id.as_str()));
     attributes
 }
 

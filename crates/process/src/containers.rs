@@ -74,7 +74,9 @@ impl Container {
             },
             // A name of the config may belong to a container that runs already.
             (None, true) => Target::IdFile {
-                file: std::env::temp_dir().join(format!("{name}.cid")),
+                file: record::usable_folder()
+                    .unwrap_or_else(|_| std::env::temp_dir())
+                    .join(format!("{name}.cid")),
                 is_ours: true,
             },
             (None, false) => Target::Name(name),

@@ -15,6 +15,8 @@ use broker_process::program::folder_of;
 const MIN_STALE_AGE: Duration = Duration::from_secs(3600);
 /// The mode of a new file. No other user may write it, whatever the umask is.
 const NEW_MODE: u32 = 0o644;
+/// The mode of a program.
+const PROGRAM_MODE: u32 = 0o755;
 /// Number of random letters and digits in the name of a draft.
 const RANDOM_CHARS: usize = 6;
 
@@ -54,12 +56,26 @@ pub fn turn_if_unchanged(
 /// killed programs left behind are removed. A symbolic link stays: the file behind it is replaced, and there must be one. A
 /// device or a pipe is written as it is.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_with_mode(path, bytes, None)
+}
+
+/// [`write_whole`] for a program: everyone may execute it, and only its user may write it, whatever mode the file had.
+pub fn write_program(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_with_mode(path, bytes, Some(PROGRAM_MODE))
+}
+
+fn write_with_mode(path: &Path, bytes: &[u8], mode: Option<u32>) -> io::Result<()> {
     let target = broker_files::link_target(path)?;
     let kind = fs::metadata(&target).map(|metadata| metadata.file_type());
     if kind.is_ok_and(|kind| !kind.is_file() && !kind.is_dir()) {
         return fs::write(&target, bytes);
     }
     let draft = draft(&target, bytes).map_err(broker_files::with_help)?;
+    if let Some(mode) = mode {
+        draft
+            .as_file()
+            .set_permissions(fs::Permissions::from_mode(mode))?;
+    }
     broker_files::put_in_place(draft.path(), &target)
 }
 
@@ -145,6 +161,20 @@ mod tests {
         fs::remove_file(&path).unwrap();
         let problems = turn_of(Some(b"one")).unwrap_err();
         assert!(problems[0].message.contains("c.json"), "{problems:?}");
+    }
+
+    #[test]
+    fn program_is_executable_whatever_mode_the_file_had() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("broker");
+        for mode in [None, Some(0o600), Some(0o777)] {
+            if let Some(mode) = mode {
+                fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            }
+            write_program(&path, b"new").unwrap();
+            let written = fs::metadata(&path).unwrap().permissions().mode();
+            assert_eq!(written & 0o777, 0o755, "{mode:?}");
+        }
     }
 
     #[test]

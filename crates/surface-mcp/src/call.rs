@@ -19,15 +19,13 @@ use super::reply::{Answer, Text};
 use super::request_meta::RequestMeta;
 use super::result::ServerResult;
 use super::started::started;
-use super::tasks::{
-    CallJob, CalledTool, JobForm, TaskRequest, legacy, modern, replayed, rpc_error,
-};
+use super::tasks::{CallJob, CalledTool, JobForm, TaskRequest, modern, replayed, rpc_error};
 use super::tools::{OwnTool, own_tool};
 use super::unknown_tool::{unknown_flat_name, unknown_own_tool};
-use super::{Client, cut_note, job_tool, listing_text, result, retrieve, server_error};
+use super::{Client, cut_note, job_tool, own_listing, result, retrieve, server_error};
 use broker_core::{
     Account, Broker, CallEvents, CallTrace, Charge, CoreError, FlatTool, ItemKind, Name, Outcome,
-    RequestId, ResultLimit, memory_error_for_request, memory_error_for_result,
+    RequestId, ResultLimit, memory_error_for_result,
 };
 use broker_surface::job_json;
 use broker_surface::meta::{BodyForm, Listing, MetaCaller, ReplyRoom, is_quoted_object};
@@ -343,7 +341,7 @@ impl ToolCall {
                 let announced = parts.announcements.as_ref();
                 let what = (&self.arguments[..], dynamic, self.era);
                 let found = retrieve::answer(client, parts.account, announced, what);
-                return Ok(Box::pin(found).await?);
+                return Ok(Box::pin(own_listing::decided(found)).await?);
             }
             Tool::Own(OwnTool::Job) => {
                 let answer = job_tool::answer(client, parts.account, &self.arguments, self.era);
@@ -360,15 +358,8 @@ impl ToolCall {
             }
         };
         // Boxed, so that calls do not carry the size of a listing.
-        let listed = Box::pin(asker.list(listing, self.arguments.clone())).await?;
-        let services = client.broker.services();
-        let text = listing_text::listing(listed, services, &client.identity);
-        let needed = result::MAX_OWN_COPIES * text.len();
-        let mut charge = Charge::default();
-        charge
-            .cover(parts.account, needed)
-            .map_err(|full| Box::new(memory_error_for_request(full, needed, parts.account)))?;
-        Ok(Text::charged(result::own(&text, self.era), charge))
+        let answer = own_listing::answer(client, &asker, listing, self.arguments.clone(), self.era);
+        Ok(Box::pin(answer).await?)
     }
 
     /// Whether the call may change the list of its session.
@@ -442,7 +433,7 @@ impl ToolCall {
         if let Some(accepted) = outcome.job.as_ref().filter(|_| is_task) {
             return match (&self.form, self.job.form) {
                 (None, JobForm::Text) => Ok(job_tool::accepted(accepted, era).into()),
-                (None, JobForm::Legacy) => Ok(legacy::created(accepted)),
+                (None, JobForm::Legacy) => Ok(client.legacy_task(accepted, &self.meta)),
                 (None, JobForm::Modern) => Ok(modern::created(accepted)),
                 (Some(_), _) => {
                     let text: Text = job_json::accepted(accepted).into_bytes().into();

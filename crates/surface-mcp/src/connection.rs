@@ -238,7 +238,7 @@ impl<B: Broker> Connection<B> {
     }
 
     /// Stores the negotiated revision. From the first one on, a legacy client gets the changes of a list
-    /// that can change.
+    /// that can change, and the notifications of its tasks.
     fn open(&mut self, revision: &'static str) {
         let is_first = self.revision.replace(revision).is_none();
         if !is_first {
@@ -257,6 +257,14 @@ impl<B: Broker> Connection<B> {
                 }
             });
         }
+        let (client, messages) = (Arc::clone(&self.client), self.messages.clone());
+        let (account, end) = (self.account.clone(), self.subscriptions.clone());
+        tokio::spawn(async move {
+            tokio::select! {
+                () = client.report_tasks(&account, &messages) => {}
+                () = end.cancelled() => {}
+            }
+        });
     }
 
     /// Returns what is known of a request for its trace, if calls are traced.

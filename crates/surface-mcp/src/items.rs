@@ -9,6 +9,7 @@ use serde_json::json;
 use super::Client;
 use super::exposure::{CHANGING_TTL_MS, modern_members, unknown_cursor};
 use super::item_error;
+use super::own_listing::decided_later;
 use super::params::Params;
 use crate::exposure::no_memory;
 use broker_core::{
@@ -69,7 +70,7 @@ pub(super) fn answer(
 ) -> Result<ItemAnswer, RpcError> {
     let call = match method {
         ItemMethod::List(items) => {
-            let list = list(client, account, items, params, era);
+            let list = decided_later(|| list(client, account, items, params, era));
             return list.map(ItemAnswer::List);
         }
         // The reason is of more use than the report that the name is not known.

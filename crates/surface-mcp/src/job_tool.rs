@@ -55,24 +55,24 @@ enum Action {
     Read,
 }
 
-/// Returns the entry of the tool in lists.
+/// Returns the entry of the tool in lists. Each session pays for its words, and the texts that name a job say the rest.
 pub(super) fn entry() -> Value {
     json!({
         "name": NAME,
-        "title": "Wait for a job",
-        "description": "A call that takes long becomes a job with an id. wait: its result, or how far it is. cancel: ends it. read: a part of a long result.",
+        "description": "Waits for a job, cancels it or reads its result",
         "inputSchema": {
             "type": "object",
             "properties": {
                 "id": { "type": "string" },
-                "action": { "enum": ["wait", "cancel", "read"], "default": "wait" },
-                "pointer": { "type": "string", "description": "JSON pointer into the result" },
-                "offset": { "type": "integer", "minimum": 0 },
-                "limit": { "type": "integer", "minimum": 1, "maximum": MAX_READ_CHARS },
+                "action": { "enum": ["wait", "cancel", "read"] },
+                "pointer": { "type": "string" },
+                "offset": { "type": "integer" },
+                "limit": { "type": "integer" },
             },
             "required": ["id"],
         },
-        "annotations": { "readOnlyHint": false, "destructiveHint": false, "openWorldHint": false },
+        // Without it, clients ask their user before each wait.
+        "annotations": { "destructiveHint": false },
     })
 }
 

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use broker_config::{McpMode, Routing};
-use broker_core::{Broker, CallMode, Identity, JobDesk, ToolListChanges};
+use broker_core::{AcceptedJob, Account, Broker, CallMode, Identity, JobDesk, ToolListChanges};
 use broker_observe::{Announcer, ListChangedExec};
 use broker_surface::RequestIds;
 use broker_wire::LogLevel;
+use broker_wire::write::{Outgoing, Text};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 mod adapter;
@@ -28,6 +30,7 @@ mod job_resource;
 mod job_tool;
 mod listing_text;
 mod notifications;
+mod own_listing;
 mod params;
 mod protocol;
 mod reply;
@@ -51,7 +54,9 @@ pub use server_info::set_server_name;
 pub use settings::{ClientView, McpSettings};
 
 use adapter::Dialect;
+use request_meta::RequestMeta;
 use session_tools::SessionTools;
+use tasks::{TaskFeed, legacy};
 use websocket::JobFollowing;
 
 /// A client: who it is, and what it sees. A legacy session and a connection over stdio have one for their
@@ -68,6 +73,8 @@ struct Client<B> {
     log_level: Arc<SharedLogLevel>,
     /// Takes the jobs whose progress follows on the connection of the client.
     following: Option<JobFollowing>,
+    /// Takes the tasks whose notifications the session of the client gets, if it has one.
+    task_feed: Option<Arc<TaskFeed>>,
 }
 
 impl<B: Broker> Client<B> {
@@ -81,6 +88,7 @@ impl<B: Broker> Client<B> {
             ids,
             log_level: Arc::default(),
             following: None,
+            task_feed: None,
         }
     }
 
@@ -96,6 +104,7 @@ impl<B: Broker> Client<B> {
             dialect: self.dialect,
             session_tools: self.session_tools.clone(),
             log_level: Arc::clone(&self.log_level),
+            task_feed: self.task_feed.clone(),
             ..client
         })
     }
@@ -118,6 +127,26 @@ impl<B: Broker> Client<B> {
             self.session_tools = Some(Arc::new(SessionTools::new(announcer)));
         }
         self
+    }
+
+    /// Returns the same client, whose session gets the notifications of its tasks, if it may have tasks.
+    fn with_task_feed(mut self) -> Self {
+        self.task_feed = self.tasks().map(|_| Arc::new(TaskFeed::new()));
+        self
+    }
+
+    /// Returns the answer to a call that became a task. Once it is written the session gets the notifications of the task.
+    fn legacy_task(&self, accepted: &AcceptedJob, meta: &RequestMeta) -> Text {
+        let (feed, token) = (self.task_feed.as_ref(), meta.progress_token.as_deref());
+        let receipt = feed.map(|feed| feed.receipt(accepted, token, &self.identity));
+        legacy::created(accepted).with_receipt(receipt)
+    }
+
+    /// Sends the notifications of the tasks of its session to `messages`.
+    async fn report_tasks(&self, account: &Account, messages: &mpsc::Sender<Outgoing>) {
+        if let Some(feed) = &self.task_feed {
+            feed.report(self, account, messages).await;
+        }
     }
 
     /// Removes withdrawn and denied tools from the list of the session until `end` is cancelled.

@@ -7,10 +7,10 @@ use broker_wire::write::{self, Outgoing, push_string};
 use tokio::sync::mpsc;
 
 use super::reply::Answer;
-use broker_core::{CallEvent, Identity, LogMessage, Progress};
+use broker_core::{CallEvent, Identity, LogMessage, Progress, ReceivedEvents};
 
 pub(super) const PROGRESS: &str = "notifications/progress";
-const MESSAGE: &str = "notifications/message";
+pub(super) const MESSAGE: &str = "notifications/message";
 /// The announcement that the tool list has changed.
 pub(super) const TOOLS_CHANGED: &str = "notifications/tools/list_changed";
 
@@ -23,7 +23,7 @@ pub(super) const MAX_WAITING_EVENTS: usize = 50;
 /// variable.
 pub(super) async fn run_with_events(
     mut call: Pin<&mut impl Future<Output = Answer>>,
-    mut events: mpsc::Receiver<CallEvent>,
+    mut events: ReceivedEvents,
     (identity, token): (&Identity, Option<&str>),
     messages: &mpsc::Sender<Outgoing>,
 ) -> Answer {
@@ -35,11 +35,11 @@ pub(super) async fn run_with_events(
     let answer = loop {
         tokio::select! {
             biased;
-            Some(event) = events.recv() => pass_on(&event),
+            event = events.recv() => pass_on(&event),
             answer = call.as_mut() => break answer,
         }
     };
-    while let Ok(event) = events.try_recv() {
+    while let Some(event) = events.try_recv() {
         pass_on(&event);
     }
     answer
@@ -89,19 +89,27 @@ fn log(event: &LogMessage) -> Outgoing {
 #[cfg(test)]
 mod tests {
     use std::pin::pin;
+    use std::time::Duration;
+
+    use broker_core::{CallEvents, WantedEvents};
+    use tokio::time::sleep;
 
     use super::*;
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn call_ends_though_its_caller_reads_no_event() {
         const EVENTS: usize = 1_000;
-        let (sender, events) = mpsc::channel(MAX_WAITING_EVENTS);
+        let wants = WantedEvents {
+            progress: true,
+            log: None,
+        };
+        let (sink, events) = CallEvents::new(MAX_WAITING_EVENTS, wants);
         let call = pin!(async move {
             for progress in 0..EVENTS {
                 let progress = serde_json::from_str(&format!("{{\"progress\":{progress}}}"));
-                let event = CallEvent::Progress(progress.unwrap());
-                // The channel has room again after each event that was passed on.
-                sender.send(event).await.unwrap();
+                assert!(sink.pass(|| CallEvent::Progress(progress.unwrap())));
+                // The clock is paused. After this time another event is within the rate, and this one was passed on.
+                sleep(Duration::from_millis(20)).await;
             }
             Ok(b"{}".to_vec().into())
         });

@@ -8,6 +8,7 @@ use serde_json::json;
 use super::adapter::{AdapterMethod, Dialect, SIMPLE_REVISION, status_report};
 use super::call::ToolCall;
 use super::items::{self, ItemAnswer, ItemMethod};
+use super::own_listing::decided_later;
 use super::params::Params;
 use super::reply::Answer;
 use super::subscription::Subscription;
@@ -160,7 +161,8 @@ fn tools(
     let list = || {
         let cursor = params.members.given("cursor");
         let has_tasks = era == Era::Modern && extension::is_declared(&params.meta);
-        exposure::list(client, account, cursor, (era, has_tasks))
+        let form = (era, has_tasks);
+        decided_later(|| exposure::list(client, account, cursor, form))
             .map(|list| Action::Answer(Ok(list)))
     };
     if let Some(request) = TaskRequest::read(client, method, params, era)? {

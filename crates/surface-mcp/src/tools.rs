@@ -233,7 +233,7 @@ pub(super) fn meta_tools(client: &Client<impl Broker>) -> Vec<Value> {
         json!({
             "name": NAMES[0],
             "title": "Find tools",
-            "description": format!("Finds tools. Search: query, two to six English words, action + object + product, one need a query; if `weak`, rephrase or list a node. List: path. One line each: path, summary; a path with `/` at its end is a node to list, others are tools. Top:{areas}"),
+            "description": format!("Finds tools. Search: query, two to six English words, action + object + product, one need a query; if `weak`, rephrase or list a node. List: path. One line each: path, summary; nodes end with `/`. Top:{areas}"),
             "inputSchema": {
                 "type": "object",
                 "properties": {
@@ -268,7 +268,7 @@ pub(super) fn meta_tools(client: &Client<impl Broker>) -> Vec<Value> {
             "properties": {
                 "path": { "type": "string" },
                 "args": open_object("As args_schema says"),
-                "meta": { "type": "object", "description": "`_meta` for the server" },
+                "meta": { "type": "object" },
             },
             "required": ["path"],
         }),

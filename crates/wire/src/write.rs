@@ -325,7 +325,7 @@ fn push_id(line: &mut Vec<u8>, id: &Id) {
     }
 }
 
-fn push_number(line: &mut Vec<u8>, mut number: u64) {
+pub fn push_number(line: &mut Vec<u8>, mut number: u64) {
     let mut digits = [0; 20];
     let mut at = digits.len();
     loop {

@@ -40,7 +40,7 @@ fn stage() -> Items {
     config["limits"] = json!({"event_bytes": LIMIT, "stdio_line_bytes": LIMIT});
     config["mcp"] = json!({"mode": "direct"});
     config["surfaces"] = json!({"sse": true});
-    config["audit"] = json!({"file": "audit.jsonl"});
+    config["audit"] = json!({"file": "audit.jsonl", "reads": true});
     items.0.write("c.json", &config.to_string());
     let locked = items.lock();
     assert_eq!(locked.code, Some(0), "{}", locked.stderr);
@@ -72,18 +72,36 @@ fn each_fails_alone(limit: usize, ask: &mut dyn FnMut(&str, Value) -> Value) {
     }
 }
 
-/// Asserts that the audit log says of both long answers of the server that the caller did not get them.
+/// Asserts that the audit log says of both long answers of the server, and of each long list, that the caller did not get
+/// them.
 fn record_says_so(items: &Items) {
-    let ends = || -> Vec<Value> {
+    let lines = |kind: &str| -> Vec<Value> {
         let log = items.0.read("audit.jsonl");
         // The last line may not be complete.
         let lines = log
             .lines()
             .filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        lines.filter(|line| line["kind"] == "call_end").collect()
+        // The wait for the start asks for the tree.
+        lines
+            .filter(|line| line["kind"] == kind && line["method"] != "meta_tree")
+            .collect()
     };
-    wait_until("each call of the server has its end", || ends().len() == 8);
-    let ends = ends();
+    wait_until("each call of the server has its end", || {
+        lines("call_end").len() == 8 && lines("read").len() >= 4
+    });
+    let reads = lines("read").into_iter();
+    let reads: Vec<_> = reads
+        .map(|line| (line["method"].clone(), line["code"].clone()))
+        .collect();
+    let lists = [
+        "tools/list",
+        "prompts/list",
+        "resources/list",
+        "resources/templates/list",
+    ];
+    let expected = lists.map(|method| (json!(method), json!("output_too_large")));
+    assert_eq!(reads, expected);
+    let ends = lines("call_end");
     let of_call = |end: &Value| (end["outcome"].clone(), end["code"].clone());
     let long = (json!("failed"), json!("output_too_large"));
     let mut expected = vec![(json!("ok"), Value::Null); 8];

@@ -13,6 +13,7 @@ use broker_model::{Diagnostic, DiagnosticCode, NodePath};
 use broker_review::provenance;
 
 use super::input::Input;
+use super::interrupts::{Interrupts, launching};
 use super::output::{self, say};
 use super::{LockArgs, vectors};
 
@@ -49,12 +50,12 @@ pub(super) fn merge_driver(files: &[PathBuf]) -> Exit {
 }
 
 /// Merges two locks or audits. Sources that `--source` names are launched.
-pub(super) fn merge_sides(args: &LockArgs) -> Exit {
+pub(super) fn merge_sides(args: &LockArgs, interrupts: Interrupts) -> Exit {
     if args.config.sources.is_empty() {
         return merge::run(args);
     }
     match merge::before_launch(args) {
-        Ok(merged) => super::launching(run(args, Some(merged))),
+        Ok(merged) => launching(interrupts, run(args, Some(merged))),
         Err(problems) => output::diagnostics(&problems),
     }
 }

@@ -26,7 +26,7 @@ static CATALOGS: Mutex<Vec<(&'static Tables, &'static Catalog)>> = Mutex::new(Ve
 /// # Errors
 ///
 /// There is no room for another one.
-pub(super) fn catalog(mut tables: Tables) -> Result<&'static Catalog, Box<Diagnostic>> {
+pub(in crate::cli) fn catalog(mut tables: Tables) -> Result<&'static Catalog, Box<Diagnostic>> {
     let mut known = CATALOGS.lock().unwrap_or_else(PoisonError::into_inner);
     let config = tables.config.clone();
     for (other, catalog) in known.iter().rev() {

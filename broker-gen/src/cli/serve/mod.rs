@@ -15,7 +15,7 @@ use mcp_broker::{ServedCatalog, StaleSource, StaleSources};
 
 #[cfg(test)]
 mod item_tests;
-mod memory;
+pub(super) mod memory;
 #[cfg(test)]
 mod search_tests;
 

@@ -48,7 +48,7 @@ impl Args {
     }
 
     /// Returns the text of the arguments.
-    pub(crate) fn text(&self) -> &[u8] {
+    pub fn text(&self) -> &[u8] {
         match self {
             Self::Read { text, .. } => text,
             Self::Unread { body, at } => &body[at.clone()],

@@ -18,7 +18,7 @@ use super::resolve::out_of_service;
 use crate::call::arguments::memory_error_for_request;
 use crate::errors::error::CoreError;
 use crate::errors::failure;
-use crate::sources::slot::SourceSlot;
+use crate::sources::slot::{RunningSource, SourceSlot};
 
 impl Call<'_> {
     /// Sends the call and waits for its result.
@@ -147,22 +147,8 @@ impl Call<'_> {
                     session
                 }
             };
-            // The withdrawal is checked again now that the session is known: the session's verdict was
-            // stored before the session was handed out, and may have withdrawn the tool.
-            let now = admitted.in_force();
-            // A reload puts a source into the slot before its verdict is in the view. If the slot has
-            // changed, the view may not be about this source, so the call starts again.
-            if !Arc::ptr_eq(&slot.load(), &running) {
+            if !self.is_admitted_in(admitted, slot, &running)? {
                 continue;
-            }
-            if let Some(withdrawn) = now.view.withdrawn(target.at) {
-                return Err(out_of_service(target, withdrawn));
-            }
-            if let Some(refusal) = admitted.refusal(&now) {
-                return Err(refusal);
-            }
-            if let Some(uri) = admitted.uri() {
-                self.check_listed(uri)?;
             }
             return Ok(match session {
                 Ok(session) => {
@@ -184,6 +170,32 @@ impl Call<'_> {
                 Err(failure) => Err(failure),
             });
         }
+    }
+
+    /// Checks the call again now that its session is known: the session's verdict was stored before the session was handed
+    /// out, and may have withdrawn the tool. False if the source is no longer in its slot: a reload puts a source there
+    /// before its verdict is in the view, so that the view may not be about this source, and the call starts again.
+    #[inline]
+    pub(super) fn is_admitted_in(
+        &self,
+        admitted: &AdmittedCall<'_>,
+        slot: &SourceSlot,
+        running: &Arc<RunningSource>,
+    ) -> Result<bool, Box<CoreError>> {
+        let now = admitted.in_force();
+        if !Arc::ptr_eq(&slot.load(), running) {
+            return Ok(false);
+        }
+        if let Some(withdrawn) = now.view.withdrawn(self.target.at) {
+            return Err(out_of_service(self.target, withdrawn));
+        }
+        if let Some(refusal) = admitted.refusal(&now) {
+            return Err(refusal);
+        }
+        if let Some(uri) = admitted.uri() {
+            self.check_listed(uri)?;
+        }
+        Ok(true)
     }
 
     fn failed(&self, failure: CallFailure, deadline: &Deadline) -> Box<CoreError> {

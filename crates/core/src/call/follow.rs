@@ -1,7 +1,6 @@
 //! Waits for the result of a task that a server made of a call, if the session of the call cannot: it has ended, or it was the
 //! session of an earlier run of the broker.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use broker_mcp::{CallFailure, CallTime, RawResult, RemoteTask, ServerCall};
@@ -10,7 +9,6 @@ use tokio::time::{Instant, sleep};
 use super::Call;
 use super::deadline::Deadline;
 use super::recheck::AdmittedCall;
-use super::resolve::out_of_service;
 use crate::errors::error::CoreError;
 use crate::sources::slot::SourceSlot;
 
@@ -27,7 +25,6 @@ impl Call<'_> {
         task: RemoteTask,
         deadline: &Deadline,
     ) -> Result<Result<RawResult, CallFailure>, Box<CoreError>> {
-        let target = self.target;
         let extends = server_call
             .events
             .is_some_and(|events| events.wants().progress);
@@ -53,15 +50,8 @@ impl Call<'_> {
                 Some(session) => Ok(session),
                 None => running.upstream.session(time.first()).await,
             };
-            let now = admitted.in_force();
-            if !Arc::ptr_eq(&slot.load(), &running) {
+            if !self.is_admitted_in(admitted, slot, &running)? {
                 continue;
-            }
-            if let Some(withdrawn) = now.view.withdrawn(target.at) {
-                return Err(out_of_service(target, withdrawn));
-            }
-            if let Some(refusal) = admitted.refusal(&now) {
-                return Err(refusal);
             }
             let answer = match session {
                 Ok(session) => session.follow(&task, server_call, time).await,

@@ -1,6 +1,7 @@
 //! What layers take right before a call is sent: a line in the audit log, a place in a limit, an approval.
 
 use std::fmt;
+use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -57,15 +58,30 @@ pub trait SendGate: fmt::Debug + Send + Sync {
     fn reserve<'a>(&'a self, call: UnsentCall<'a>) -> Reserving<'a>;
 }
 
+impl<G: SendGate> SendGate for Arc<G> {
+    fn reserve<'a>(&'a self, call: UnsentCall<'a>) -> Reserving<'a> {
+        (**self).reserve(call)
+    }
+}
+
 /// The gates of a call: a list, since nearly every call has none or one, and the future of every call holds it. Cheap to
 /// clone.
 #[derive(Clone, Debug, Default)]
-pub struct SendGates(Option<Arc<InnermostGate>>);
+pub struct SendGates(Option<Arc<AddedGate<dyn SendGate>>>);
 
+/// A gate in the list of a call, with the gates outside of it: one allocation.
 #[derive(Debug)]
-struct InnermostGate {
-    gate: Arc<dyn SendGate>,
+pub struct AddedGate<G: ?Sized> {
     outer: SendGates,
+    gate: G,
+}
+
+impl<G> Deref for AddedGate<G> {
+    type Target = G;
+
+    fn deref(&self) -> &G {
+        &self.gate
+    }
 }
 
 impl SendGates {
@@ -74,10 +90,12 @@ impl SendGates {
         Self(None)
     }
 
-    /// Adds the gate of a layer. The layer is inside of those that have added one.
-    pub fn push(&mut self, gate: Arc<dyn SendGate>) {
+    /// Adds the gate of a layer, and returns it. The layer is inside of those that have added one.
+    pub fn push<G: SendGate + 'static>(&mut self, gate: G) -> Arc<AddedGate<G>> {
         let outer = std::mem::take(self);
-        self.0 = Some(Arc::new(InnermostGate { gate, outer }));
+        let added = Arc::new(AddedGate { outer, gate });
+        self.0 = Some(added.clone());
+        added
     }
 
     /// Whether there is none.
@@ -91,9 +109,9 @@ impl SendGates {
     }
 
     /// Returns the gates, the one of the innermost layer first.
-    fn iter(&self) -> impl Iterator<Item = &Arc<dyn SendGate>> {
-        let nodes = std::iter::successors(self.0.as_deref(), |node| node.outer.0.as_deref());
-        nodes.map(|node| &node.gate)
+    fn iter(&self) -> impl Iterator<Item = &dyn SendGate> {
+        let added = std::iter::successors(self.0.as_deref(), |added| added.outer.0.as_deref());
+        added.map(|added| &added.gate)
     }
 }
 

@@ -282,7 +282,7 @@ impl Connection {
         &self,
         kind: RequestKind,
         line: impl FnOnce(u64) -> Bytes,
-        events: Option<Box<RequestEvents>>,
+        events: Option<RequestEvents>,
         account: Option<&Account>,
     ) -> Result<(u64, oneshot::Receiver<Reply>), RequestError> {
         let overloaded = || {

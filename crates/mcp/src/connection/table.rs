@@ -67,7 +67,7 @@ pub(crate) struct Request {
     pub(crate) kind: RequestKind,
     /// Whose request it is.
     pub(crate) owner: Owner,
-    pub(crate) events: Option<Box<RequestEvents>>,
+    pub(crate) events: Option<RequestEvents>,
     pub(crate) reply: oneshot::Sender<Reply>,
 }
 
@@ -83,7 +83,7 @@ struct QueuedCall {
 pub(super) struct PendingRequest {
     pub(super) kind: RequestKind,
     owner: Owner,
-    events: Option<Box<RequestEvents>>,
+    events: Option<RequestEvents>,
     pub(super) reply: oneshot::Sender<Reply>,
 }
 
@@ -218,7 +218,7 @@ impl Table {
 
     /// Returns the events of a request that was sent.
     pub(super) fn events(&mut self, id: u64) -> Option<&mut RequestEvents> {
-        self.waiting.get_mut(&id)?.events.as_deref_mut()
+        self.waiting.get_mut(&id)?.events.as_mut()
     }
 
     /// Removes a request from the queue.

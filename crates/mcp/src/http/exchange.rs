@@ -47,7 +47,7 @@ pub(super) struct Exchange<'a> {
     id: u64,
     headers: HeaderMap,
     body: Bytes,
-    events: Option<Box<RequestEvents>>,
+    events: Option<RequestEvents>,
     begun: Arc<AtomicBool>,
     /// The right of the caller to make the call.
     pub(super) right: Option<&'a CallRight<'a>>,
@@ -71,7 +71,7 @@ impl<'a> Exchange<'a> {
         id: u64,
         headers: HeaderMap,
         line: Bytes,
-        events: Option<Box<RequestEvents>>,
+        events: Option<RequestEvents>,
     ) -> Self {
         Self {
             state,

@@ -47,7 +47,7 @@ impl LinkState {
         self: &Arc<Self>,
         id: u64,
         text: Bytes,
-        events: &mut Option<Box<RequestEvents>>,
+        events: &mut Option<RequestEvents>,
     ) -> Taken {
         // The first event of a stream may have an id and no message.
         if text.trim_ascii().is_empty() {
@@ -80,7 +80,7 @@ impl LinkState {
         message: Incoming,
         text: &Bytes,
         repaired: bool,
-        events: &mut Option<Box<RequestEvents>>,
+        events: &mut Option<RequestEvents>,
     ) -> Taken {
         let is_own = |id: &Option<Id>| id.as_ref().and_then(Id::number) == Some(request_id);
         match message {
@@ -142,7 +142,7 @@ impl LinkState {
         request_id: u64,
         method: &str,
         params: Option<&Raw>,
-        events: &mut Option<Box<RequestEvents>>,
+        events: &mut Option<RequestEvents>,
     ) -> Taken {
         match (method, params) {
             (method, _) if self.lists.are_changed_by(method) => {
@@ -151,7 +151,7 @@ impl LinkState {
             }
             (PROGRESS, Some(params)) if events::progress_token(params) == Some(request_id) => {
                 let redactor = self.client.redactor();
-                let progress = |events: &mut Box<RequestEvents>| events.progress(params, &redactor);
+                let progress = |events: &mut RequestEvents| events.progress(params, &redactor);
                 if events.as_mut().map(progress) == Some(Delivery::Dropped) {
                     self.counters.add_dropped_progress();
                 }

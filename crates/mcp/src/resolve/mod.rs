@@ -58,7 +58,8 @@ pub fn resolve(
     let Some(mut endpoint) = endpoint.filter(|_| problems.is_empty()) else {
         return Err(problems);
     };
-    let redactor = Redactor::new(expander.secrets);
+    let secrets = expander.secrets;
+    let redactor = Redactor::new(secrets.iter().cloned());
     let empty_variables = expander.empty;
     let mut hidden_variables = Vec::new();
     let mut start_hints = StartHints::default();
@@ -70,9 +71,9 @@ pub fn resolve(
             hidden_variables = withheld(source, written, environment, given, &start_hints);
         }
     }
-    let stderr_to_callers = source
-        .stderr_to_callers
-        .then(|| redactor.merge(&values_of_env(source, &endpoint)));
+    let stderr_to_callers = source.stderr_to_callers.then(|| {
+        Redactor::with_short_values(secrets.into_iter().chain(values_of_env(source, &endpoint)))
+    });
     let spec = spec_of(source, limits, endpoint, timing, concurrency);
     Ok(SourceSpec {
         redactor,
@@ -84,13 +85,13 @@ pub fn resolve(
     })
 }
 
-/// Returns a redactor of every value that the config gives the process of a source.
-fn values_of_env(source: &broker_config::Source, endpoint: &Endpoint) -> Redactor {
+/// Returns every value that the config gives the process of a source.
+fn values_of_env(source: &broker_config::Source, endpoint: &Endpoint) -> Vec<Secret> {
     let (Some(written), Some(process)) = (source.endpoint.process(), endpoint.process()) else {
-        return Redactor::default();
+        return Vec::new();
     };
     let values = written.env.keys().filter_map(|name| process.env.get(name));
-    Redactor::new(values.map(|value| Secret::new(value.as_str())))
+    values.map(|value| Secret::new(value.as_str())).collect()
 }
 
 /// Returns the specification of a source that cannot be started; each of its starts fails for this reason.

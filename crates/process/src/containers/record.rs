@@ -14,7 +14,11 @@ use super::name_digits;
 
 /// The ending of the name of a file.
 const ENDING: &str = "containers";
-/// The maximum number of files that a start looks at.
+/// The variable in which systemd names the folders for the state of a service.
+const STATE_FOLDER: &str = "STATE_DIRECTORY";
+/// The temporary folder of the machine. `TMPDIR` differs between a terminal and a service.
+const TEMPORARY_FOLDER: &str = "/tmp";
+/// The maximum number of files in a folder that a start looks at.
 const MAX_RECORDS: usize = 1_000;
 /// The maximum length of a file.
 const MAX_RECORD_BYTES: u64 = 1 << 20;
@@ -29,12 +33,7 @@ impl Record {
     /// Makes an empty file.
     pub(super) fn create() -> io::Result<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        let folder = folder();
-        let made = DirBuilder::new().mode(0o700).create(&folder);
-        match made {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-            _ => check_folder(&folder)?,
-        }
+        let folder = usable_folder()?;
         // No path is used twice: another process may have found the earlier file.
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let new = folder.join(format!("{}-{number}.new", name_digits()));
@@ -76,17 +75,21 @@ pub(super) fn remove(path: &Path) {
 /// Calls `visit` with the content of each file of a process that has ended, and writes what it returns. A file without
 /// content is removed.
 pub(super) fn visit_abandoned(mut visit: impl FnMut(&[u8]) -> Vec<u8>) {
-    let folder = folder();
-    if check_folder(&folder).is_err() {
-        return;
+    for folder in folders() {
+        if check_folder(&folder).is_ok() {
+            visit_folder(&folder, &mut visit);
+        }
     }
-    let Ok(entries) = fs::read_dir(&folder) else {
+}
+
+fn visit_folder(folder: &Path, visit: &mut impl FnMut(&[u8]) -> Vec<u8>) {
+    let Ok(entries) = fs::read_dir(folder) else {
         return;
     };
     for entry in entries.flatten().take(MAX_RECORDS) {
         let path = entry.path();
         if path.extension().is_some_and(|ending| ending == ENDING)
-            && let Err(error) = visit_file(&path, &mut visit)
+            && let Err(error) = visit_file(&path, visit)
         {
             tracing::debug!(%error, "a file with containers cannot be read");
         }
@@ -117,9 +120,41 @@ pub(super) fn rewrite(file: &mut File, bytes: &[u8]) -> io::Result<()> {
     file.set_len(bytes.len() as u64)
 }
 
-/// Returns the folder of the files of this user.
-fn folder() -> PathBuf {
-    std::env::temp_dir().join(format!("mcp-broker-{}", geteuid().as_raw()))
+/// Returns the folders in which files of this user may be. A new file is in the first one that can be used. The folder in
+/// `/tmp` is found whatever the environment is; a service with a `/tmp` that ends with it has a folder for its state.
+fn folders() -> Vec<PathBuf> {
+    let state = std::env::var_os(STATE_FOLDER);
+    let state = state.iter().flat_map(std::env::split_paths).next();
+    let temporary = [PathBuf::from(TEMPORARY_FOLDER), std::env::temp_dir()];
+    let name = format!("mcp-broker-{}", geteuid().as_raw());
+    let mut folders: Vec<_> = state
+        .filter(|state| state.is_absolute())
+        .into_iter()
+        .collect();
+    folders.extend(temporary);
+    folders.dedup();
+    folders.iter().map(|folder| folder.join(&name)).collect()
+}
+
+/// Returns the first folder that can be used, and makes it if necessary.
+pub(super) fn usable_folder() -> io::Result<PathBuf> {
+    let mut last = io::ErrorKind::NotFound.into();
+    for folder in folders() {
+        match make_folder(&folder) {
+            Ok(()) => return Ok(folder),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+/// Makes a folder that only this user may use, unless there is one.
+fn make_folder(folder: &Path) -> io::Result<()> {
+    let made = DirBuilder::new().mode(0o700).create(folder);
+    match made {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => check_folder(folder),
+    }
 }
 
 /// Refuses a folder into which other users may write.

@@ -13,7 +13,7 @@ mod signals;
 use std::io;
 
 pub use deadline::Deadline;
-pub use signals::{EndTimeout, ReloadSignals, Signals, fail_large_writes};
+pub use signals::{EndTimeout, ReloadSignals, Signals, await_end_without_guard, fail_large_writes};
 
 /// Contains the process id of the guard and the cookie of the descendants; servers do not inherit it.
 pub const VARIABLE: &str = "MCP_BROKER_GUARD";

@@ -3,6 +3,8 @@
 
 use std::io;
 use std::sync::Arc;
+#[cfg(target_os = "linux")]
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -149,12 +151,26 @@ fn is_gone(guard: Pid) -> bool {
     rustix::process::getppid() != Some(guard)
 }
 
+/// Whether the guard is gone, and a thread ends the descendants and this process.
+#[cfg(target_os = "linux")]
+static IS_ENDING: AtomicBool = AtomicBool::new(false);
+
+/// Does not return if a thread ends the servers of this process and then the process, since its guard was killed. `main`
+/// calls it last: a program that ends because its servers are gone would end before their containers are removed.
+pub fn await_end_without_guard() {
+    #[cfg(target_os = "linux")]
+    while IS_ENDING.load(Ordering::SeqCst) {
+        thread::park();
+    }
+}
+
 /// Ends the descendants and this process now: without the guard, the descendants would survive a kill of this process.
 #[cfg(target_os = "linux")]
 fn end_without_guard() -> ! {
     use crate::unix::end_process;
     use rustix::process::{getpid, kill_process};
     let us = getpid();
+    IS_ENDING.store(true, Ordering::SeqCst);
     crate::spawner::refuse_starts();
     // A separate thread writes this line, and the line may be lost: this function does not wait for it.
     let _: io::Result<thread::JoinHandle<()>> = thread::Builder::new().spawn(|| {

@@ -15,7 +15,7 @@ pub struct Outcome {
     /// One line for each passed check, with its name.
     pub holds: Vec<(&'static str, String)>,
     pub catalog_digest: Option<String>,
-    /// The broker that has this catalog, if one was asked.
+    /// How the broker that was asked has this catalog: the end of a sentence.
     pub binary: Option<String>,
     pub root_digest: Option<String>,
     pub audits: Option<Counts>,
@@ -65,7 +65,7 @@ impl Outcome {
         let catalog = self.catalog_digest.as_ref();
         let catalog = catalog.map(|digest| format!(", catalog {digest}"));
         let binary = self.binary.as_ref();
-        let binary = binary.map(|file| format!(", compiled into {file}"));
+        let binary = binary.map(|how| format!(", {how}"));
         text!(
             "verified: {} of {}{}{}{}\n",
             counted(self.tools, "tool"),

@@ -49,6 +49,11 @@ impl Engine {
         Ok(Ok(Created::New(Box::new(job))))
     }
 
+    /// Returns the job of an owner with this path and this idempotency key.
+    pub fn find_key(&mut self, owner: &str, path: &str, key: &str) -> Result<Option<Job>, Failure> {
+        self.store.find_key(owner, path, key)
+    }
+
     /// Returns the answer for a job that exists: with the same key, or with the same id.
     fn find_same(&mut self, new: &NewJob) -> Result<Option<Created>, Failure> {
         if let (Some(owner), Some(key)) = (&new.owner, &new.key)

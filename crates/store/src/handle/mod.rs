@@ -204,6 +204,17 @@ impl JobStore {
         self.read(move |engine| engine.get(&id)).await
     }
 
+    /// Returns the job of an owner with this path and this idempotency key.
+    pub async fn find_key(
+        &self,
+        owner: String,
+        path: String,
+        key: String,
+    ) -> Result<Option<Job>, StoreError> {
+        self.read(move |engine| engine.find_key(&owner, &path, &key))
+            .await
+    }
+
     /// Returns the arguments of a job, until they are erased.
     pub async fn args(&self, id: &JobId) -> Result<Option<Bytes>, StoreError> {
         let id = id.clone();

@@ -52,7 +52,8 @@ pub(super) fn initialize(
     let exec = request.settings.list_changed_exec.as_ref();
     let client = endpoint
         .client(request)?
-        .with_session_tools(exec, || session_id.hash());
+        .with_session_tools(exec, || session_id.hash())
+        .with_task_feed();
     let begun = protocol::legacy(&client, &request.account, false, "initialize", params);
     let (revision, outcome) = match begun {
         Ok(Action::Initialize { revision, answer }) => (revision, answer),
@@ -319,7 +320,12 @@ pub(super) fn open_stream(
             let _announcing = client.session_tools.as_ref().map(SessionTools::open_stream);
             if let Some(changes) = changes {
                 let announced = || client.list_change_announced();
-                report_changes(changes, &sender, None, announced).await;
+                tokio::join!(
+                    report_changes(changes, &sender, None, announced),
+                    client.report_tasks(&used.session.account, &sender),
+                );
+            } else {
+                client.report_tasks(&used.session.account, &sender).await;
             }
             std::future::pending::<()>().await;
         };

@@ -209,7 +209,9 @@ impl<B: Broker> McpEndpoint<B> {
         };
         let exec = request.settings.list_changed_exec.as_ref();
         // The connection is the session; its name is the id of the request that opened it.
-        let client = client.with_session_tools(exec, || request.request_id.to_string());
+        let client = client
+            .with_session_tools(exec, || request.request_id.to_string())
+            .with_task_feed();
         Ok(WebSocketClient {
             client: Arc::new(client),
             account: request.account.clone(),

@@ -57,7 +57,8 @@ impl<B: Broker> StdioSurface<B> {
         let exec = settings.list_changed_exec.as_ref();
         let client = Client::new(broker, identity, settings.view, ids)
             // The connection is the session, and no client names it.
-            .with_session_tools(exec, || "stdio".to_owned());
+            .with_session_tools(exec, || "stdio".to_owned())
+            .with_task_feed();
         Self {
             client: Arc::new(client),
             account,

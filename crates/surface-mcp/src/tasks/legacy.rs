@@ -21,7 +21,7 @@ use crate::params::Params;
 use crate::reply::Answer;
 
 /// The `_meta` key of a message about a task: the task.
-const META_RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
+pub(super) const META_RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 /// The shortest and the longest time for which a client can keep a finished task.
 const MIN_TTL: Duration = Duration::from_secs(1);
 const MAX_TTL: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -160,6 +160,11 @@ pub(crate) fn capability() -> Value {
     json!({ "list": {}, "cancel": {}, "requests": { "tools": { "call": {} } } })
 }
 
+/// Returns a job as a task.
+pub(super) fn task(job: &JobView) -> String {
+    serde_json::to_string(&Task::new(job)).unwrap_or_default()
+}
+
 /// Returns the answer to a call that became a task.
 pub(crate) fn created(accepted: &AcceptedJob) -> Text {
     let mut answer = json!({ "task": Task::new(&accepted.job) });
@@ -190,7 +195,7 @@ pub(super) fn ttl(params: &Params<'_>) -> Result<Option<Duration>, RpcError> {
 }
 
 /// Returns the status of a task. A result that is an error of the tool is a failure.
-const fn status(job: &JobView) -> &'static str {
+pub(super) const fn status(job: &JobView) -> &'static str {
     match job.state {
         JobState::Queued | JobState::Running => "working",
         JobState::InputRequired => "input_required",

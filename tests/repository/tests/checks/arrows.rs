@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::workspace;
 
 /// The packages, from the ones that use no other package up to the programs, each with the packages that it uses.
-const ARROWS: [(&str, &[&str]); 34] = [
+const ARROWS: [(&str, &[&str]); 35] = [
     ("broker-files", &[]),
     ("broker-http-client", &[]),
     ("broker-memory", &[]),
@@ -235,6 +235,7 @@ const ARROWS: [(&str, &[&str]); 34] = [
         ],
     ),
     ("broker-binary", &["mcp-broker"]),
+    ("broker-runtime", &["mcp-broker"]),
     // Test servers and the harness share no code with the broker.
     ("harness", &[]),
 ];

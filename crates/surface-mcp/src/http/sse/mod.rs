@@ -65,7 +65,10 @@ impl<B: Broker> McpEndpoint<B> {
             Refused::new(StatusCode::INTERNAL_SERVER_ERROR, failed())
         })?;
         let exec = request.settings.list_changed_exec.as_ref();
-        let client = self.client(request)?.with_session_tools(exec, || id.hash());
+        let client = self
+            .client(request)?
+            .with_session_tools(exec, || id.hash())
+            .with_task_feed();
         let (lines, received) = mpsc::channel(MAX_WAITING_LINES);
         let entry = self.sse.add(id, request.identity.clone(), lines);
         let (output, messages) = mpsc::channel(MAX_WAITING_MESSAGES);
