@@ -41,7 +41,7 @@ impl Keeper {
             record,
             events,
             received,
-            // In a box of its own: a job takes it over.
+            // In a separate box, since a job takes the call over.
             call: Box::pin(async move { inner.call(request).await }),
         };
         Box::pin(async move {

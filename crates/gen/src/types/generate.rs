@@ -169,7 +169,9 @@ pub(super) fn too_large(of: SchemaOf, text: &str) -> Generated {
 /// A root type that accepts any object.
 fn map(of: SchemaOf, reasons: Vec<Reason>) -> Generated {
     let name = format_ident!("{}", of.type_name());
+    let doc = refine::doc_of(of.type_name());
     let code = quote! {
+        #doc
         #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, Default, PartialEq)]
         #[serde(transparent)]
         pub struct #name(pub ::serde_json::Map<::std::string::String, ::serde_json::Value>);

@@ -43,7 +43,7 @@ pub(super) fn refine(code: TokenStream, outline: &Outline) -> Result<Refined, &'
         let mut out = TokenStream::new();
         match item {
             Item::Struct(mut item) => {
-                strip_docs(&mut item.attrs);
+                replace_docs(&mut item.attrs, &item.ident);
                 let needed = fields(&mut item, outline)?;
                 item.to_tokens(&mut out);
                 refined.whole.extend(out.clone());
@@ -56,7 +56,7 @@ pub(super) fn refine(code: TokenStream, outline: &Outline) -> Result<Refined, &'
                 };
             }
             Item::Enum(mut item) => {
-                strip_docs(&mut item.attrs);
+                replace_docs(&mut item.attrs, &item.ident);
                 for variant in &mut item.variants {
                     strip_docs(&mut variant.attrs);
                     variant
@@ -266,6 +266,7 @@ fn construction(item: &ItemStruct, needed: &Needed) -> TokenStream {
         _ => {
             let by_name = required_name(name);
             required = quote! {
+                #[doc = " The required members."]
                 pub struct #by_name { #(pub #idents: #types,)* }
             };
             Some(quote! {
@@ -353,6 +354,27 @@ impl SerdeAttributes {
 
 fn serde_attribute(tokens: TokenStream) -> Attribute {
     syn::parse_quote!(#[serde(#tokens)])
+}
+
+/// Replaces the docs of a type: a text of a server could be an instruction, and would change the code with each wording.
+fn replace_docs(attributes: &mut Vec<Attribute>, name: &Ident) {
+    strip_docs(attributes);
+    attributes.insert(0, doc_of(&name.to_string()));
+}
+
+/// Returns the docs of the type of this name.
+pub(super) fn doc_of(name: &str) -> Attribute {
+    let (args, output) = (SchemaOf::Args.type_name(), SchemaOf::Output.type_name());
+    let text = if name == args {
+        " The arguments of the tool."
+    } else if name == output {
+        " The structured result of the tool."
+    } else if name.starts_with(args) {
+        " A part of the arguments."
+    } else {
+        " A part of the result."
+    };
+    syn::parse_quote!(#[doc = #text])
 }
 
 fn strip_docs(attributes: &mut Vec<Attribute>) {

@@ -95,7 +95,13 @@ impl Tree {
             let name = Ident::new(&name, Span::call_site());
             let tool = branch.tool.as_ref().map(|(tool, _)| tool);
             let below = branch.below.modules();
+            let path = branch.path.as_str();
+            let doc = match tool {
+                Some(_) => format!(" The tool `{path}`."),
+                None => format!(" The tools below `{path}`."),
+            };
             quote! {
+                #[doc = #doc]
                 pub mod #name {
                     #tool
                     #below
@@ -130,7 +136,9 @@ fn tool(path: &NodePath, args: Generated, output: Option<Generated>) -> TokenStr
     let output_type = if is_typed { quote!(Output) } else { quote!(()) };
     let output = output.map(|output| output.code);
     quote! {
+        #[doc = " The path of the tool."]
         pub const PATH: &str = #path;
+        #[doc = " The tool, for a call of the broker."]
         #[derive(Clone, Copy, Debug)]
         pub struct Tool;
         impl ::mcp_broker::typed::Tool for Tool {

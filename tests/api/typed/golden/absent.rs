@@ -13,9 +13,13 @@
     reason = "generated for every tool, used or not, and named after it"
 )]
 pub mod tools {
+    /// The tools below `/absent`.
     pub mod absent {
+        /// The tool `/absent/absence`.
         pub mod absence {
+            /// The path of the tool.
             pub const PATH: &str = "/absent/absence";
+            /// The tool, for a call of the broker.
             #[derive(Clone, Copy, Debug)]
             pub struct Tool;
             impl ::mcp_broker::typed::Tool for Tool {
@@ -24,6 +28,7 @@ pub mod tools {
                 const PATH: &'static str = PATH;
                 const HAS_OUTPUT: bool = false;
             }
+            /// The arguments of the tool.
             #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
             pub struct Args {
                 #[serde(
@@ -58,6 +63,7 @@ pub mod tools {
                 #[serde(flatten)]
                 pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
             }
+            /// The required members.
             pub struct Required {
                 pub must_null: ::std::option::Option<::std::string::String>,
                 pub undeclared: ::serde_json::Value,
@@ -110,6 +116,7 @@ pub mod tools {
                     self
                 }
             }
+            /// A part of the arguments.
             #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
             pub struct ArgsNamed {
                 #[serde(default, skip_serializing_if = "::std::option::Option::is_none")]

@@ -15,9 +15,13 @@
     reason = "generated for every tool, used or not, and named after it"
 )]
 pub mod tools {
+    /// The tools below `/hostile`.
     pub mod hostile {
+        /// The tool `/hostile/hostile`.
         pub mod hostile {
+            /// The path of the tool.
             pub const PATH: &str = "/hostile/hostile";
+            /// The tool, for a call of the broker.
             #[derive(Clone, Copy, Debug)]
             pub struct Tool;
             impl ::mcp_broker::typed::Tool for Tool {
@@ -26,6 +30,7 @@ pub mod tools {
                 const PATH: &'static str = PATH;
                 const HAS_OUTPUT: bool = true;
             }
+            /// The arguments of the tool.
             #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
             pub struct Args {
                 #[serde(default, skip_serializing_if = "::std::option::Option::is_none")]
@@ -79,6 +84,7 @@ pub mod tools {
                 #[serde(flatten)]
                 pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
             }
+            /// The required members.
             pub struct Required {
                 pub one: ArgsOne,
                 pub two: ArgsTwo,
@@ -143,9 +149,11 @@ pub mod tools {
                     self
                 }
             }
+            /// A part of the arguments.
             #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
             #[serde(transparent)]
             pub struct ArgsItself(pub ::serde_json::Value);
+            /// A part of the arguments.
             #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
             pub struct ArgsOne {
                 #[serde(default, skip_serializing_if = "::std::option::Option::is_none")]
@@ -167,6 +175,7 @@ pub mod tools {
                     }
                 }
             }
+            /// A part of the arguments.
             #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
             pub struct ArgsTwo {
                 #[serde(default, skip_serializing_if = "::std::option::Option::is_none")]
@@ -188,6 +197,7 @@ pub mod tools {
                     }
                 }
             }
+            /// The structured result of the tool.
             #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
             #[serde(untagged)]
             pub enum Output {
@@ -204,6 +214,7 @@ pub mod tools {
                     Self::Alternative2(value)
                 }
             }
+            /// A part of the result.
             #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
             pub struct OutputAlternative1 {
                 pub ok: bool,
@@ -218,6 +229,7 @@ pub mod tools {
                     }
                 }
             }
+            /// A part of the result.
             #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
             pub struct OutputAlternative2 {
                 pub error: ::std::string::String,
@@ -233,8 +245,11 @@ pub mod tools {
                 }
             }
         }
+        /// The tool `/hostile/scalar`.
         pub mod scalar {
+            /// The path of the tool.
             pub const PATH: &str = "/hostile/scalar";
+            /// The tool, for a call of the broker.
             #[derive(Clone, Copy, Debug)]
             pub struct Tool;
             impl ::mcp_broker::typed::Tool for Tool {
@@ -243,6 +258,7 @@ pub mod tools {
                 const PATH: &'static str = PATH;
                 const HAS_OUTPUT: bool = true;
             }
+            /// The arguments of the tool.
             #[derive(
                 ::serde::Deserialize,
                 ::serde::Serialize,
@@ -255,6 +271,7 @@ pub mod tools {
             pub struct Args(
                 pub ::serde_json::Map<::std::string::String, ::serde_json::Value>,
             );
+            /// The structured result of the tool.
             #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
             #[serde(transparent)]
             pub struct Output(

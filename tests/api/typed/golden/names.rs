@@ -14,9 +14,13 @@
     reason = "generated for every tool, used or not, and named after it"
 )]
 pub mod tools {
+    /// The tools below `/names`.
     pub mod names {
+        /// The tool `/names/3d`.
         pub mod _3d {
+            /// The path of the tool.
             pub const PATH: &str = "/names/3d";
+            /// The tool, for a call of the broker.
             #[derive(Clone, Copy, Debug)]
             pub struct Tool;
             impl ::mcp_broker::typed::Tool for Tool {
@@ -25,6 +29,7 @@ pub mod tools {
                 const PATH: &'static str = PATH;
                 const HAS_OUTPUT: bool = false;
             }
+            /// The arguments of the tool.
             #[derive(
                 ::serde::Deserialize,
                 ::serde::Serialize,
@@ -36,8 +41,11 @@ pub mod tools {
             #[serde(deny_unknown_fields)]
             pub struct Args {}
         }
+        /// The tool `/names/a-b`.
         pub mod a_b_011e00 {
+            /// The path of the tool.
             pub const PATH: &str = "/names/a-b";
+            /// The tool, for a call of the broker.
             #[derive(Clone, Copy, Debug)]
             pub struct Tool;
             impl ::mcp_broker::typed::Tool for Tool {
@@ -46,6 +54,7 @@ pub mod tools {
                 const PATH: &'static str = PATH;
                 const HAS_OUTPUT: bool = false;
             }
+            /// The arguments of the tool.
             #[derive(
                 ::serde::Deserialize,
                 ::serde::Serialize,
@@ -57,8 +66,11 @@ pub mod tools {
             #[serde(deny_unknown_fields)]
             pub struct Args {}
         }
+        /// The tool `/names/a_b`.
         pub mod a_b_242575 {
+            /// The path of the tool.
             pub const PATH: &str = "/names/a_b";
+            /// The tool, for a call of the broker.
             #[derive(Clone, Copy, Debug)]
             pub struct Tool;
             impl ::mcp_broker::typed::Tool for Tool {
@@ -67,6 +79,7 @@ pub mod tools {
                 const PATH: &'static str = PATH;
                 const HAS_OUTPUT: bool = false;
             }
+            /// The arguments of the tool.
             #[derive(
                 ::serde::Deserialize,
                 ::serde::Serialize,
@@ -78,8 +91,11 @@ pub mod tools {
             #[serde(deny_unknown_fields)]
             pub struct Args {}
         }
+        /// The tool `/names/clash`.
         pub mod clash {
+            /// The path of the tool.
             pub const PATH: &str = "/names/clash";
+            /// The tool, for a call of the broker.
             #[derive(Clone, Copy, Debug)]
             pub struct Tool;
             impl ::mcp_broker::typed::Tool for Tool {
@@ -88,6 +104,7 @@ pub mod tools {
                 const PATH: &'static str = PATH;
                 const HAS_OUTPUT: bool = false;
             }
+            /// The arguments of the tool.
             #[derive(
                 ::serde::Deserialize,
                 ::serde::Serialize,
@@ -119,6 +136,7 @@ pub mod tools {
                     self
                 }
             }
+            /// A part of the arguments.
             #[derive(
                 ::serde::Deserialize,
                 ::serde::Serialize,
@@ -138,6 +156,7 @@ pub mod tools {
                     self
                 }
             }
+            /// A part of the arguments.
             #[derive(
                 ::serde::Deserialize,
                 ::serde::Serialize,
@@ -157,6 +176,7 @@ pub mod tools {
                     self
                 }
             }
+            /// A part of the arguments.
             #[derive(
                 ::serde::Deserialize,
                 ::serde::Serialize,
@@ -177,8 +197,11 @@ pub mod tools {
                 }
             }
         }
+        /// The tool `/names/members`.
         pub mod members {
+            /// The path of the tool.
             pub const PATH: &str = "/names/members";
+            /// The tool, for a call of the broker.
             #[derive(Clone, Copy, Debug)]
             pub struct Tool;
             impl ::mcp_broker::typed::Tool for Tool {
@@ -187,6 +210,7 @@ pub mod tools {
                 const PATH: &'static str = PATH;
                 const HAS_OUTPUT: bool = false;
             }
+            /// The arguments of the tool.
             #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
             pub struct Args {
                 #[serde(
@@ -314,6 +338,7 @@ pub mod tools {
                     self
                 }
             }
+            /// A part of the arguments.
             #[derive(
                 ::serde::Deserialize,
                 ::serde::Serialize,
@@ -333,8 +358,11 @@ pub mod tools {
                 CD,
             }
         }
+        /// The tool `/names/type`.
         pub mod type_ {
+            /// The path of the tool.
             pub const PATH: &str = "/names/type";
+            /// The tool, for a call of the broker.
             #[derive(Clone, Copy, Debug)]
             pub struct Tool;
             impl ::mcp_broker::typed::Tool for Tool {
@@ -343,6 +371,7 @@ pub mod tools {
                 const PATH: &'static str = PATH;
                 const HAS_OUTPUT: bool = false;
             }
+            /// The arguments of the tool.
             #[derive(
                 ::serde::Deserialize,
                 ::serde::Serialize,
@@ -376,6 +405,7 @@ pub mod tools {
                     self
                 }
             }
+            /// A part of the arguments.
             #[derive(
                 ::serde::Deserialize,
                 ::serde::Serialize,

@@ -13,9 +13,13 @@
     reason = "generated for every tool, used or not, and named after it"
 )]
 pub mod tools {
+    /// The tools below `/plain`.
     pub mod plain {
+        /// The tool `/plain/copy`.
         pub mod copy {
+            /// The path of the tool.
             pub const PATH: &str = "/plain/copy";
+            /// The tool, for a call of the broker.
             #[derive(Clone, Copy, Debug)]
             pub struct Tool;
             impl ::mcp_broker::typed::Tool for Tool {
@@ -24,6 +28,7 @@ pub mod tools {
                 const PATH: &'static str = PATH;
                 const HAS_OUTPUT: bool = false;
             }
+            /// The arguments of the tool.
             #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
             #[serde(deny_unknown_fields)]
             pub struct Args {
@@ -32,6 +37,7 @@ pub mod tools {
                 pub new: ::std::option::Option<bool>,
                 pub src: ::std::string::String,
             }
+            /// The required members.
             pub struct Required {
                 pub dest: ::std::string::String,
                 pub src: ::std::string::String,
@@ -50,8 +56,11 @@ pub mod tools {
                 }
             }
         }
+        /// The tool `/plain/hash_text`.
         pub mod hash_text {
+            /// The path of the tool.
             pub const PATH: &str = "/plain/hash_text";
+            /// The tool, for a call of the broker.
             #[derive(Clone, Copy, Debug)]
             pub struct Tool;
             impl ::mcp_broker::typed::Tool for Tool {
@@ -60,6 +69,7 @@ pub mod tools {
                 const PATH: &'static str = PATH;
                 const HAS_OUTPUT: bool = true;
             }
+            /// The arguments of the tool.
             #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
             #[serde(deny_unknown_fields)]
             pub struct Args {
@@ -86,6 +96,7 @@ pub mod tools {
                     self
                 }
             }
+            /// A part of the arguments.
             #[derive(
                 ::serde::Deserialize,
                 ::serde::Serialize,
@@ -104,6 +115,7 @@ pub mod tools {
                 #[serde(rename = "sha256")]
                 Sha256,
             }
+            /// The structured result of the tool.
             #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
             #[serde(deny_unknown_fields)]
             pub struct Output {
@@ -111,8 +123,11 @@ pub mod tools {
                 pub ratio: ::mcp_broker::typed::Number,
             }
         }
+        /// The tool `/plain/now`.
         pub mod now {
+            /// The path of the tool.
             pub const PATH: &str = "/plain/now";
+            /// The tool, for a call of the broker.
             #[derive(Clone, Copy, Debug)]
             pub struct Tool;
             impl ::mcp_broker::typed::Tool for Tool {
@@ -121,6 +136,7 @@ pub mod tools {
                 const PATH: &'static str = PATH;
                 const HAS_OUTPUT: bool = false;
             }
+            /// The arguments of the tool.
             #[derive(
                 ::serde::Deserialize,
                 ::serde::Serialize,
@@ -132,8 +148,11 @@ pub mod tools {
             #[serde(deny_unknown_fields)]
             pub struct Args {}
         }
+        /// The tool `/plain/ping`.
         pub mod ping {
+            /// The path of the tool.
             pub const PATH: &str = "/plain/ping";
+            /// The tool, for a call of the broker.
             #[derive(Clone, Copy, Debug)]
             pub struct Tool;
             impl ::mcp_broker::typed::Tool for Tool {
@@ -142,6 +161,7 @@ pub mod tools {
                 const PATH: &'static str = PATH;
                 const HAS_OUTPUT: bool = false;
             }
+            /// The arguments of the tool.
             #[derive(
                 ::serde::Deserialize,
                 ::serde::Serialize,

@@ -13,9 +13,13 @@
     reason = "generated for every tool, used or not, and named after it"
 )]
 pub mod tools {
+    /// The tools below `/unions`.
     pub mod unions {
+        /// The tool `/unions/unions`.
         pub mod unions {
+            /// The path of the tool.
             pub const PATH: &str = "/unions/unions";
+            /// The tool, for a call of the broker.
             #[derive(Clone, Copy, Debug)]
             pub struct Tool;
             impl ::mcp_broker::typed::Tool for Tool {
@@ -24,6 +28,7 @@ pub mod tools {
                 const PATH: &'static str = PATH;
                 const HAS_OUTPUT: bool = false;
             }
+            /// The arguments of the tool.
             #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
             #[serde(deny_unknown_fields)]
             pub struct Args {
@@ -35,6 +40,7 @@ pub mod tools {
                 pub tagged: ArgsTagged,
                 pub tree: ArgsNode,
             }
+            /// The required members.
             pub struct Required {
                 pub either: ArgsEither,
                 pub json: ArgsJson,
@@ -58,6 +64,7 @@ pub mod tools {
                     self
                 }
             }
+            /// A part of the arguments.
             #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
             #[serde(untagged)]
             pub enum ArgsEither {
@@ -74,6 +81,7 @@ pub mod tools {
                     Self::String(value)
                 }
             }
+            /// A part of the arguments.
             #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
             #[serde(untagged)]
             pub enum ArgsJson {
@@ -106,6 +114,7 @@ pub mod tools {
                     Self::Object(value)
                 }
             }
+            /// A part of the arguments.
             #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
             #[serde(deny_unknown_fields)]
             pub struct ArgsNode {
@@ -125,6 +134,7 @@ pub mod tools {
                     self
                 }
             }
+            /// A part of the arguments.
             #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
             #[serde(untagged)]
             pub enum ArgsTagged {
@@ -141,6 +151,7 @@ pub mod tools {
                     Self::Alternative2(value)
                 }
             }
+            /// A part of the arguments.
             #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
             pub struct ArgsTaggedAlternative1 {
                 pub kind: ArgsTaggedAlternative1Kind,
@@ -148,6 +159,7 @@ pub mod tools {
                 #[serde(flatten)]
                 pub extra: ::serde_json::Map<::std::string::String, ::serde_json::Value>,
             }
+            /// The required members.
             pub struct RequiredArgsTaggedAlternative1 {
                 pub kind: ArgsTaggedAlternative1Kind,
                 pub path: ::std::string::String,
@@ -161,6 +173,7 @@ pub mod tools {
                     }
                 }
             }
+            /// A part of the arguments.
             #[derive(
                 ::serde::Deserialize,
                 ::serde::Serialize,
@@ -177,6 +190,7 @@ pub mod tools {
                 #[serde(rename = "file")]
                 File,
             }
+            /// A part of the arguments.
             #[derive(::serde::Deserialize, ::serde::Serialize, Clone, Debug, PartialEq)]
             pub struct ArgsTaggedAlternative2 {
                 pub kind: ArgsTaggedAlternative2Kind,
@@ -191,6 +205,7 @@ pub mod tools {
                     }
                 }
             }
+            /// A part of the arguments.
             #[derive(
                 ::serde::Deserialize,
                 ::serde::Serialize,
