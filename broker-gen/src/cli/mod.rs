@@ -240,6 +240,7 @@ impl Verb {
             | Self::Search(_)
             | Self::Vectors(_)
             | Self::Tree(_)
+            | Self::Pack(_)
             | Self::Verify(_)
             | Self::Review(_)
             | Self::Accept(_)
