@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 use harness::{Run, binary};
 
 /// Options of other programs that pages and messages name.
-const FOREIGN: [&str; 28] = [
+const FOREIGN: [&str; 29] = [
     "--all-targets",
+    "--appendonly",
     "--cached",
     "--calls",
     "--cap-drop",

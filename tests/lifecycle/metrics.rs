@@ -169,6 +169,11 @@ fn expiry_of_the_certificate_of_the_client_is_shown() {
     let front = TlsFront::start("trusted", &sources.a.address);
     let (_, port) = front.address.rsplit_once(':').expect("a port");
     let stage = sources.variable("TLS_PORT", port).serve(&json!({}), &[]);
+    let lock = stage.sources.chaos.path().join("c.lock.json");
+    let lock = fs::read_to_string(lock).expect("the lock of the stage");
+    for absent in ["client_cert", "key.pem", "chain.pem", "PRIVATE KEY"] {
+        assert!(!lock.contains(absent), "the lock has `{absent}`");
+    }
     let expires = || stage.state()["certificate_expires"].clone();
     let expired = expires();
     assert!(expired.as_str() < Some("2026"), "{expired}");

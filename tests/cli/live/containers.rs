@@ -93,17 +93,25 @@ fn container_with_init_or_a_program_that_ends_is_no_warning() {
 
 #[test]
 fn program_elsewhere_that_does_not_end_with_its_input_is_a_warning() {
-    let stage = stage("docker exec -i container deaf", json!({}));
-    let findings = found(&stage);
-    assert_eq!(findings.len(), 1, "{findings:?}");
-    let (code, _, message) = &findings[0];
-    assert_eq!(code, "did_not_end");
-    contains(message, &["`docker exec`", "may still run"]);
-    assert_eq!(
-        stage.1.containers().len(),
-        1,
-        "the stand-in passes no signal on"
-    );
+    for (command, program) in [
+        ("docker exec -i container deaf", "`docker exec`"),
+        ("podman exec -i container deaf", "`podman exec`"),
+        ("nerdctl exec -i container deaf", "`nerdctl exec`"),
+        ("kubectl exec -i pod -- deaf", "`kubectl exec`"),
+        ("ssh host deaf", "`ssh`"),
+    ] {
+        let stage = stage(command, json!({}));
+        let findings = found(&stage);
+        assert_eq!(findings.len(), 1, "{findings:?}");
+        let (code, _, message) = &findings[0];
+        assert_eq!(code, "did_not_end");
+        contains(message, &[program, "may still run"]);
+        assert_eq!(
+            stage.1.containers().len(),
+            1,
+            "the stand-in passes no signal on"
+        );
+    }
 }
 
 #[test]

@@ -29,11 +29,17 @@ impl StandInDocker {
         fs::create_dir(path("bin")).expect("writable");
         fs::write(path("images.json"), images.to_string()).expect("writable");
         let socket = path("socket");
-        let script = format!(
-            "#!/bin/sh\nexec python3 '{PROGRAM}' client '{}' \"$@\"\n",
-            socket.display()
-        );
-        for name in ["docker", "podman"] {
+        for (name, verb) in [
+            ("docker", ""),
+            ("podman", ""),
+            ("nerdctl", ""),
+            ("kubectl", ""),
+            ("ssh", "exec "),
+        ] {
+            let script = format!(
+                "#!/bin/sh\nexec python3 '{PROGRAM}' client '{}' {verb}\"$@\"\n",
+                socket.display()
+            );
             let file = path("bin").join(name);
             fs::write(&file, &script).expect("writable");
             fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("ours");

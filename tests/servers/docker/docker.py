@@ -200,7 +200,8 @@ def client(path, words):
         return 125
     if verb == "exec":
         # A process in a container that exists: no signal is passed on.
-        send(verb="run", image=words[1], **{**options, "name": None})
+        image = [word for word in words if word != "--"][1]
+        send(verb="run", image=image, **{**options, "name": None})
     else:
         send(verb="run", image=words[0], **options)
     answer = json.loads(reader.readline())
