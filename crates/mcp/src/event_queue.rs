@@ -2,11 +2,12 @@
 //! the allocation of the whole only, so that every call that may become a job can have one.
 
 use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use serde_json::Number;
-use tokio::sync::Notify;
 use tokio::time::Instant;
 
 /// The maximum number of events of one request in a second; further ones are dropped.
@@ -17,12 +18,13 @@ const MAX_EVENTS_PER_SECOND: u32 = 50;
 pub(crate) struct EventQueue<E> {
     capacity: usize,
     state: Mutex<State<E>>,
-    arrived: Notify,
 }
 
 #[derive(Debug)]
 struct State<E> {
     waiting: VecDeque<E>,
+    /// Wakes the receiver that waits for an event.
+    receiver: Option<Waker>,
     /// Whether the receiver is gone.
     is_closed: bool,
     rate: TokenBucket,
@@ -39,12 +41,12 @@ impl<E> EventQueue<E> {
             capacity: capacity.max(1),
             state: Mutex::new(State {
                 waiting: VecDeque::new(),
+                receiver: None,
                 is_closed: false,
                 rate: TokenBucket::default(),
                 highest: None,
                 progressed: None,
             }),
-            arrived: Notify::const_new(),
         }
     }
 
@@ -62,20 +64,27 @@ impl<E> EventQueue<E> {
             return false;
         }
         state.waiting.push_back(event);
+        let receiver = state.receiver.take();
         drop(state);
-        self.arrived.notify_one();
+        if let Some(receiver) = receiver {
+            receiver.wake();
+        }
         true
     }
 
-    /// Returns the next event, once there is one.
-    pub(crate) async fn recv(&self) -> E {
-        loop {
-            let arrived = self.arrived.notified();
-            if let Some(event) = self.pop() {
-                return event;
+    /// Returns the next event, once there is one. Of several receivers at one time only the last one is woken.
+    pub(crate) fn recv(&self) -> impl Future<Output = E> {
+        // Smaller than a wait for a notification: the future of each call of an MCP client holds it.
+        poll_fn(|cx| {
+            let mut state = self.state();
+            match state.waiting.pop_front() {
+                Some(event) => Poll::Ready(event),
+                None => {
+                    state.receiver = Some(cx.waker().clone());
+                    Poll::Pending
+                }
             }
-            arrived.await;
-        }
+        })
     }
 
     /// Returns the next event, if there is one.

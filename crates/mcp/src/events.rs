@@ -90,8 +90,8 @@ struct EventSink {
 
 impl ReceivedEvents {
     /// Returns the next event, once there is one.
-    pub async fn recv(&mut self) -> CallEvent {
-        self.0.queue.recv().await
+    pub fn recv(&mut self) -> impl Future<Output = CallEvent> {
+        self.0.queue.recv()
     }
 
     /// Returns the next event, if there is one.

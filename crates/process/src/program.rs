@@ -10,6 +10,8 @@ use broker_model::text::shown_line;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::Command;
 
+use crate::orphans::claim;
+
 /// A lock in git may be large.
 const MAX_GIT_BYTES: u64 = 256 << 20;
 const GIT_TIMEOUT: Duration = Duration::from_secs(60);
@@ -89,7 +91,8 @@ pub fn run(mut command: Command, limit: Duration, most: u64) -> io::Result<Progr
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let mut child = command.spawn()?;
+        // Claimed, so that the thread that reaps orphans under a guard leaves it to this function.
+        let (mut child, _claim) = claim(|| command.spawn())?;
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         let whole = async {
             let (stdout, stderr) = tokio::join!(read(stdout, most), read(stderr, most));
