@@ -14,4 +14,5 @@ mod rights;
 mod sessions;
 mod shares;
 mod stage;
+mod status;
 mod websocket;

@@ -1,13 +1,15 @@
 //! The help of the program: its verbs under headings.
 
 use broker_terminal::fold;
-use clap::Command;
+use clap::{Command, CommandFactory as _};
+
+use super::Cli;
 
 /// The maximum width of a line, in columns.
 const WIDTH: usize = 100;
 
 /// The verbs under their headings.
-const GROUPS: [(&str, &[&str]); 5] = [
+const GROUPS: [(&str, &[&str]); 6] = [
     (
         "Lock and run (only these start servers)",
         &["lock", "check", "serve", "doctor"],
@@ -17,9 +19,35 @@ const GROUPS: [(&str, &[&str]); 5] = [
         &["diff", "lint", "review", "accept", "verify", "access"],
     ),
     ("Look", &["tree", "search", "generate", "rules", "schema"]),
-    ("Set up", &["new", "import", "hints", "vectors", "pack"]),
+    (
+        "Set up",
+        &[
+            "new", "import", "connect", "key", "hints", "vectors", "pack",
+        ],
+    ),
+    ("Ask a running broker", &["status"]),
     ("Shell", &["completions", "man", "help"]),
 ];
+
+/// The name of a broker in the examples of the verbs that it has as well.
+const BROKER: &str = "mcp-broker ";
+const OWN: &str = "broker-gen ";
+
+/// Returns the command line of this program. Verbs of a broker have examples with the name of this one.
+pub(super) fn command() -> Command {
+    with_own_name(Cli::command())
+}
+
+fn with_own_name(command: Command) -> Command {
+    let examples = command.get_after_help().map(ToString::to_string);
+    let command = match examples {
+        Some(examples) if examples.contains(BROKER) && !examples.contains(OWN) => {
+            command.after_help(examples.replace(BROKER, OWN))
+        }
+        _ => command,
+    };
+    command.mut_subcommands(with_own_name)
+}
 
 /// Returns the command with a help that lists its verbs under headings.
 pub(super) fn with_groups(mut command: Command) -> Command {
@@ -50,10 +78,7 @@ fn line(command: &Command, verb: &str) -> String {
 mod tests {
     use std::collections::BTreeSet;
 
-    use clap::CommandFactory as _;
-
     use super::*;
-    use crate::cli::Cli;
 
     #[test]
     fn every_verb_is_under_one_heading_of_the_help() {

@@ -10,11 +10,10 @@ use broker_model::terminal::Text;
 use broker_model::text;
 use broker_process::guard::{await_end_without_guard, fail_large_writes};
 use clap::parser::ValueSource;
-use clap::{
-    ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum,
-};
+use clap::{ArgMatches, Args, FromArgMatches as _, Parser, Subcommand, ValueEnum};
 use interrupts::{Interrupts, UnderGuard, launching};
 use lock::args::{LockArgs, MergeArgs};
+use mcp_broker::{Program, SharedVerb};
 
 // The verbs, one file or folder for each; `usage` has `completions` and `man`.
 mod accept;
@@ -206,6 +205,8 @@ enum Verb {
         after_help = "Examples:\n  broker-gen import ~/.cursor/mcp.json\n  broker-gen import ~/.codex/config.toml -o config.json"
     )]
     Import(import::ImportArgs),
+    #[command(flatten)]
+    Shared(SharedVerb),
     /// List the rules of reports, or explain one.
     #[command(
         after_help = "Examples:\n  broker-gen rules\n  broker-gen rules input-required-added"
@@ -247,6 +248,7 @@ impl Verb {
             | Self::Schema(_)
             | Self::New(_)
             | Self::Import(_)
+            | Self::Shared(_)
             | Self::Rules(_)
             | Self::Completions(_)
             | Self::Man(_) => false,
@@ -320,6 +322,7 @@ fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     default.into_iter().for_each(output::say);
     let exit = match cli.verb {
         Verb::Serve(args) => return serve::run(args),
+        Verb::Shared(verb) => return run_shared(&verb),
         // Git writes the lock, in CI as well.
         Verb::Lock(LockArgs {
             merge:
@@ -358,17 +361,25 @@ fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::New(args) => new::run(&args),
         Verb::Import(args) => import::run(&args),
         Verb::Rules(args) => rules::run(&args),
-        Verb::Completions(args) => usage::completions(&args, Cli::command()),
-        Verb::Man(args) => usage::man(&args, Cli::command()),
+        Verb::Completions(args) => usage::completions(&args, help::command()),
+        Verb::Man(args) => usage::man(&args, help::command()),
     };
     let exit = output::settle(exit);
     await_end_without_guard();
     exit.into()
 }
 
+/// Runs a verb that a broker has as well.
+fn run_shared(verb: &SharedVerb) -> ExitCode {
+    let program = Program::Generator {
+        config: default_config(Path::new("")).file,
+    };
+    mcp_broker::run_shared(verb, &program)
+}
+
 /// Reads the command line, and the line that names the config if the command line does not.
 fn parse(args: impl IntoIterator<Item = OsString>) -> Result<(Cli, Option<Text>), clap::Error> {
-    let matches = help::with_groups(Cli::command()).try_get_matches_from(args)?;
+    let matches = help::with_groups(help::command()).try_get_matches_from(args)?;
     let mut cli = Cli::from_arg_matches(&matches)?;
     if let (Verb::Diff(args), Some((_, verb))) = (&mut cli.verb, matches.subcommand()) {
         args.names_config = verb.value_source("config") == Some(ValueSource::CommandLine);
@@ -403,6 +414,7 @@ fn default_config_line(verb: &ArgMatches) -> Option<Text> {
 #[cfg(test)]
 mod tests {
     use broker_config::own_broker::FLAGS;
+    use clap::CommandFactory as _;
 
     use super::*;
 
@@ -420,7 +432,7 @@ mod tests {
 
     #[test]
     fn command_line_has_an_example_for_every_verb() {
-        let mut command = Cli::command();
+        let mut command = help::command();
         command.clone().debug_assert();
         for verb in command.get_subcommands_mut() {
             let name = verb.get_name().to_owned();

@@ -46,6 +46,7 @@ mod program_catalog;
 mod reload;
 mod run;
 mod settings;
+mod shared_verb;
 pub(crate) mod stack;
 mod startup;
 mod status;
@@ -59,7 +60,8 @@ pub(crate) use open::{close, open};
 pub(crate) use stack::Stack;
 
 use crate::catalog::{self, Catalog};
-use crate::cli::{Cli, KeyVerb, LogLevel, ServeOptions, Verb};
+use crate::cli::{Cli, LogLevel, ServeOptions, SharedVerb, Verb};
+use crate::connect::Program;
 use crate::core::{PartialStart, StaleSource};
 use crate::logging::{self, LogOutput};
 use catalog_origin::CatalogOrigin;
@@ -155,14 +157,7 @@ fn run(cli: &Cli, origin: CatalogOrigin, read: ReadCatalog<'_>) -> ExitCode {
     let level = match cli.verb {
         None => cli.options.log_level,
         Some(Verb::Doctor(_)) => LogLevel::Error,
-        Some(
-            Verb::Status(_)
-            | Verb::Logs(_)
-            | Verb::Jobs(_)
-            | Verb::Connect(_)
-            | Verb::Key(_)
-            | Verb::Audit(_),
-        ) => LogLevel::Warn,
+        Some(Verb::Shared(_) | Verb::Logs(_) | Verb::Jobs(_) | Verb::Audit(_)) => LogLevel::Warn,
     };
     output.install(level.into());
     let allowed = match cli.is_stdio() {
@@ -171,18 +166,14 @@ fn run(cli: &Cli, origin: CatalogOrigin, read: ReadCatalog<'_>) -> ExitCode {
     };
     let reread = read;
     let read = || usable(read(allowed).map_err(Failure::Diagnostics)?);
-    let outcome = if let Some(Verb::Status(args)) = &cli.verb {
-        in_runtime(&output, status::run(args, &output))
+    let outcome = if let Some(Verb::Shared(verb)) = &cli.verb {
+        shared_verb::run(verb, &Program::Broker, &output)
     } else if let Some(Verb::Logs(args)) = &cli.verb {
         in_runtime(&output, logs::run(args, &output))
     } else if let Some(Verb::Jobs(verb)) = &cli.verb {
         in_runtime(&output, jobs_verb::run(verb, &output))
-    } else if let Some(Verb::Connect(args)) = &cli.verb {
-        connect::run(args, &output)
     } else if let Some(Verb::Audit(verb)) = &cli.verb {
         audit::run(verb, &output, &|| read().ok().map(|read| read.catalog))
-    } else if let Some(Verb::Key(KeyVerb::New(args))) = &cli.verb {
-        key::run(args, &output)
     } else if cli.version || cli.options.dump_tree.is_some() {
         // Starts no source, and so needs no guard.
         read().and_then(|read| tree::print(&printed(read.catalog, cli)))
@@ -202,8 +193,21 @@ fn run(cli: &Cli, origin: CatalogOrigin, read: ReadCatalog<'_>) -> ExitCode {
             ))),
         }
     };
+    end(outcome, &output)
+}
+
+/// Runs a verb of the command line of `broker-gen` that a broker has as well.
+pub fn run_shared(verb: &SharedVerb, program: &Program) -> ExitCode {
+    let output = LogOutput::new(logging::Format::Human);
+    let _finish = FlushOnDrop(&output);
+    output.install(LogLevel::Warn.into());
+    end(shared_verb::run(verb, program, &output), &output)
+}
+
+/// Reports a failure, and returns the exit code.
+fn end(outcome: Result<Exit, Failure>, output: &LogOutput) -> ExitCode {
     let exit = outcome.unwrap_or_else(|failure| {
-        failure.report(&output);
+        failure.report(output);
         failure.exit()
     });
     guard::await_end_without_guard();

@@ -11,6 +11,7 @@ mod format;
 mod jobs;
 mod options;
 mod serve;
+mod shared;
 mod verbs;
 
 pub(crate) use asked_broker::AskOptions;
@@ -19,7 +20,8 @@ pub(crate) use format::Format;
 pub(crate) use jobs::{JobsVerb, OneJob};
 pub(crate) use options::{LogLevel, ModeOption, RunOptions, TreeForm};
 pub use serve::ServeOptions;
-pub(crate) use verbs::{DoctorArgs, KeyVerb, LogsArgs, NewKeyArgs, StatusArgs, Verb};
+pub use shared::{KeyVerb, NewKeyArgs, SharedVerb, StatusArgs};
+pub(crate) use verbs::{DoctorArgs, LogsArgs, Verb};
 
 /// Serves reviewed, locked MCP tools through three stable meta-tools.
 #[derive(Debug, Parser)]
@@ -246,7 +248,10 @@ mod tests {
         assert_eq!(args.format, Format::Json);
         assert_eq!(args.config.as_deref(), Some(std::path::Path::new("c.json")));
         let cli = parse(&["status", "127.0.0.1:1"]).unwrap();
-        assert!(matches!(cli.verb, Some(Verb::Status(_))));
+        assert!(matches!(
+            cli.verb,
+            Some(Verb::Shared(SharedVerb::Status(_)))
+        ));
         // A config may have any name.
         let cli = parse(&["127.0.0.1:1", "doctor"]).unwrap();
         assert!(cli.verb.is_none());

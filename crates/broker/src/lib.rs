@@ -40,14 +40,15 @@ pub mod scripted;
 mod secret;
 mod status;
 
-pub use app::{ServedCatalog, StaleSources, main, serve};
+pub use app::{ServedCatalog, StaleSources, main, run_shared, serve};
 pub use broker_core as core;
 pub use broker_core::StaleSource;
 pub use broker_core::catalog;
 pub use broker_observe as observe;
-pub use cli::ServeOptions;
 #[doc(hidden)]
 pub use cli::command;
+pub use cli::{KeyVerb, NewKeyArgs, ServeOptions, SharedVerb, StatusArgs};
+pub use connect::{ConnectArgs, Program};
 
 /// Includes the catalog that the build script of the calling crate wrote, as `CATALOG`.
 #[macro_export]

@@ -12,14 +12,14 @@ const URL: &str = "http://127.0.0.1:8100/mcp";
 const SECRET: &str = "s3cret-value";
 
 /// A home without files.
-struct Home(TempDir);
+pub(super) struct Home(pub(super) TempDir);
 
 impl Home {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self(tempfile::tempdir().expect("a folder can be made"))
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(super) fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
@@ -33,6 +33,8 @@ impl Home {
             "CODEX_HOME",
             "GEMINI_CLI_HOME",
             "XDG_CONFIG_HOME",
+            "COPILOT_HOME",
+            "CONTINUE_GLOBAL_DIR",
         ] {
             // An empty variable counts as not set.
             run = run.env(name, "");
@@ -40,7 +42,7 @@ impl Home {
         run
     }
 
-    fn connect(&self, args: &[&str]) -> Output {
+    pub(super) fn connect(&self, args: &[&str]) -> Output {
         let output = self.run().args([&["connect"][..], args].concat()).output();
         assert_inert("stdout", &output.stdout);
         assert_inert("stderr", &output.stderr);
@@ -48,19 +50,19 @@ impl Home {
     }
 
     /// Runs it, which must succeed.
-    fn connected(&self, args: &[&str]) -> Output {
+    pub(super) fn connected(&self, args: &[&str]) -> Output {
         let output = self.connect(args);
         assert_eq!(output.code, Some(0), "{args:?}: {}", output.stderr);
         output
     }
 
-    fn write(&self, name: &str, text: &str) -> PathBuf {
+    pub(super) fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.path(name);
         fs::write(&path, text).expect("the file can be written");
         path
     }
 
-    fn names(&self) -> Vec<String> {
+    pub(super) fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(self.0.path()).expect("the home is readable");
         let mut names: Vec<_> = entries
             .map(|entry| {
@@ -70,22 +72,24 @@ impl Home {
                     .to_string_lossy()
                     .into_owned()
             })
+            // The record of the writes.
+            .filter(|name| !name.ends_with(".connect.json"))
             .collect();
         names.sort();
         names
     }
 }
 
-fn text(path: &Path) -> String {
+pub(super) fn text(path: &Path) -> String {
     fs::read_to_string(path).expect("the file is text")
 }
 
-fn mode(path: &Path) -> u32 {
+pub(super) fn mode(path: &Path) -> u32 {
     let metadata = fs::metadata(path).expect("the file exists");
     metadata.permissions().mode() & 0o7777
 }
 
-fn broker() -> String {
+pub(super) fn broker() -> String {
     let path = fs::canonicalize(binary("mcp-broker")).expect("the program is built");
     path.to_str().expect("a path in UTF-8").to_owned()
 }

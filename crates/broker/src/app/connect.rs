@@ -4,13 +4,16 @@ use broker_model::exit::Exit;
 
 use super::failure::Failure;
 use super::tree;
-use crate::connect::ConnectArgs;
-use crate::connect::{self, ConnectError};
+use crate::connect::{self, ConnectArgs, ConnectError, Program};
 use crate::logging::LogOutput;
 
 /// Makes the entry; only it goes to standard output.
-pub(super) fn run(args: &ConnectArgs, output: &LogOutput) -> Result<Exit, Failure> {
-    let answer = connect::run(args)?;
+pub(super) fn run(
+    args: &ConnectArgs,
+    program: &Program,
+    output: &LogOutput,
+) -> Result<Exit, Failure> {
+    let answer = connect::run(args, program)?;
     if let Some(entry) = &answer.entry {
         tree::print(entry)?;
     }

@@ -2,17 +2,19 @@
 
 use std::path::PathBuf;
 
-use super::client::{Client, Scope};
+use super::client::Client;
+use super::places::Scope;
 use crate::cli::ModeOption;
 
 /// The arguments of `connect`.
 #[derive(Debug, clap::Args)]
-pub(crate) struct ConnectArgs {
+pub struct ConnectArgs {
     /// The client.
     #[arg(value_name = "CLIENT")]
     pub(crate) client: Client,
 
-    /// The config with which the client starts the broker; default: the compiled-in one.
+    /// The config with which the client starts the broker. Default: the compiled-in one; of `broker-gen`: the file
+    /// that MCP_BROKER_CONFIG names, else `config.json`, else `smoke_config.json`.
     #[arg(value_name = "CONFIG", conflicts_with = "http")]
     pub(crate) config: Option<PathBuf>,
 
@@ -43,6 +45,21 @@ pub(crate) struct ConnectArgs {
     /// Insert the entry into the file, after a backup to `FILE.bak`.
     #[arg(long)]
     pub(crate) write: bool,
+
+    /// With `--write`: take the other servers out of the file, which the broker serves now; `--undo` puts them back.
+    #[arg(long, requires = "write")]
+    pub(crate) replace: bool,
+
+    /// The servers that `--replace` takes out; `None`: all others.
+    #[arg(skip)]
+    pub(crate) moved: Option<Vec<String>>,
+
+    /// Take the last write to the file back: every byte is as before. Refuses if the file was changed since.
+    #[arg(
+        long,
+        conflicts_with_all = ["write", "replace", "http", "config", "under", "mode", "name"]
+    )]
+    pub(crate) undo: bool,
 
     /// The broker has a secret: let the client present it, by a reference to a variable.
     #[arg(long, requires = "http")]

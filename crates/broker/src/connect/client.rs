@@ -1,9 +1,17 @@
-//! The facts about each client: the place and the syntax of its file, how it refers to a
-//! variable, and what makes it read the file again.
+//! The facts about each client: the syntax of its file, how it refers to a variable, and what makes it read the
+//! file again.
 
-use std::path::PathBuf;
-
-use super::error::{ConnectError, usage};
+/// The syntax of a client's file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Syntax {
+    /// JSON with comments and trailing commas.
+    Jsonc,
+    Toml,
+    /// YAML with the servers as an object.
+    Yaml,
+    /// YAML with the servers as a list, each with its `name`.
+    YamlList,
+}
 
 /// An MCP client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -21,74 +29,28 @@ pub(crate) enum Client {
     Codex,
     /// Gemini CLI.
     Gemini,
+    /// GitHub Copilot CLI.
+    Copilot,
     /// Windsurf.
     Windsurf,
     /// Zed.
     Zed,
+    /// opencode.
+    #[value(name = "opencode")]
+    OpenCode,
     /// Cline, the extension of Visual Studio Code.
     Cline,
+    /// Roo Code, the extension of Visual Studio Code.
+    Roo,
+    /// Continue.
+    Continue,
+    /// LM Studio.
+    #[value(name = "lmstudio")]
+    LmStudio,
+    /// goose.
+    Goose,
     /// Any other client with an `mcpServers` file.
     Json,
-}
-
-/// For whom an entry is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Scope {
-    /// All projects of this user.
-    User,
-    /// The project in the working folder.
-    Project,
-}
-
-/// The operating systems whose paths are known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum System {
-    /// Linux, and other systems that follow the XDG specification.
-    Linux,
-    /// macOS.
-    Mac,
-}
-
-/// The system and the environment on which the places of files depend.
-pub(super) struct Places<'a> {
-    /// The operating system.
-    pub(super) system: System,
-    /// Reads a variable.
-    pub(super) variable: &'a dyn Fn(&str) -> Option<PathBuf>,
-    /// The working folder.
-    pub(super) folder: PathBuf,
-}
-
-impl Places<'_> {
-    /// A folder that a variable names; empty and relative ones do not count.
-    fn named(&self, name: &str) -> Option<PathBuf> {
-        (self.variable)(name).filter(|path| path.is_absolute())
-    }
-
-    fn home(&self) -> Result<PathBuf, ConnectError> {
-        let Some(home) = self.named("HOME") else {
-            return usage(
-                "the variable `HOME` does not name an absolute folder; set it, or name the file with `--file`",
-            );
-        };
-        Ok(home)
-    }
-
-    /// The folder of settings on Linux.
-    fn config(&self) -> Result<PathBuf, ConnectError> {
-        match self.named("XDG_CONFIG_HOME") {
-            Some(folder) => Ok(folder),
-            None => Ok(self.home()?.join(".config")),
-        }
-    }
-
-    /// The folder of settings of a desktop program.
-    fn application(&self) -> Result<PathBuf, ConnectError> {
-        match self.system {
-            System::Linux => self.config(),
-            System::Mac => Ok(self.home()?.join("Library/Application Support")),
-        }
-    }
 }
 
 impl Client {
@@ -101,9 +63,15 @@ impl Client {
             Self::VsCode => "VS Code",
             Self::Codex => "Codex",
             Self::Gemini => "Gemini CLI",
+            Self::Copilot => "Copilot CLI",
             Self::Windsurf => "Windsurf",
             Self::Zed => "Zed",
+            Self::OpenCode => "opencode",
             Self::Cline => "Cline",
+            Self::Roo => "Roo Code",
+            Self::Continue => "Continue",
+            Self::LmStudio => "LM Studio",
+            Self::Goose => "goose",
             Self::Json => "the client",
         }
     }
@@ -114,35 +82,77 @@ impl Client {
             Self::VsCode => "servers",
             Self::Codex => "mcp_servers",
             Self::Zed => "context_servers",
+            Self::OpenCode => "mcp",
+            Self::Goose => "extensions",
             _ => "mcpServers",
         }
     }
 
-    /// Whether the file is TOML; the others are JSON.
-    pub(super) const fn is_toml(self) -> bool {
-        matches!(self, Self::Codex)
+    /// The syntax of the file.
+    pub(super) const fn syntax(self) -> Syntax {
+        match self {
+            Self::Codex => Syntax::Toml,
+            Self::Goose => Syntax::Yaml,
+            Self::Continue => Syntax::YamlList,
+            Self::Claude
+            | Self::ClaudeCode
+            | Self::Cursor
+            | Self::VsCode
+            | Self::Gemini
+            | Self::Copilot
+            | Self::Windsurf
+            | Self::Zed
+            | Self::OpenCode
+            | Self::Cline
+            | Self::Roo
+            | Self::LmStudio
+            | Self::Json => Syntax::Jsonc,
+        }
+    }
+
+    /// The lines that a new file has besides the servers.
+    pub(super) const fn preamble(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            // Continue refuses a file without them.
+            Self::Continue => &[
+                ("name", "Local Config"),
+                ("version", "1.0.0"),
+                ("schema", "v1"),
+            ],
+            _ => &[],
+        }
     }
 
     /// The client's own reference to a variable in a header, if it has one.
     pub(super) fn reference(self, variable: &str) -> Option<String> {
         match self {
-            Self::ClaudeCode | Self::Gemini => Some(format!("${{{variable}}}")),
-            Self::Cursor | Self::VsCode | Self::Windsurf | Self::Cline => {
+            Self::ClaudeCode | Self::Gemini | Self::Copilot | Self::Goose => {
+                Some(format!("${{{variable}}}"))
+            }
+            Self::Cursor | Self::VsCode | Self::Windsurf | Self::Cline | Self::Roo => {
                 Some(format!("${{env:{variable}}}"))
             }
+            Self::OpenCode => Some(format!("{{env:{variable}}}")),
+            Self::Continue => Some(format!("${{{{ secrets.{variable} }}}}")),
             // Codex has a member for the name of the variable instead.
-            Self::Claude | Self::Codex | Self::Zed | Self::Json => None,
+            Self::Claude | Self::Codex | Self::Zed | Self::LmStudio | Self::Json => None,
         }
     }
 
-    /// The text that begins a reference, which no other string of an entry may contain.
-    pub(super) const fn reference_mark(self) -> Option<&'static str> {
+    /// The texts that begin a reference, which no other string of an entry may contain.
+    pub(super) const fn reference_marks(self) -> &'static [&'static str] {
         match self {
-            Self::Gemini => Some("$"),
-            Self::ClaudeCode | Self::Cursor | Self::VsCode | Self::Windsurf | Self::Cline => {
-                Some("${")
-            }
-            Self::Claude | Self::Codex | Self::Zed | Self::Json => None,
+            Self::Gemini | Self::Goose | Self::Copilot => &["$"],
+            Self::ClaudeCode
+            | Self::Cursor
+            | Self::VsCode
+            | Self::Windsurf
+            | Self::Cline
+            | Self::Roo
+            | Self::LmStudio => &["${"],
+            Self::Continue => &["${{"],
+            Self::OpenCode => &["{env:", "{file:"],
+            Self::Claude | Self::Codex | Self::Zed | Self::Json => &[],
         }
     }
 
@@ -155,181 +165,16 @@ impl Client {
             Self::VsCode => "start the server with `MCP: List Servers`",
             Self::Codex => "start a new session of Codex",
             Self::Gemini => "start Gemini CLI again",
+            Self::Copilot => "start Copilot CLI again",
+            Self::OpenCode => "start opencode again",
+            Self::Roo => "Roo Code reads it at once",
+            Self::Continue => "reload the config in Continue",
+            Self::LmStudio => "LM Studio reads it at once",
+            Self::Goose => "start a new session of goose",
             Self::Windsurf => "refresh the MCP servers in Cascade",
             Self::Zed => "Zed reads it at once",
             Self::Cline => "Cline reads it at once",
             Self::Json => "restart the client",
-        }
-    }
-
-    /// The client's own file.
-    pub(super) fn file(self, scope: Scope, places: &Places<'_>) -> Result<PathBuf, ConnectError> {
-        match scope {
-            Scope::User => self.user_file(places),
-            Scope::Project => {
-                let name = match self {
-                    Self::ClaudeCode => ".mcp.json",
-                    Self::Cursor => ".cursor/mcp.json",
-                    Self::VsCode => ".vscode/mcp.json",
-                    Self::Codex => ".codex/config.toml",
-                    Self::Gemini => ".gemini/settings.json",
-                    Self::Zed => ".zed/settings.json",
-                    Self::Claude | Self::Windsurf | Self::Cline | Self::Json => {
-                        return usage(format!(
-                            "{} has no file for a project; leave out `--scope`, or name a file with `--file`",
-                            self.title()
-                        ));
-                    }
-                };
-                Ok(places.folder.join(name))
-            }
-        }
-    }
-
-    fn user_file(self, places: &Places<'_>) -> Result<PathBuf, ConnectError> {
-        Ok(match self {
-            Self::Claude => places
-                .application()?
-                .join("Claude/claude_desktop_config.json"),
-            Self::ClaudeCode => match places.named("CLAUDE_CONFIG_DIR") {
-                Some(folder) => folder.join(".claude.json"),
-                None => places.home()?.join(".claude.json"),
-            },
-            Self::Cursor => places.home()?.join(".cursor/mcp.json"),
-            Self::VsCode => places.application()?.join("Code/User/mcp.json"),
-            Self::Codex => match places.named("CODEX_HOME") {
-                Some(folder) => folder.join("config.toml"),
-                None => places.home()?.join(".codex/config.toml"),
-            },
-            Self::Gemini => match places.named("GEMINI_CLI_HOME") {
-                Some(folder) => folder.join(".gemini/settings.json"),
-                None => places.home()?.join(".gemini/settings.json"),
-            },
-            Self::Windsurf => places.home()?.join(".codeium/windsurf/mcp_config.json"),
-            Self::Zed => match places.system {
-                System::Linux => places.config()?.join("zed/settings.json"),
-                System::Mac => places.home()?.join(".config/zed/settings.json"),
-            },
-            Self::Cline => places.application()?.join(
-                "Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
-            ),
-            Self::Json => {
-                return usage(
-                    "the file of the client is not known; name it with `--file`, or leave out `--write`",
-                );
-            }
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use clap::ValueEnum as _;
-
-    fn file(
-        client: Client,
-        scope: Scope,
-        system: System,
-        variables: &[(&str, &str)],
-    ) -> Result<String, String> {
-        let variable = |name: &str| {
-            let found = variables.iter().find(|(known, _)| *known == name);
-            found.map(|(_, value)| PathBuf::from(value))
-        };
-        let places = Places {
-            system,
-            variable: &variable,
-            folder: "/work".into(),
-        };
-        match client.file(scope, &places) {
-            Ok(path) => Ok(path.to_str().unwrap().to_owned()),
-            Err(error) => Err(error.to_string()),
-        }
-    }
-
-    #[test]
-    fn user_file_of_each_client_is_at_its_place() {
-        const VSCODE_MAC: &str = "/h/Library/Application Support/Code/User";
-        let home = &[("HOME", "/h")];
-        for (client, linux, mac) in [
-            (
-                Client::Claude,
-                "/h/.config/Claude/claude_desktop_config.json",
-                "/h/Library/Application Support/Claude/claude_desktop_config.json".to_owned(),
-            ),
-            (Client::ClaudeCode, "/h/.claude.json", String::new()),
-            (Client::Cursor, "/h/.cursor/mcp.json", String::new()),
-            (
-                Client::VsCode,
-                "/h/.config/Code/User/mcp.json",
-                format!("{VSCODE_MAC}/mcp.json"),
-            ),
-            (Client::Codex, "/h/.codex/config.toml", String::new()),
-            (Client::Gemini, "/h/.gemini/settings.json", String::new()),
-            (
-                Client::Windsurf,
-                "/h/.codeium/windsurf/mcp_config.json",
-                String::new(),
-            ),
-            (Client::Zed, "/h/.config/zed/settings.json", String::new()),
-            (
-                Client::Cline,
-                "/h/.config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json",
-                format!(
-                    "{VSCODE_MAC}/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json"
-                ),
-            ),
-        ] {
-            let mac = if mac.is_empty() { linux } else { &mac };
-            let found = |system| file(client, Scope::User, system, home);
-            assert_eq!(found(System::Linux).unwrap(), linux);
-            assert_eq!(found(System::Mac).unwrap(), mac);
-            let error = file(client, Scope::User, System::Linux, &[]).unwrap_err();
-            assert!(error.contains("`HOME`"), "{error}");
-        }
-    }
-
-    #[test]
-    fn user_file_follows_the_variables_of_the_client() {
-        let variables = &[
-            ("HOME", "/h"),
-            ("XDG_CONFIG_HOME", "/x"),
-            ("CODEX_HOME", "/c"),
-            ("CLAUDE_CONFIG_DIR", "/l"),
-            ("GEMINI_CLI_HOME", "/g"),
-        ];
-        let found = |client, system| file(client, Scope::User, system, variables).unwrap();
-        assert_eq!(found(Client::Zed, System::Linux), "/x/zed/settings.json");
-        assert_eq!(
-            found(Client::Zed, System::Mac),
-            "/h/.config/zed/settings.json"
-        );
-        assert_eq!(
-            found(Client::VsCode, System::Linux),
-            "/x/Code/User/mcp.json"
-        );
-        assert_eq!(found(Client::Codex, System::Mac), "/c/config.toml");
-        assert_eq!(found(Client::ClaudeCode, System::Linux), "/l/.claude.json");
-        assert_eq!(
-            found(Client::Gemini, System::Linux),
-            "/g/.gemini/settings.json"
-        );
-        let relative = &[("HOME", "/h"), ("CODEX_HOME", "c")];
-        let found = file(Client::Codex, Scope::User, System::Linux, relative);
-        assert_eq!(found.unwrap(), "/h/.codex/config.toml");
-    }
-
-    #[test]
-    fn project_file_is_in_the_working_folder_or_refused() {
-        for client in Client::value_variants() {
-            let found = file(*client, Scope::Project, System::Linux, &[]);
-            match client {
-                Client::Claude | Client::Windsurf | Client::Cline | Client::Json => {
-                    assert!(found.unwrap_err().contains("`--file`"));
-                }
-                _ => assert!(found.unwrap().starts_with("/work/."), "{client:?}"),
-            }
         }
     }
 }

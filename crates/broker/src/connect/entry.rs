@@ -45,14 +45,30 @@ pub(super) enum Credential<'a> {
     Clear(&'a str),
 }
 
-/// The entry over stdio: the absolute path of the program, and of the config if there is one.
+/// The command that starts the broker over stdio.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Command<'a> {
+    /// The absolute path of the program.
+    pub(super) program: &'a Path,
+    /// Its first arguments.
+    pub(super) words: &'a [&'a str],
+    /// The absolute path of the config, if there is one.
+    pub(super) config: Option<&'a Path>,
+}
+
+/// The entry over stdio.
 pub(super) fn stdio(
     client: Client,
-    program: &Path,
-    config: Option<&Path>,
+    name: &str,
+    command: Command<'_>,
     view: View<'_>,
 ) -> Result<EntryValue, ConnectError> {
-    let mut args = vec!["stdio".to_owned()];
+    let Command {
+        program,
+        words,
+        config,
+    } = command;
+    let mut args: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
     if let Some(config) = config {
         args.push(utf8(config)?);
     }
@@ -62,27 +78,68 @@ pub(super) fn stdio(
     if let Some(mode) = view.mode {
         args.extend(["--mcp-mode".to_owned(), mode.name().to_owned()]);
     }
-    let mut members = Vec::new();
-    if matches!(client, Client::ClaudeCode | Client::VsCode) {
-        members.push(("type", EntryValue::text("stdio")));
-    }
-    members.push(("command", EntryValue::text(utf8(program)?)));
-    members.push(("args", EntryValue::List(args)));
+    let program = utf8(program)?;
+    let members = match client {
+        Client::OpenCode => {
+            args.insert(0, program);
+            vec![
+                ("type", EntryValue::text("local")),
+                ("command", EntryValue::List(args)),
+                ("enabled", EntryValue::Flag(true)),
+            ]
+        }
+        Client::Goose => {
+            let mut members = goose("stdio", name);
+            members.push(("cmd", EntryValue::Text(program)));
+            members.push(("args", EntryValue::List(args)));
+            members
+        }
+        _ => {
+            let kind = match client {
+                Client::ClaudeCode | Client::VsCode => Some(("type", EntryValue::text("stdio"))),
+                Client::Copilot => Some(("type", EntryValue::text("local"))),
+                Client::Continue => Some(("name", EntryValue::text(name))),
+                _ => None,
+            };
+            let mut members: Vec<_> = kind.into_iter().collect();
+            members.push(("command", EntryValue::Text(program)));
+            members.push(("args", EntryValue::List(args)));
+            members.extend(all_tools(client));
+            members
+        }
+    };
     let entry = EntryValue::Members(members);
-    if let Some(mark) = client.reference_mark()
-        && let Some(text) = entry.strings().into_iter().find(|text| text.contains(mark))
-    {
-        return usage(format!(
-            "{} would replace `{mark}` in `{text}` by the value of a variable; use a path without `{mark}`",
-            client.title()
-        ));
+    for mark in client.reference_marks() {
+        if let Some(text) = entry.strings().into_iter().find(|text| text.contains(mark)) {
+            return usage(format!(
+                "{} would replace `{mark}` in `{text}` by the value of a variable; use a path without `{mark}`",
+                client.title()
+            ));
+        }
     }
     Ok(entry)
+}
+
+/// The first members of an extension of goose.
+fn goose(kind: &'static str, name: &str) -> Vec<(&'static str, EntryValue)> {
+    vec![
+        ("enabled", EntryValue::Flag(true)),
+        ("type", EntryValue::text(kind)),
+        ("name", EntryValue::text(name)),
+        ("description", EntryValue::text("The tools of mcp-broker")),
+    ]
+}
+
+/// The member by which Copilot CLI offers the tools of a server.
+fn all_tools(client: Client) -> Option<(&'static str, EntryValue)> {
+    let all = || ("tools", EntryValue::List(vec!["*".to_owned()]));
+    (client == Client::Copilot).then(all)
 }
 
 /// The entry over HTTP.
 pub(super) fn http(
     client: Client,
+    name: &str,
     url: &str,
     credential: Credential<'_>,
     view: View<'_>,
@@ -92,30 +149,43 @@ pub(super) fn http(
             "the file of Claude Desktop takes no URL; leave out `--http`, so that Claude Desktop starts the broker over stdio, or add the URL in Settings > Connectors",
         );
     }
-    let url = EntryValue::Text(endpoint(url, view)?);
-    if let Some(mark) = client.reference_mark()
-        && url.strings().iter().any(|text| text.contains(mark))
+    let url = endpoint(url, view)?;
+    if let Some(mark) = client
+        .reference_marks()
+        .iter()
+        .find(|mark| url.contains(**mark))
     {
         return usage(format!(
-            "{} would replace `{mark}` in the URL by the value of a variable; write `$` as `%24`",
+            "{} would replace `{mark}` in the URL by the value of a variable; write its first character in percent-encoding",
             client.title()
         ));
     }
-    let mut members = Vec::new();
-    match client {
-        Client::ClaudeCode | Client::VsCode | Client::Json => {
-            members.push(("type", EntryValue::text("http")));
+    let mut members = match client {
+        Client::ClaudeCode | Client::VsCode | Client::Json | Client::Copilot => {
+            vec![("type", EntryValue::text("http"))]
         }
-        Client::Cline => members.push(("type", EntryValue::text("streamableHttp"))),
-        _ => {}
-    }
-    let name = match client {
+        Client::Cline => vec![("type", EntryValue::text("streamableHttp"))],
+        Client::Roo => vec![("type", EntryValue::text("streamable-http"))],
+        Client::OpenCode => vec![("type", EntryValue::text("remote"))],
+        Client::Continue => vec![
+            ("name", EntryValue::text(name)),
+            ("type", EntryValue::text("streamable-http")),
+        ],
+        Client::Goose => goose("streamable_http", name),
+        _ => Vec::new(),
+    };
+    let key = match client {
         Client::Gemini => "httpUrl",
         Client::Windsurf => "serverUrl",
+        Client::Goose => "uri",
         _ => "url",
     };
-    members.push((name, url));
+    members.push((key, EntryValue::Text(url)));
+    if client == Client::OpenCode {
+        members.push(("enabled", EntryValue::Flag(true)));
+    }
     members.extend(authorization(client, credential)?);
+    members.extend(all_tools(client));
     Ok(EntryValue::Members(members))
 }
 
@@ -141,11 +211,12 @@ fn authorization(
         }
         Credential::Clear(secret) => {
             if client
-                .reference_mark()
-                .is_some_and(|mark| secret.contains(mark))
+                .reference_marks()
+                .iter()
+                .any(|mark| secret.contains(mark))
             {
                 return usage(format!(
-                    "the secret contains `$`, which {} would replace by the value of a variable; leave out `--with-secret`",
+                    "the secret contains a text, which {} would replace by the value of a variable; leave out `--with-secret`",
                     client.title()
                 ));
             }
@@ -160,7 +231,11 @@ fn authorization(
         "Authorization",
         EntryValue::Text(format!("Bearer {bearer}")),
     );
-    Ok(Some((name, EntryValue::Members(vec![header]))))
+    let headers = EntryValue::Members(vec![header]);
+    Ok(Some(match client {
+        Client::Continue => ("requestOptions", EntryValue::Members(vec![(name, headers)])),
+        _ => (name, headers),
+    }))
 }
 
 /// The URL with the mode in its path and the view in its query.
@@ -252,163 +327,4 @@ fn utf8(path: &Path) -> Result<String, ConnectError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use clap::ValueEnum as _;
-
-    const URL: &str = "http://127.0.0.1:8100/mcp";
-
-    fn http_line(client: Client, credential: Credential<'_>) -> Result<String, String> {
-        let made = http(client, URL, credential, View::default());
-        made.map(|entry| entry.json_line())
-            .map_err(|error| error.to_string())
-    }
-
-    #[test]
-    fn stdio_entry_of_each_client_has_command_and_arguments() {
-        let rest = r#""command": "/b/mcp-broker", "args": ["stdio", "/c.json"]}"#;
-        for client in Client::value_variants() {
-            let made = stdio(
-                *client,
-                Path::new("/b/mcp-broker"),
-                Some(Path::new("/c.json")),
-                View::default(),
-            );
-            let begin = match client {
-                Client::ClaudeCode | Client::VsCode => r#"{"type": "stdio", "#,
-                _ => "{",
-            };
-            assert_eq!(made.unwrap().json_line(), format!("{begin}{rest}"));
-        }
-        let view = View {
-            under: Some("/files/x y"),
-            mode: Some(ModeOption::Direct),
-        };
-        let made = stdio(Client::Zed, Path::new("/b"), None, view).unwrap();
-        assert_eq!(
-            made.json_line(),
-            r#"{"command": "/b", "args": ["stdio", "--under", "/files/x y", "--mcp-mode", "direct"]}"#
-        );
-    }
-
-    #[test]
-    fn http_entry_of_each_client_refers_to_the_variable() {
-        let found = |client| http_line(client, Credential::Variable("V")).unwrap();
-        for (client, expected) in [
-            (
-                Client::ClaudeCode,
-                r#"{"type": "http", "url": "URL", "headers": {"Authorization": "Bearer ${V}"}}"#,
-            ),
-            (
-                Client::Cursor,
-                r#"{"url": "URL", "headers": {"Authorization": "Bearer ${env:V}"}}"#,
-            ),
-            (
-                Client::VsCode,
-                r#"{"type": "http", "url": "URL", "headers": {"Authorization": "Bearer ${env:V}"}}"#,
-            ),
-            (
-                Client::Codex,
-                r#"{"url": "URL", "bearer_token_env_var": "V"}"#,
-            ),
-            (
-                Client::Gemini,
-                r#"{"httpUrl": "URL", "headers": {"Authorization": "Bearer ${V}"}}"#,
-            ),
-            (
-                Client::Windsurf,
-                r#"{"serverUrl": "URL", "headers": {"Authorization": "Bearer ${env:V}"}}"#,
-            ),
-            (
-                Client::Cline,
-                r#"{"type": "streamableHttp", "url": "URL", "headers": {"Authorization": "Bearer ${env:V}"}}"#,
-            ),
-        ] {
-            assert_eq!(found(client), expected.replace("URL", URL));
-        }
-        for client in [Client::Zed, Client::Json] {
-            let error = http_line(client, Credential::Variable("V")).unwrap_err();
-            assert!(error.contains("`--with-secret`"), "{error}");
-        }
-        let error = http_line(Client::Claude, Credential::None).unwrap_err();
-        assert!(error.contains("leave out `--http`"), "{error}");
-    }
-
-    #[test]
-    fn http_entry_has_no_header_without_a_secret_and_the_secret_in_clear_if_asked() {
-        let found = |client, credential| http_line(client, credential).unwrap();
-        assert_eq!(
-            found(Client::Zed, Credential::None),
-            format!(r#"{{"url": "{URL}"}}"#)
-        );
-        assert_eq!(
-            found(Client::Zed, Credential::Clear("s")),
-            format!(r#"{{"url": "{URL}", "headers": {{"Authorization": "Bearer s"}}}}"#)
-        );
-        assert_eq!(
-            found(Client::Codex, Credential::Clear("s")),
-            format!(r#"{{"url": "{URL}", "http_headers": {{"Authorization": "Bearer s"}}}}"#)
-        );
-        let error = http_line(Client::Gemini, Credential::Clear("s3cret$")).unwrap_err();
-        assert!(!error.contains("s3cret"), "{error}");
-    }
-
-    #[test]
-    fn url_gets_mode_and_path_or_is_refused() {
-        let view = |under, mode| View { under, mode };
-        for (url, view, expected) in [
-            (URL, View::default(), URL),
-            (
-                URL,
-                view(Some("/a b/ü"), Some(ModeOption::Meta)),
-                "http://127.0.0.1:8100/mcp/meta?under=/a%20b/%C3%BC",
-            ),
-            (
-                "https://h/x/mcp?k=1",
-                view(Some("/a&b"), Some(ModeOption::Direct)),
-                "https://h/x/mcp/direct?k=1&under=/a%26b",
-            ),
-        ] {
-            assert_eq!(endpoint(url, view).unwrap(), expected);
-        }
-        let long = format!("http://h/{}", "x".repeat(MAX_BYTES));
-        for url in [
-            "",
-            "/mcp",
-            "127.0.0.1:8100",
-            "ftp://h/mcp",
-            "http:///mcp",
-            "http://h",
-            "http://h/",
-            "http://h/mcp#x",
-            "http://h/a b",
-            &long,
-        ] {
-            assert!(endpoint(url, View::default()).is_err(), "{url}");
-        }
-        for url in [
-            "http://u:s3cret@h/mcp",
-            "http://h/?s3cret",
-            "http://h/mcp?s3cret#x",
-        ] {
-            let error = endpoint(url, View::default()).unwrap_err().to_string();
-            assert!(!error.contains("s3cret"), "{error}");
-        }
-        assert!(endpoint("http://h/mcp/meta", view(None, Some(ModeOption::Meta))).is_err());
-        assert!(endpoint(URL, view(Some("a"), None)).is_err());
-        assert!(endpoint(URL, view(Some("/a\n"), None)).is_err());
-    }
-
-    #[test]
-    fn text_that_the_client_would_expand_is_refused() {
-        let made = |client, program| stdio(client, Path::new(program), None, View::default());
-        assert!(made(Client::Cursor, "/a/${b}").is_err());
-        assert!(made(Client::Gemini, "/a/$b").is_err());
-        assert!(made(Client::Cursor, "/a/$b").is_ok());
-        assert!(made(Client::Zed, "/a/${b}").is_ok());
-        for name in ["", "1A", "A-B", "A}", "ä"] {
-            assert!(checked_variable(name).is_err(), "{name}");
-        }
-        assert_eq!(checked_variable("_A1").unwrap(), "_A1");
-    }
-}
+mod tests;

@@ -1,18 +1,20 @@
-//! Reads and replaces the file of a client: with a backup beside it, by rename, and with its mode.
+//! Reads and replaces the file of a client: with a backup beside it, by rename, and with its mode. Takes a write back.
 
-use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use super::disk::{NEW_MODE, beside, is_file, write_new};
 use super::error::{ConnectError, usage};
+use super::record::{Before, Record, Write, digest};
 
 /// The maximum length of a file that is read.
 const MAX_FILE_BYTES: usize = 8 << 20;
 /// The maximum number of backups of one file.
 const MAX_BACKUPS: usize = 100;
-/// The mode of a new file.
-const NEW_MODE: u32 = 0o600;
+/// The bit of a mode by which the owner may write.
+const OWNER_WRITES: u32 = 0o200;
 
 /// The file of a client as it was found.
 #[derive(Debug)]
@@ -87,8 +89,16 @@ impl ClientFile {
         text: &str,
         is_private: bool,
     ) -> Result<Option<PathBuf>, ConnectError> {
-        let mode = self.found.as_ref().map_or(NEW_MODE, |(_, mode)| *mode);
+        let old_mode = self.found.as_ref().map(|(_, mode)| *mode);
+        if old_mode.is_some_and(|mode| mode & OWNER_WRITES == 0) {
+            return usage(format!(
+                "`{}` is read-only; permit its owner to write it first",
+                self.path.display()
+            ));
+        }
+        let mode = old_mode.unwrap_or(NEW_MODE);
         let mode = if is_private { mode & 0o600 } else { mode };
+        let mut record = Record::read(&self.path)?;
         let backup = match &self.found {
             // The old content may have the secret as well.
             Some((old, _)) => Some(self.back_up(old, mode)?),
@@ -100,6 +110,36 @@ impl ClientFile {
                 None
             }
         };
+        let before = self.found.as_ref().zip(backup.as_ref());
+        record.push(Write {
+            before: before.map(|((old, mode), backup)| Before {
+                sha256: digest(old.as_bytes()),
+                mode: *mode,
+                backup: backup.number,
+            }),
+            after: digest(text.as_bytes()),
+        });
+        // The record comes first: it does no harm without the write, and a write without it could not be taken back.
+        let written = record
+            .save(&self.path)
+            .and_then(|()| self.put(text.as_bytes(), mode));
+        if let Err(error) = written {
+            record.writes.pop();
+            // The reported error is the first one.
+            drop(record.save(&self.path));
+            // A file that another program changed has its old text only in the backup.
+            if let Some(backup) = backup.filter(|backup| backup.is_new)
+                && self.is_unchanged()
+            {
+                drop(fs::remove_file(backup.path));
+            }
+            return Err(error);
+        }
+        Ok(backup.map(|backup| backup.path))
+    }
+
+    /// Puts a text in the place of the file, unless another program has changed the file meanwhile.
+    fn put(&self, text: &[u8], mode: u32) -> Result<(), ConnectError> {
         let draft = beside(&self.path, &format!(".connect-{}", std::process::id()));
         let written = write_new(&draft, text, mode).and_then(|()| {
             // The client may have written its file meanwhile.
@@ -113,16 +153,80 @@ impl ClientFile {
         });
         // After a rename there is none. The reported error is the first one.
         drop(fs::remove_file(&draft));
-        if let Err(error) = written {
-            // A file that another program changed has its old text only in the backup.
-            if let Some((backup, true)) = backup
-                && self.is_unchanged()
-            {
-                drop(fs::remove_file(backup));
+        written.map_err(|error| ConnectError::write("write", &self.path, &error))
+    }
+
+    /// Takes the last write of `connect` back: the bytes and the mode before it, or no file. Refuses if another program
+    /// has changed the file since.
+    pub(super) fn undo(&self) -> Result<Undone, ConnectError> {
+        let shown = self.path.display();
+        let mut record = Record::read(&self.path)?;
+        let now = self.found.as_ref().map(|(text, _)| digest(text.as_bytes()));
+        let last = loop {
+            let Some(last) = record.writes.pop() else {
+                return usage(format!(
+                    "`{shown}` has no write of `connect` that can be taken back"
+                ));
+            };
+            // A write that was interrupted has changed nothing.
+            let before = last.before.as_ref().map(|before| &before.sha256);
+            if before != now.as_ref() || Some(&last.after) == now.as_ref() {
+                break last;
             }
-            return Err(ConnectError::write("write", &self.path, &error));
+        };
+        if now.as_ref() != Some(&last.after) {
+            let backup = match &last.before {
+                Some(before) => format!(
+                    "; the file before is `{}`",
+                    self.backup(before.backup).display()
+                ),
+                None => String::new(),
+            };
+            return usage(format!(
+                "`{shown}` was changed after `connect` wrote it, and is left as it is: take the entry out by hand{backup}"
+            ));
         }
-        Ok(backup.map(|(backup, _)| backup))
+        let Some(before) = last.before else {
+            if !self.is_unchanged() {
+                return usage(format!(
+                    "`{shown}` is being changed; close the client and try again"
+                ));
+            }
+            fs::remove_file(&self.path)
+                .map_err(|error| ConnectError::write("remove", &self.path, &error))?;
+            record.save(&self.path)?;
+            return Ok(Undone::Removed);
+        };
+        let backup = self.backup(before.backup);
+        let read = match is_file(&backup) {
+            true => broker_files::read(&backup, MAX_FILE_BYTES).ok(),
+            false => None,
+        };
+        let Some(bytes) = read.filter(|bytes| digest(bytes) == before.sha256) else {
+            return usage(format!(
+                "the backup `{}` was changed or removed, so that `{shown}` cannot be put back",
+                backup.display()
+            ));
+        };
+        self.put(&bytes, before.mode & 0o7777)?;
+        record.save(&self.path)?;
+        let mut others = record
+            .writes
+            .iter()
+            .filter_map(|write| write.before.as_ref());
+        if !others.any(|other| other.backup == before.backup) {
+            // The file has its content now. A backup that stays does no harm.
+            drop(fs::remove_file(backup));
+        }
+        Ok(Undone::Restored)
+    }
+
+    /// The path of a backup.
+    fn backup(&self, number: usize) -> PathBuf {
+        match number {
+            0 => beside(&self.path, ".bak"),
+            number => beside(&self.path, &format!(".bak.{number}")),
+        }
     }
 
     /// Takes the file from other users, since it contains a secret; whether they could read it.
@@ -142,27 +246,32 @@ impl ClientFile {
         }
     }
 
-    /// Copies the old content beside the file; a backup with this content is not repeated. Returns also whether it was
-    /// made now.
-    fn back_up(&self, old: &str, mode: u32) -> Result<(PathBuf, bool), ConnectError> {
+    /// Copies the old content beside the file; a backup with this content is not repeated.
+    fn back_up(&self, old: &str, mode: u32) -> Result<Backup, ConnectError> {
         for number in 0..MAX_BACKUPS {
-            let ending = match number {
-                0 => ".bak".to_owned(),
-                number => format!(".bak.{number}"),
-            };
-            let backup = beside(&self.path, &ending);
-            match write_new(&backup, old, mode) {
-                Ok(()) => return Ok((backup, true)),
+            let path = self.backup(number);
+            match write_new(&path, old.as_bytes(), mode) {
+                Ok(()) => {
+                    return Ok(Backup {
+                        path,
+                        number,
+                        is_new: true,
+                    });
+                }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                    if is_file(&backup) && broker_files::holds(&backup, old.as_bytes()) {
-                        fs::set_permissions(&backup, Permissions::from_mode(mode)).map_err(
-                            |error| ConnectError::write("change the mode of", &backup, &error),
+                    if is_file(&path) && broker_files::holds(&path, old.as_bytes()) {
+                        fs::set_permissions(&path, Permissions::from_mode(mode)).map_err(
+                            |error| ConnectError::write("change the mode of", &path, &error),
                         )?;
-                        return Ok((backup, false));
+                        return Ok(Backup {
+                            path,
+                            number,
+                            is_new: false,
+                        });
                     }
                 }
                 Err(error) => {
-                    return Err(ConnectError::write("write the backup", &backup, &error));
+                    return Err(ConnectError::write("write the backup", &path, &error));
                 }
             }
         }
@@ -174,141 +283,22 @@ impl ClientFile {
     }
 }
 
-/// Whether a path is a regular file, and no link to one.
-fn is_file(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file())
+/// A copy of the old content.
+struct Backup {
+    path: PathBuf,
+    number: usize,
+    /// Whether it was made now.
+    is_new: bool,
 }
 
-/// The path with an ending added to its name.
-fn beside(path: &Path, ending: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(ending);
-    name.into()
-}
-
-/// Writes a file that must not exist yet, with exactly this mode.
-fn write_new(path: &Path, text: &str, mode: u32) -> io::Result<()> {
-    let mut file: File = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(NEW_MODE)
-        .open(path)?;
-    let written = file
-        .write_all(text.as_bytes())
-        .and_then(|()| file.set_permissions(Permissions::from_mode(mode)))
-        .and_then(|()| file.sync_all());
-    if written.is_err() {
-        // The reported error is the first one.
-        drop(fs::remove_file(path));
-    }
-    written.map_err(broker_files::with_help)
+/// The result of taking a write back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Undone {
+    /// The file has its old bytes.
+    Restored,
+    /// The file, which `connect` had made, is removed.
+    Removed,
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn names(folder: &Path) -> Vec<String> {
-        let entries = fs::read_dir(folder).unwrap();
-        let mut names: Vec<_> = entries
-            .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
-            .collect();
-        names.sort();
-        names
-    }
-
-    #[test]
-    fn replaced_file_keeps_its_mode_and_every_backup() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("f");
-        fs::write(&path, "one").unwrap();
-        fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
-        for (text, backups) in [("two", 1), ("three", 2), ("two", 3), ("four", 3)] {
-            let file = ClientFile::open(&path).unwrap();
-            let backup = file.replace(text, false).unwrap().unwrap();
-            assert_eq!(fs::read_to_string(&backup).unwrap(), file.text());
-            assert_eq!(
-                fs::metadata(&backup).unwrap().permissions().mode() & 0o777,
-                0o640
-            );
-            assert_eq!(names(folder.path()).len(), backups + 1, "{text}");
-        }
-        assert_eq!(
-            fs::metadata(&path).unwrap().permissions().mode() & 0o777,
-            0o640
-        );
-        let file = ClientFile::open(&path).unwrap();
-        file.replace("secret", true).unwrap();
-        assert_eq!(
-            fs::metadata(&path).unwrap().permissions().mode() & 0o777,
-            0o600
-        );
-        assert_eq!(
-            names(folder.path()),
-            ["f", "f.bak", "f.bak.1", "f.bak.2", "f.bak.3"]
-        );
-        // The backup with the same content exists already: it gets the mode of the new file.
-        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!(mode(&folder.path().join("f.bak.3")), 0o600);
-        assert_eq!(mode(&folder.path().join("f.bak.1")), 0o640);
-        fs::write(&path, "two").unwrap();
-        let file = ClientFile::open(&path).unwrap();
-        let backup = file.replace("another secret", true).unwrap().unwrap();
-        assert_eq!(fs::read_to_string(&backup).unwrap(), "two");
-        assert_eq!(mode(&backup), 0o600);
-    }
-
-    #[test]
-    fn file_that_changed_meanwhile_is_left_untouched() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("f");
-        fs::write(&path, "one").unwrap();
-        let file = ClientFile::open(&path).unwrap();
-        fs::write(&path, "other").unwrap();
-        let error = file.replace("two", false).unwrap_err().to_string();
-        assert!(error.contains("close the client"), "{error}");
-        assert_eq!(fs::read_to_string(&path).unwrap(), "other");
-        assert_eq!(names(folder.path()), ["f", "f.bak"]);
-        let missing = ClientFile::open(&folder.path().join("g")).unwrap();
-        fs::write(folder.path().join("g"), "new").unwrap();
-        assert!(missing.replace("two", false).is_err());
-        assert_eq!(fs::read_to_string(folder.path().join("g")).unwrap(), "new");
-    }
-
-    #[test]
-    fn backup_of_a_write_that_failed_is_removed() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("f");
-        fs::write(&path, "one").unwrap();
-        let file = ClientFile::open(&path).unwrap();
-        // A folder has the name of the draft, so that it cannot be written.
-        let draft = beside(&path, &format!(".connect-{}", std::process::id()));
-        fs::create_dir(&draft).unwrap();
-        let error = file.replace("two", false).unwrap_err().to_string();
-        assert!(error.contains("cannot write"), "{error}");
-        assert_eq!(fs::read_to_string(&path).unwrap(), "one");
-        fs::remove_dir(&draft).unwrap();
-        assert_eq!(names(folder.path()), ["f"]);
-    }
-
-    #[test]
-    fn file_that_cannot_be_read_is_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = |name: &str| folder.path().join(name);
-        File::create(path("large"))
-            .and_then(|file| file.set_len(MAX_FILE_BYTES as u64 + 1))
-            .unwrap();
-        fs::write(path("bytes"), [0xff, 0xfe]).unwrap();
-        std::os::unix::fs::symlink("nothing", path("link")).unwrap();
-        for (name, part) in [
-            ("large", "8388608 bytes"),
-            ("bytes", "not UTF-8"),
-            ("link", "symbolic link"),
-            ("", "a folder"),
-        ] {
-            let error = ClientFile::open(&path(name)).unwrap_err().to_string();
-            assert!(error.contains(part), "{error}");
-        }
-        assert_eq!(ClientFile::open(&path("missing")).unwrap().text(), "");
-    }
-}
+mod tests;

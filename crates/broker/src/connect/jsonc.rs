@@ -6,7 +6,9 @@ use jsonc_parser::common::Ranged as _;
 use jsonc_parser::tokens::{Token, TokenAndRange};
 use jsonc_parser::{CollectOptions, CommentCollectionStrategy, ParseOptions, parse_to_ast};
 
-use super::edit::{Edit, indent_before, line_indent, with_pieces};
+use super::edit::{
+    Edit, Removal, indent_before, line_indent, whole_lines, with_pieces, without_ranges,
+};
 use super::error::Refusal;
 use super::value::{EntryValue, Layout, json_string};
 
@@ -117,6 +119,72 @@ pub(super) fn insert(
         &text[..old.value.start()],
         &text[old.value.end()..]
     )))
+}
+
+/// Removes the entries of the object `servers` that `is_moved` names. Comments stay.
+pub(super) fn without(
+    text: &str,
+    servers: &'static str,
+    is_moved: &dyn Fn(&str) -> bool,
+) -> Result<Removal, Refusal> {
+    let parsed = parse_to_ast(text, &COLLECTED, &SYNTAX).map_err(|error| {
+        Refusal::at(
+            error.range().start,
+            format!("not valid JSON: {}", error.kind()),
+        )
+    })?;
+    let tokens = parsed.tokens.unwrap_or_default();
+    let Some(Value::Object(root)) = parsed.value else {
+        return Ok(Removal::none(text));
+    };
+    let Some(Value::Object(list)) = only_member(&root, servers)?.map(|found| &found.value) else {
+        return Ok(Removal::none(text));
+    };
+    let members = &list.properties;
+    let comma_after = |index: usize| {
+        let from = members[index].range.end;
+        let to = members
+            .get(index + 1)
+            .map_or(list.range.end, |next| next.range.start);
+        let mut behind = tokens.iter().skip_while(|token| token.start() < from);
+        behind
+            .find(|token| token.token == Token::Comma)
+            .filter(|token| token.start() < to)
+            .map(|token| token.start()..token.end())
+    };
+    let is_gone: Vec<bool> = members
+        .iter()
+        .map(|member| is_moved(member.name.as_str()))
+        .collect();
+    let mut ranges = Vec::new();
+    // Without a trailing comma before, there is none after it either.
+    let has_trailing = members
+        .len()
+        .checked_sub(1)
+        .is_some_and(|last| comma_after(last).is_some());
+    let last_kept = is_gone.iter().rposition(|is_gone| !is_gone);
+    if let Some(kept) = last_kept
+        && kept + 1 < members.len()
+        && !has_trailing
+    {
+        ranges.extend(comma_after(kept));
+    }
+    let mut names = Vec::new();
+    for (index, member) in members
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| is_gone[*index])
+    {
+        names.push(member.name.as_str().to_owned());
+        ranges.push(whole_lines(text, member.range.start..member.range.end));
+        if let Some(comma) = comma_after(index) {
+            ranges.push(comma);
+        }
+    }
+    Ok(Removal {
+        text: without_ranges(text, ranges),
+        names,
+    })
 }
 
 /// The member `servers` with one entry, on a line with this indentation.
@@ -250,6 +318,7 @@ fn unit_of(text: &str, root: &Object<'_>) -> String {
 fn is_same(found: &Value<'_>, entry: &EntryValue) -> bool {
     match (found, entry) {
         (Value::StringLit(found), EntryValue::Text(text)) => found.value == text.as_str(),
+        (Value::BooleanLit(found), EntryValue::Flag(flag)) => found.value == *flag,
         (Value::Array(found), EntryValue::List(items)) => {
             found.elements.len() == items.len()
                 && found.elements.iter().zip(items).all(|(found, item)| {

@@ -5,28 +5,34 @@ use std::path::{Path, PathBuf};
 
 use broker_model::terminal::Text;
 use broker_model::text;
-use broker_model::text::shell_word;
+use broker_model::text::{shell_word, shown_line};
 
 mod args;
 mod client;
+mod disk;
 mod edit;
 mod entry;
 mod error;
 mod file;
+mod format;
 mod jsonc;
+mod places;
+mod record;
 mod toml;
 mod value;
+mod yaml;
 
 use crate::secret;
-pub(crate) use args::ConnectArgs;
-use client::{Client, Scope};
-use client::{Places, System};
-use edit::Edit;
-use entry::{Credential, View};
+pub use args::ConnectArgs;
+use client::Client;
+use edit::{Edit, Removal};
+use entry::{Command, Credential, View};
 pub(crate) use error::ConnectError;
 use error::usage;
-use file::ClientFile;
-use value::{EntryValue, Layout};
+use file::{ClientFile, Undone};
+use format::Format;
+use places::{Scope, file_of, working_folder};
+use value::EntryValue;
 
 /// The maximum length of the name of an entry.
 const MAX_NAME_BYTES: usize = 64;
@@ -42,25 +48,56 @@ pub(crate) struct Answer {
     pub(crate) note: Text,
 }
 
+/// The program that the client starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Program {
+    /// A broker with its catalog.
+    Broker,
+    /// `broker-gen serve`, with this config if the command line names none.
+    Generator {
+        /// The default config.
+        config: PathBuf,
+    },
+}
+
 /// Makes the entry, and writes it to the file of the client if the arguments say so.
-pub(crate) fn run(args: &ConnectArgs) -> Result<Answer, ConnectError> {
+pub(crate) fn run(args: &ConnectArgs, program: &Program) -> Result<Answer, ConnectError> {
+    if args.undo {
+        let path = place_of(args)?;
+        let note = undo(args.client, &path, &open(args, &path)?)?;
+        return Ok(Answer { entry: None, note });
+    }
     let name = checked_name(&args.name)?;
-    let entry = entry_of(args)?;
-    let client = args.client;
+    let entry = entry_of(args, program)?;
     let file = place_of(args);
     if !args.write {
         return Ok(Answer {
-            entry: Some(printed(client, name, &entry)),
+            entry: Some(printed(args.client, name, &entry)),
             note: print_note(args, file.ok().as_deref()),
         });
     }
     let path = file?;
-    let file = match (args.scope, &args.file) {
-        (Some(Scope::Project), None) => ClientFile::open_within(&working_folder()?, &path)?,
-        _ => ClientFile::open(&path)?,
-    };
-    let note = write(args, name, &entry, &path, &file)?;
+    let note = write(args, name, &entry, &path, &open(args, &path)?)?;
     Ok(Answer { entry: None, note })
+}
+
+/// Opens the file of the client.
+fn open(args: &ConnectArgs, path: &Path) -> Result<ClientFile, ConnectError> {
+    match (args.scope, &args.file) {
+        (Some(Scope::Project), None) => ClientFile::open_within(&working_folder()?, path),
+        _ => ClientFile::open(path),
+    }
+}
+
+/// Takes the last write to a file back.
+fn undo(client: Client, path: &Path, file: &ClientFile) -> Result<Text, ConnectError> {
+    let shown = path.display();
+    let mut note = match file.undo()? {
+        Undone::Restored => text!("`{}` is as it was before `connect` wrote it", shown),
+        Undone::Removed => text!("removed `{}`, which `connect` had made", shown),
+    };
+    note.push(text!("; {}", client.restart()));
+    Ok(note)
 }
 
 fn checked_name(name: &str) -> Result<&str, ConnectError> {
@@ -76,17 +113,29 @@ fn checked_name(name: &str) -> Result<&str, ConnectError> {
     ))
 }
 
-fn entry_of(args: &ConnectArgs) -> Result<EntryValue, ConnectError> {
+fn entry_of(args: &ConnectArgs, program: &Program) -> Result<EntryValue, ConnectError> {
     let view = View {
         under: args.under.as_deref(),
         mode: args.mode,
     };
     let Some(url) = &args.http else {
-        let program = env::current_exe().map_err(|error| {
+        let path = env::current_exe().map_err(|error| {
             ConnectError::System(format!("cannot find the path of this program: {error}"))
         })?;
-        let config = args.config.as_deref().map(absolute).transpose()?;
-        return entry::stdio(args.client, &program, config.as_deref(), view);
+        let given = args.config.as_deref();
+        let (words, config): (&[&str], _) = match program {
+            Program::Broker => (&["stdio"], given),
+            Program::Generator { config } => {
+                (&["serve", "stdio", "--config"], given.or(Some(config)))
+            }
+        };
+        let config = config.map(absolute).transpose()?;
+        let command = Command {
+            program: &path,
+            words,
+            config: config.as_deref(),
+        };
+        return entry::stdio(args.client, &args.name, command, view);
     };
     let variable = entry::checked_variable(&args.secret_env)?;
     let clear;
@@ -98,7 +147,7 @@ fn entry_of(args: &ConnectArgs) -> Result<EntryValue, ConnectError> {
     } else {
         Credential::None
     };
-    entry::http(args.client, url, credential, view)
+    entry::http(args.client, &args.name, url, credential, view)
 }
 
 /// The secret in a variable.
@@ -131,31 +180,17 @@ fn place_of(args: &ConnectArgs) -> Result<PathBuf, ConnectError> {
         return std::path::absolute(file)
             .map_err(|error| ConnectError::Usage(format!("`{}`: {error}", file.display())));
     }
-    let system = if cfg!(target_os = "macos") {
-        System::Mac
-    } else {
-        System::Linux
-    };
-    let places = Places {
-        system,
-        variable: &|name| env::var_os(name).map(PathBuf::from),
-        folder: working_folder()?,
-    };
-    args.client.file(args.scope.unwrap_or(Scope::User), &places)
-}
-
-fn working_folder() -> Result<PathBuf, ConnectError> {
-    env::current_dir()
-        .map_err(|error| ConnectError::Usage(format!("the working folder cannot be read: {error}")))
+    file_of(args.client, args.scope.unwrap_or(Scope::User))
 }
 
 /// The entry in a complete document, for standard output.
 fn printed(client: Client, name: &str, entry: &EntryValue) -> Text {
-    if client.is_toml() {
-        return Text::lines("", &toml::document(client.servers(), name, entry, "\n"));
+    let format = Format::new(client);
+    let document = format.document(name, entry);
+    match format.is_json() {
+        true => Text::json_text(&document),
+        false => Text::lines("", &document),
     }
-    let layout = Layout::default_for("");
-    Text::json_text(&jsonc::document(client.servers(), name, entry, &layout))
 }
 
 fn print_note(args: &ConnectArgs, file: Option<&Path>) -> Text {
@@ -201,29 +236,36 @@ fn write(
         Some(body) => (BOM, body),
         None => ("", file.text()),
     };
-    let insert = if client.is_toml() {
-        toml::insert
-    } else {
-        jsonc::insert
-    };
+    let format = Format::new(client);
     let refused = |refusal: error::Refusal| ConnectError::Usage(refusal.describe(path, body));
-    let edit = insert(body, client.servers(), name, entry).map_err(refused)?;
     let shown = path.display();
-    let (verb, preposition, changed) = match edit {
-        Edit::Same => {
-            let closed = args.with_secret && file.close_to_others()?;
-            let note = text!("`{}` has this entry already; nothing was changed", shown);
-            return Ok(if closed {
-                text!("{}, except that only its owner can read it now", note)
-            } else {
-                note
-            });
-        }
-        Edit::Added(changed) => ("added", "to", changed),
-        Edit::Replaced(changed) => ("replaced", "in", changed),
+    let edit = format.insert(body, name, entry).map_err(refused)?;
+    let (action, text) = match edit {
+        Edit::Same => (None, body.to_owned()),
+        Edit::Added(changed) => (Some(("added", "to")), changed),
+        Edit::Replaced(changed) => (Some(("replaced", "in")), changed),
     };
+    let removal = match args.replace {
+        true => {
+            let is_moved = |other: &str| {
+                let names = args.moved.as_ref();
+                other != name && names.is_none_or(|names| names.iter().any(|one| one == other))
+            };
+            format.without(&text, &is_moved).map_err(refused)?
+        }
+        false => Removal::none(&text),
+    };
+    if action.is_none() && removal.names.is_empty() {
+        let closed = args.with_secret && file.close_to_others()?;
+        let note = text!("`{}` has this entry already; nothing was changed", shown);
+        return Ok(if closed {
+            text!("{}, except that only its owner can read it now", note)
+        } else {
+            note
+        });
+    }
     // The file is written only if it reads back with the entry.
-    match insert(&changed, client.servers(), name, entry) {
+    match format.insert(&removal.text, name, entry) {
         Ok(Edit::Same) => {}
         _ => {
             return Err(ConnectError::System(format!(
@@ -231,11 +273,25 @@ fn write(
             )));
         }
     }
-    let backup = file.replace(&format!("{bom}{changed}"), args.with_secret)?;
-    let mut note = text!("{} `{}` {} `{}`", verb, name, preposition, shown);
+    let backup = file.replace(&format!("{bom}{}", removal.text), args.with_secret)?;
+    let mut note = match action {
+        Some((verb, preposition)) => text!("{} `{}` {} `{}`", verb, name, preposition, shown),
+        None => text!("changed `{}`", shown),
+    };
     match backup {
         Some(backup) => note.push(text!(", the old file is `{}`", backup.display())),
         None => note.push(", a new file"),
+    }
+    if !removal.names.is_empty() {
+        let names: Vec<_> = removal
+            .names
+            .iter()
+            .map(|name| format!("`{}`", shown_line(name, MAX_NAME_BYTES)))
+            .collect();
+        note.push(text!(
+            "; took {} out of it, which the broker has to serve now; `--undo` puts it back",
+            names.join(", ")
+        ));
     }
     note.push(text!("; {}", client.restart()));
     note.push(variable_note(args));

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use toml_edit::{Document, Item, Table, Value};
 
-use super::edit::Edit;
+use super::edit::{Edit, Removal, without_ranges};
 use super::error::Refusal;
 use super::value::{EntryValue, newline_of};
 
@@ -96,6 +96,57 @@ pub(super) fn insert(
             "the entry of this name is not a separate table; remove it first",
         )),
     }
+}
+
+/// Removes the entries of the table `servers` that `is_moved` names. Comments before a table stay.
+pub(super) fn without(
+    text: &str,
+    servers: &'static str,
+    is_moved: &dyn Fn(&str) -> bool,
+) -> Result<Removal, Refusal> {
+    let parsed: Document<&str> = Document::parse(text).map_err(|error| Refusal {
+        at: error.span().map(|span| span.start),
+        message: format!("not valid TOML: {}", error.message()),
+    })?;
+    let Some(Item::Table(list)) = parsed.as_table().get(servers) else {
+        return Ok(Removal::none(text));
+    };
+    let (mut ranges, mut names) = (Vec::new(), Vec::new());
+    for (name, item) in list.iter().filter(|(name, _)| is_moved(name)) {
+        match item {
+            Item::Table(table) if !table.is_dotted() => {
+                let mut own = Vec::new();
+                own_tables(table, &mut own)?;
+                ranges.extend(own.into_iter().map(|range| with_blank_lines(text, range)));
+            }
+            item => {
+                return Err(Refusal {
+                    at: item.span().map(|span| span.start),
+                    message: format!(
+                        "`{name}` is not a separate table; write it as `[{servers}.NAME]` first"
+                    ),
+                });
+            }
+        }
+        names.push(name.to_owned());
+    }
+    Ok(Removal {
+        text: without_ranges(text, ranges),
+        names,
+    })
+}
+
+/// The range of a table with the rest of its last line and the empty lines behind it.
+fn with_blank_lines(text: &str, range: Range<usize>) -> Range<usize> {
+    let mut end = range.end;
+    for (index, line) in text[range.end..].split_inclusive('\n').enumerate() {
+        // A comment behind the last value belongs to it.
+        if index > 0 && !line.trim().is_empty() {
+            break;
+        }
+        end += line.len();
+    }
+    range.start..end
 }
 
 /// The table of an entry, without its last line end.
@@ -195,6 +246,7 @@ fn span(found: Option<Range<usize>>) -> Result<Range<usize>, Refusal> {
 fn is_same(found: &Item, entry: &EntryValue) -> bool {
     match entry {
         EntryValue::Text(text) => found.as_str() == Some(text),
+        EntryValue::Flag(flag) => found.as_bool() == Some(*flag),
         EntryValue::List(items) => found.as_array().is_some_and(|found| {
             found.len() == items.len()
                 && found

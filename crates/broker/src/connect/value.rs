@@ -8,6 +8,8 @@ use broker_model::text::visible_json;
 pub(super) enum EntryValue {
     /// A string.
     Text(String),
+    /// `true` or `false`.
+    Flag(bool),
     /// A list of strings.
     List(Vec<String>),
     /// Members in their order.
@@ -33,6 +35,7 @@ impl EntryValue {
     pub(super) fn strings(&self) -> Vec<&str> {
         match self {
             Self::Text(text) => vec![text],
+            Self::Flag(_) => Vec::new(),
             Self::List(items) => items.iter().map(String::as_str).collect(),
             Self::Members(members) => members
                 .iter()
@@ -45,6 +48,7 @@ impl EntryValue {
     pub(super) fn json_line(&self) -> String {
         match self {
             Self::Text(text) => json_string(text),
+            Self::Flag(flag) => flag.to_string(),
             Self::List(items) => {
                 let items: Vec<_> = items.iter().map(|item| json_string(item)).collect();
                 format!("[{}]", items.join(", "))
@@ -77,9 +81,10 @@ impl EntryValue {
     /// TOML in one line.
     pub(super) fn toml_line(&self) -> String {
         match self {
-            Self::Text(text) => toml_string(text),
+            Self::Text(text) => quoted(text),
+            Self::Flag(flag) => flag.to_string(),
             Self::List(items) => {
-                let items: Vec<_> = items.iter().map(|item| toml_string(item)).collect();
+                let items: Vec<_> = items.iter().map(|item| quoted(item)).collect();
                 format!("[{}]", items.join(", "))
             }
             Self::Members(members) => {
@@ -89,6 +94,23 @@ impl EntryValue {
                 format!("{{ {} }}", members.join(", "))
             }
         }
+    }
+
+    /// The members as lines of YAML, each with this indentation.
+    pub(super) fn yaml_lines(&self, indent: &str) -> Vec<String> {
+        let Self::Members(members) = self else {
+            return Vec::new();
+        };
+        let lines = members.iter().flat_map(|(name, value)| match value {
+            Self::Members(_) => {
+                let mut lines = vec![format!("{indent}{name}:")];
+                lines.extend(value.yaml_lines(&format!("{indent}  ")));
+                lines
+            }
+            // Strings, flags and lists have the same form in one line of TOML.
+            value => vec![format!("{indent}{name}: {}", value.toml_line())],
+        });
+        lines.collect()
     }
 }
 
@@ -126,8 +148,9 @@ pub(super) fn json_string(text: &str) -> String {
     visible_json(&serde_json::Value::from(text).to_string())
 }
 
-/// A basic string of TOML. It takes the escapes of JSON, except surrogates and `\/`, which are not made.
-fn toml_string(text: &str) -> String {
+/// A basic string of TOML, and a double-quoted one of YAML. Both take the escapes of JSON, except surrogates and `\/`,
+/// which are not made.
+pub(super) fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
         match c {

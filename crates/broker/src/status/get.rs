@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use broker_http_client::{
     Certificate, HttpTransport, Proxies, Response, TransportError, certificates, root_message,
 };
+use broker_model::CallCode;
 use broker_model::redact::Secret;
 use broker_model::text::shown_line;
 use bytes::Bytes;
@@ -45,6 +46,20 @@ pub(super) async fn ask(
 ) -> Result<(Value, String), String> {
     let response = send(target, (method, route), secret).await?;
     read(&target.shown(), response).await
+}
+
+/// Requests a route like [`json`]; `None` if the caller has no right to see it.
+pub(super) async fn json_if_permitted(
+    target: &Target,
+    route: &str,
+    secret: Option<&Secret>,
+) -> Result<Option<(Value, String)>, String> {
+    let response = send(target, (Method::GET, route), secret).await?;
+    let reply = Reply::receive(&target.shown(), response).await?;
+    match reply.is_forbidden() {
+        true => Ok(None),
+        false => reply.accept(&target.shown()).map(Some),
+    }
 }
 
 /// A reply that goes on until its end.
@@ -102,32 +117,65 @@ async fn send(
     asked.await.map_err(|error| failed(&shown, &error))
 }
 
-/// Reads a reply.
-async fn read(shown: &str, mut response: Response) -> Result<(Value, String), String> {
-    let no_broker = || format!("the server at `{shown}` is not an mcp-broker");
-    let failed = |error: TransportError| failed(shown, &error);
-    let status = response.status().as_u16();
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(failed)? {
-        if body.len() + chunk.len() > MAX_REPLY_BYTES {
-            return Err(format!("the reply of `{shown}` is too long"));
+/// Reads a reply of 200 or 503.
+async fn read(shown: &str, response: Response) -> Result<(Value, String), String> {
+    Reply::receive(shown, response).await?.accept(shown)
+}
+
+/// A reply of any status.
+struct Reply {
+    status: u16,
+    text: String,
+    /// The text as JSON.
+    value: Option<Value>,
+}
+
+impl Reply {
+    async fn receive(shown: &str, mut response: Response) -> Result<Self, String> {
+        let failed = |error: TransportError| failed(shown, &error);
+        let status = response.status().as_u16();
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(failed)? {
+            if body.len() + chunk.len() > MAX_REPLY_BYTES {
+                return Err(format!("the reply of `{shown}` is too long"));
+            }
+            body.extend_from_slice(&chunk);
         }
-        body.extend_from_slice(&chunk);
+        let text = String::from_utf8(body).map_err(|_| no_broker(shown))?;
+        let value = serde_json::from_str(&text).ok();
+        Ok(Self {
+            status,
+            text,
+            value,
+        })
     }
-    let text = String::from_utf8(body).map_err(|_| no_broker())?;
-    let value: Option<Value> = serde_json::from_str(&text).ok();
-    match (status, value) {
-        (200 | 503, Some(value)) => Ok((value, text)),
-        (_, Some(value)) if value["error"]["message"].is_string() => {
-            let message = value["error"]["message"].as_str().unwrap_or_default();
-            let message = shown_line(message, MAX_SHOWN_CHARS);
-            Err(format!("`{shown}` answered {status}: {message}"))
+
+    /// Whether a broker knows the caller, or lets it in without a credential, and shows it less than it asked for.
+    fn is_forbidden(&self) -> bool {
+        let code = self.value.as_ref().map(|value| &value["error"]["code"]);
+        self.status == 403 && code.is_some_and(|code| code == CallCode::Forbidden.as_str())
+    }
+
+    /// Returns the value and the text of a reply of 200 or 503.
+    fn accept(self, shown: &str) -> Result<(Value, String), String> {
+        let status = self.status;
+        match (status, self.value) {
+            (200 | 503, Some(value)) => Ok((value, self.text)),
+            (_, Some(value)) if value["error"]["message"].is_string() => {
+                let message = value["error"]["message"].as_str().unwrap_or_default();
+                let message = shown_line(message, MAX_SHOWN_CHARS);
+                Err(format!("`{shown}` answered {status}: {message}"))
+            }
+            (300..400, _) => Err(format!(
+                "`{shown}` answered {status}, a redirect, which is not followed"
+            )),
+            _ => Err(no_broker(shown)),
         }
-        (300..400, _) => Err(format!(
-            "`{shown}` answered {status}, a redirect, which is not followed"
-        )),
-        _ => Err(no_broker()),
     }
+}
+
+fn no_broker(shown: &str) -> String {
+    format!("the server at `{shown}` is not an mcp-broker")
 }
 
 /// Returns a client for the broker. Files with certificates are read on another thread.
@@ -188,7 +236,7 @@ pub(super) fn failed(shown: &str, error: &TransportError) -> String {
         (true, _) => format!("cannot reach `{shown}`: {reason}"),
         (false, Some(_)) => format!("`{shown}` closed the connection: {reason}"),
         // The answer is not one of HTTP.
-        (false, None) => format!("the server at `{shown}` is not an mcp-broker"),
+        (false, None) => no_broker(shown),
     }
 }
 

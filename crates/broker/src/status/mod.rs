@@ -34,15 +34,20 @@ const MAX_REASON_CHARS: usize = 1000;
 const STATES_ONLY: &str = "The broker shows paths, causes and counters only to a caller who sends its \
     secret: set `MCP_BROKER_SECRET`, or give `--secret-file`.";
 
+/// The text in place of the table for a caller who may not see the sources.
+const OPERATORS_ONLY: &str = "The broker shows its sources to `access.operators` only: give the key of \
+    an operator by `--secret-file` or `MCP_BROKER_SECRET`. Whether a source needs attention is not known.";
+
 /// The status of a broker.
 #[derive(Debug)]
 pub(crate) struct Status {
     ready: bool,
     /// Whether a source is not ready or a tool is withdrawn.
     degraded: bool,
-    /// The reply of `/sources`, as text.
+    /// The reply of `/sources`, as text; of `/readyz` for a caller who may not see the sources.
     text: String,
-    sources: Vec<Value>,
+    /// `None` for a caller who may not see them.
+    sources: Option<Vec<Value>>,
     /// The state of the store of jobs and the reason, if jobs are off although the config has them.
     jobs: Option<(String, String)>,
 }
@@ -50,42 +55,51 @@ pub(crate) struct Status {
 /// Requests the status of the broker at `target`; an error is one lowercase fragment.
 pub(crate) async fn ask(target: &Target, secret: Option<&Secret>) -> Result<Status, String> {
     let asked = async {
-        let (ready, _) = get::json(target, "/readyz", secret).await?;
-        let (sources, text) = get::json(target, "/sources", secret).await?;
-        Ok::<_, String>((ready, sources, text))
+        let ready = get::json(target, "/readyz", secret).await?;
+        let sources = get::json_if_permitted(target, "/sources", secret).await?;
+        Ok::<_, String>((ready, sources))
     };
     let late = |_| {
         let seconds = REQUEST_TIMEOUT.as_secs();
         format!("no answer from `{}` within {seconds} s", target.shown())
     };
-    let (ready, mut sources, text) = timeout(REQUEST_TIMEOUT, asked).await.map_err(late)??;
+    let ((ready, ready_text), sources) = timeout(REQUEST_TIMEOUT, asked).await.map_err(late)??;
+    let no_broker = || format!("the server at `{}` is not an mcp-broker", target.shown());
+    let is_ready = ready["ready"].as_bool().ok_or_else(no_broker)?;
+    let Some((mut sources, text)) = sources else {
+        return Ok(Status {
+            ready: is_ready,
+            degraded: false,
+            text: ready_text,
+            sources: None,
+            jobs: None,
+        });
+    };
     let jobs = sources.get("jobs").map(|jobs| {
         let reason = shown(&jobs["reason"], MAX_REASON_CHARS);
         (shown(&jobs["state"], MAX_REASON_CHARS), reason)
     });
-    match (ready["ready"].as_bool(), sources["sources"].take()) {
-        (Some(is_ready), Value::Array(sources)) => Ok(Status {
+    match sources["sources"].take() {
+        Value::Array(sources) => Ok(Status {
             ready: is_ready,
             // Absent in a reply of an older broker.
             degraded: ready["degraded"].as_bool().unwrap_or_default(),
             text,
-            sources,
+            sources: Some(sources),
             jobs,
         }),
-        _ => Err(format!(
-            "the server at `{}` is not an mcp-broker",
-            target.shown()
-        )),
+        _ => Err(no_broker()),
     }
 }
 
 impl Status {
-    /// Whether the broker is ready, no source needs attention, and jobs are not off for a fault.
+    /// Whether the broker is ready, no source that the caller sees needs attention, and jobs are not off for a fault.
     pub(crate) fn is_fine(&self) -> bool {
-        self.ready && self.jobs.is_none() && !self.sources.iter().any(needs_attention)
+        let mut sources = self.sources.iter().flatten();
+        self.ready && self.jobs.is_none() && !sources.any(needs_attention)
     }
 
-    /// The sources as the broker sent them.
+    /// The reply of the broker as it was sent: the sources, or the readiness for a caller who may not see them.
     pub(crate) fn json(&self) -> &str {
         &self.text
     }
@@ -98,13 +112,17 @@ impl Status {
             (false, _) => "not ready",
         };
         let title = text!("{} is {}", target.shown(), word);
-        let attention = self
-            .sources
+        let Some(sources) = &self.sources else {
+            let mut text = text!("{}\n\n", title);
+            text.wrap("", "", OPERATORS_ONLY);
+            return text;
+        };
+        let attention = sources
             .iter()
             .filter(|source| needs_attention(source))
             .count();
         let mut more = Text::new();
-        if self.sources.iter().any(|source| source["path"].is_null()) {
+        if sources.iter().any(|source| source["path"].is_null()) {
             more.wrap("", "", STATES_ONLY);
         }
         if let Some((state, reason)) = &self.jobs {
@@ -113,10 +131,10 @@ impl Status {
         text!(
             "{}\n\n{}{}\n{} of {} sources need attention\n",
             title,
-            table::render(&self.sources, SystemTime::now()),
+            table::render(sources, SystemTime::now()),
             more,
             attention,
-            self.sources.len()
+            sources.len()
         )
     }
 }

@@ -164,3 +164,39 @@ fn file_that_is_not_valid_is_refused_with_the_place() {
     .unwrap_err();
     assert_eq!(refusal.at, Some(18));
 }
+
+#[test]
+fn moved_entries_are_removed_and_comments_stay() {
+    let broker = "\"broker\": {\"command\": \"/b\", \"args\": [\"stdio\"]}";
+    let others = |name: &str| name != "broker";
+    for (text, expected) in [
+        // The last entry that stays has a comma only if the last one before had one.
+        ("{\"mcpServers\": {\"a\": {}, B}}", "{\"mcpServers\": { B}}"),
+        ("{\"mcpServers\": {B, \"a\": {}}}", "{\"mcpServers\": {B }}"),
+        (
+            "{\n  \"mcpServers\": {\n    // about a\n    \"a\": {\n      \"x\": 1\n    },\n    B,\n    \"c\": {} // c\n  }, // end\n  \"d\": 1\n}",
+            "{\n  \"mcpServers\": {\n    // about a\n    B\n     // c\n  }, // end\n  \"d\": 1\n}",
+        ),
+        (
+            "{\n  \"mcpServers\": {\n    B,\n    \"a\": {},\n  }\n}",
+            "{\n  \"mcpServers\": {\n    B,\n  }\n}",
+        ),
+    ] {
+        let (text, expected) = (text.replace('B', broker), expected.replace('B', broker));
+        let removed = without(&text, SERVERS, &others).unwrap();
+        assert_eq!(removed.text, expected);
+        assert_eq!(edit(&removed.text), Edit::Same);
+    }
+    let text = "{\"mcpServers\": {\"a\": {}, \"b\": {}}}";
+    let one = without(text, SERVERS, &|name| name == "a").unwrap();
+    assert_eq!(
+        (one.text.as_str(), &one.names[..]),
+        ("{\"mcpServers\": { \"b\": {}}}", &["a".to_owned()][..])
+    );
+    for text in ["", "{}", "{\"mcpServers\": 1}"] {
+        assert_eq!(
+            without(text, SERVERS, &|_| true).unwrap(),
+            Removal::none(text)
+        );
+    }
+}

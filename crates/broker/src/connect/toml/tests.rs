@@ -90,3 +90,21 @@ fn file_that_is_not_valid_is_refused_with_the_place() {
     let refusal = insert("a = 1\nb = !\n", SERVERS, "broker", &EntryValue::stdio()).unwrap_err();
     assert_eq!(refusal.at, Some(10));
 }
+
+#[test]
+fn moved_tables_are_removed_and_other_tables_stay() {
+    let text = "model = 1\n\n[mcp_servers.a]\ncommand = \"x\" # x\n\n[mcp_servers.a.env]\nA = \"1\"\n\n# mine\n[mcp_servers.broker]\ncommand = \"/b\"\n\n[mcp_servers.c]\nurl = \"u\"\n\n[tui]\nx = 1\n";
+    let removed = without(text, "mcp_servers", &|name| name != "broker").unwrap();
+    assert_eq!(removed.names, ["a", "c"]);
+    assert_eq!(
+        removed.text,
+        "model = 1\n\n# mine\n[mcp_servers.broker]\ncommand = \"/b\"\n\n[tui]\nx = 1\n"
+    );
+    let inline = "[mcp_servers]\na = {command = \"x\"}\n";
+    let error = without(inline, "mcp_servers", &|_| true).unwrap_err();
+    assert!(error.message.contains("separate table"), "{error:?}");
+    assert_eq!(
+        without("a = 1\n", "mcp_servers", &|_| true).unwrap(),
+        Removal::none("a = 1\n")
+    );
+}
