@@ -12,7 +12,7 @@ const WIDTH: usize = 100;
 const GROUPS: [(&str, &[&str]); 6] = [
     (
         "Lock and run (only these start servers)",
-        &["lock", "check", "serve", "doctor"],
+        &["up", "lock", "check", "serve", "doctor"],
     ),
     (
         "Review",

@@ -59,7 +59,7 @@ impl Selection {
                 );
             }
         }
-        let environment = Environment::capture();
+        let environment = Environment::capture().with(args.variables.clone());
         let base = config.base(&args.file.config);
         let wanted = |source: &&Source| {
             args.sources.is_empty() || args.sources.iter().any(|name| name == source.path.as_str())

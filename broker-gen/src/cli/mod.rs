@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use broker_build::default_config::{CONFIG_VARIABLE, default_config};
 use broker_model::exit::Exit;
+use broker_model::redact::Secret;
 use broker_model::terminal::Text;
 use broker_model::text;
 use broker_process::guard::{await_end_without_guard, fail_large_writes};
@@ -34,6 +35,7 @@ mod schema;
 mod search;
 mod serve;
 mod tree;
+mod up;
 mod usage;
 mod vectors;
 mod verify;
@@ -67,6 +69,15 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
+    /// Connect a client to a broker with the servers of its file: import, lock and connect in one step.
+    ///
+    /// Finds the files of your clients, or takes FILE. Shows each server with its command, and asks before it starts one.
+    /// Writes a config without secrets and its lock, shows the tools, and prints the entry for the client or writes it.
+    /// Exits with the code of `lock`; with 8 if a part is left out.
+    #[command(
+        after_help = "Examples:\n  broker-gen up\n  broker-gen up ~/.cursor/mcp.json --write --replace\n  broker-gen up .mcp.json --yes --output broker.json"
+    )]
+    Up(up::UpArgs),
     /// Launch the sources, snapshot the tools that filters and trust levels expose, write the lock.
     ///
     /// Each source is launched twice. The lock is written for what is sound; the rest is left out, and shown with
@@ -230,7 +241,7 @@ impl Verb {
         match self {
             // It reads and writes files of git only.
             Self::Lock(args) => args.merge.merge_driver.is_none(),
-            Self::Check(_) | Self::Doctor(_) => true,
+            Self::Check(_) | Self::Doctor(_) | Self::Up(_) => true,
             // It starts its guard itself.
             Self::Serve(_) => false,
             Self::Diff(_)
@@ -277,6 +288,9 @@ struct ConfigArgs {
     /// Only this source, by the path of its node; repeatable.
     #[arg(long = "source", value_name = "PATH")]
     sources: Vec<String>,
+    /// Values of variables of the config, in place of those of the environment.
+    #[arg(skip)]
+    variables: Vec<(String, Secret)>,
 }
 
 #[derive(Debug, Args)]
@@ -345,6 +359,7 @@ fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Lock(args) => launching(interrupts, lock::run(&args, None)),
         Verb::Check(args) => launching(interrupts, check::run(&args.config, &args.report)),
         Verb::Doctor(args) => launching(interrupts, doctor::run(&args)),
+        Verb::Up(args) => launching(interrupts, up::run(&args)),
         Verb::Diff(args) => diff::run(&args),
         Verb::Lint(args) => lint::run(&args),
         Verb::Generate(args) => generate::run(&args),

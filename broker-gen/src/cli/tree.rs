@@ -1,6 +1,7 @@
 //! `tree`: the tree of config and lock, one line per entry. Starts no server.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use broker_build::build_script;
 use broker_build::left_out_audits::shown;
@@ -42,6 +43,17 @@ pub(super) fn run(args: &TreeArgs) -> Exit {
         }
         Err(problems) => output::diagnostics(&problems),
     }
+}
+
+/// Returns the tree of a config and its lock.
+pub(super) fn plain_tree(config: &Path) -> Result<Text, Vec<Diagnostic>> {
+    render(&TreeArgs {
+        file: super::ConfigFile {
+            config: config.to_owned(),
+        },
+        hidden: false,
+        flat: false,
+    })
 }
 
 fn render(args: &TreeArgs) -> Result<Text, Vec<Diagnostic>> {

@@ -48,7 +48,7 @@ pub use broker_observe as observe;
 #[doc(hidden)]
 pub use cli::command;
 pub use cli::{KeyVerb, NewKeyArgs, ServeOptions, SharedVerb, StatusArgs};
-pub use connect::{ConnectArgs, Program};
+pub use connect::{ClientEntry, ConnectArgs, Connected, FoundFile, Program, client_files};
 
 /// Includes the catalog that the build script of the calling crate wrote, as `CATALOG`.
 #[macro_export]

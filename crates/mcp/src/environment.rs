@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 
-use broker_model::redact::is_secret_name;
+use broker_model::redact::{Secret, is_secret_name};
 use broker_model::secret_text;
 use broker_process::guard::{ALLOCATOR, VARIABLE};
 
@@ -65,6 +65,14 @@ impl Environment {
     /// Makes an environment with these variables.
     pub fn new(vars: BTreeMap<String, String>, exe_dir: Option<PathBuf>) -> Self {
         Self { vars, exe_dir }
+    }
+
+    /// Adds variables in place of those with the same names.
+    pub fn with(mut self, variables: impl IntoIterator<Item = (String, Secret)>) -> Self {
+        let variables = variables.into_iter();
+        self.vars
+            .extend(variables.map(|(name, value)| (name, value.expose().to_owned())));
+        self
     }
 
     /// Returns a variable's value.

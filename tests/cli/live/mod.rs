@@ -29,4 +29,5 @@ mod release_age;
 mod schemas;
 mod transient;
 mod trust;
+mod up;
 mod violations;

@@ -9,7 +9,7 @@ use broker_config::client_file::{Client, NoteKind, paths_of};
 use broker_files::ReadError;
 use broker_model::exit::Exit;
 use broker_model::json::to_review_text;
-use broker_model::redact::Redactor;
+use broker_model::redact::{Redactor, Secret};
 use broker_model::terminal::Text;
 use broker_model::text::{counted, shell_word};
 use broker_model::{Diagnostic, DiagnosticCode, text};
@@ -57,26 +57,28 @@ pub(super) struct ImportArgs {
 }
 
 /// Reads the word of a client.
-fn client_parser() -> impl TypedValueParser<Value = Client> {
+pub(super) fn client_parser() -> impl TypedValueParser<Value = Client> {
     let words = Client::ALL.map(Client::word);
     PossibleValuesParser::new(words).try_map(|word| Client::from_word(&word).ok_or("no client"))
 }
 
-/// A converted file. No part of it has a secret.
+/// A converted file. No part of it has a secret, except `values`, which `Debug` masks.
 #[derive(Debug)]
-struct Imported {
+pub(super) struct Imported {
     /// The client that wrote it; `None` if several clients write such a file.
-    client: Option<Client>,
+    pub(super) client: Option<Client>,
     /// The text of the config.
-    config: String,
-    /// The number of servers in it.
-    servers: usize,
+    pub(super) config: String,
+    /// The names of the servers in it, in their order.
+    pub(super) servers: Vec<String>,
     /// Lines about what was not taken or was changed.
-    notes: Vec<Text>,
+    pub(super) notes: Vec<Text>,
     /// Warnings about the config.
-    warnings: Vec<Diagnostic>,
+    pub(super) warnings: Vec<Diagnostic>,
     /// The variables to set, each with its meaning.
-    variables: Vec<(String, String)>,
+    pub(super) variables: Vec<(String, String)>,
+    /// The values that variables replace.
+    pub(super) values: Vec<(String, Secret)>,
 }
 
 pub(super) fn run(args: &ImportArgs) -> Exit {
@@ -96,22 +98,7 @@ fn import(args: &ImportArgs) -> Result<(), Vec<Diagnostic>> {
     {
         return Err(vec![file_exists(config)]);
     }
-    let bytes = broker_files::read(&args.file, MAX_BYTES).map_err(|error| {
-        let code = match error {
-            ReadError::Size(_) => DiagnosticCode::ConfigSize,
-            _ => DiagnosticCode::ConfigUnreadable,
-        };
-        let message = format!("the file `{shown}` cannot be read: {error}");
-        vec![Diagnostic::error(code, message).help("Name the file of a client, of at most 4 MiB.")]
-    })?;
-    let exists = |name: &str| broker_files::exists(name, &args.file);
-    let folder = args.file.parent().unwrap_or(Path::new(""));
-    let read_file = |name: &str| broker_files::read_text(&folder.join(name), MAX_BYTES).ok();
-    let files = Files {
-        exists: &exists,
-        read: &read_file,
-    };
-    let imported = convert(&shown, &bytes, args.from, files)?;
+    let imported = read_file(&args.file, args.from)?;
     match &args.output {
         Some(config) => write(config, &imported.config)?,
         None => output::document(&Text::json_text(&imported.config)),
@@ -120,8 +107,29 @@ fn import(args: &ImportArgs) -> Result<(), Vec<Diagnostic>> {
     Ok(())
 }
 
+/// Reads and converts a file.
+pub(super) fn read_file(file: &Path, from: Option<Client>) -> Result<Imported, Vec<Diagnostic>> {
+    let shown = file.to_string_lossy();
+    let bytes = broker_files::read(file, MAX_BYTES).map_err(|error| {
+        let code = match error {
+            ReadError::Size(_) => DiagnosticCode::ConfigSize,
+            _ => DiagnosticCode::ConfigUnreadable,
+        };
+        let message = format!("the file `{shown}` cannot be read: {error}");
+        vec![Diagnostic::error(code, message).help("Name the file of a client, of at most 4 MiB.")]
+    })?;
+    let exists = |name: &str| broker_files::exists(name, file);
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let read_beside = |name: &str| broker_files::read_text(&folder.join(name), MAX_BYTES).ok();
+    let files = Files {
+        exists: &exists,
+        read: &read_beside,
+    };
+    convert(&shown, &bytes, from, files)
+}
+
 /// Writes the config, unless there is a file.
-fn write(config: &Path, text: &str) -> Result<(), Vec<Diagnostic>> {
+pub(super) fn write(config: &Path, text: &str) -> Result<(), Vec<Diagnostic>> {
     whole_file::write_new(config, text).map_err(|error| {
         if error.kind() == io::ErrorKind::AlreadyExists {
             return vec![file_exists(config)];
@@ -131,7 +139,7 @@ fn write(config: &Path, text: &str) -> Result<(), Vec<Diagnostic>> {
     })
 }
 
-fn file_exists(config: &Path) -> Diagnostic {
+pub(super) fn file_exists(config: &Path) -> Diagnostic {
     let message = format!("`{}` already exists; nothing was written", config.display());
     let help = "Name another file, or move this one away.";
     Diagnostic::error(DiagnosticCode::FileExists, message).help(help)
@@ -148,7 +156,7 @@ fn report(imported: &Imported, file: &str, config: Option<&Path>) {
     });
     imported.notes.iter().for_each(|note| say(note.clone()));
     output::diagnostics(&imported.warnings);
-    let servers = counted(imported.servers, "server");
+    let servers = counted(imported.servers.len(), "server");
     match config {
         Some(config) => say(text!(
             "wrote {}: {} of {}; review it",
@@ -226,7 +234,8 @@ fn convert(
     Ok(Imported {
         client: document.content.client,
         config,
-        servers: drafts.len(),
+        servers: drafts.into_iter().map(|draft| draft.name).collect(),
+        values: variables.values(),
         notes: notes.map(|note| note.redacted(&redactor)).collect(),
         warnings: redacted(warnings, &redactor),
         variables: to_set

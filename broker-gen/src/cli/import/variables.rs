@@ -190,6 +190,18 @@ impl Variables {
         &self.dropped
     }
 
+    /// The variables that replace a text of the file, each with this text.
+    pub(super) fn values(&self) -> Vec<(String, Secret)> {
+        let has_value = |one: &&Variable| match one.reason {
+            Reason::Secret | Reason::Text => true,
+            Reason::OfClient(_) => false,
+        };
+        let replaced = self.list.iter().filter(has_value);
+        replaced
+            .map(|one| (one.name.clone(), one.value.clone()))
+            .collect()
+    }
+
     /// Every variable to set, with its meaning.
     pub(super) fn to_set(&self) -> Vec<(String, String)> {
         let replaced = self.list.iter().map(|variable| {

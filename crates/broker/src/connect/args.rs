@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use broker_model::redact::Secret;
+
 use super::client::Client;
 use super::places::Scope;
 use crate::cli::ModeOption;
@@ -53,6 +55,10 @@ pub struct ConnectArgs {
     /// The servers that `--replace` takes out; `None`: all others.
     #[arg(skip)]
     pub(crate) moved: Option<Vec<String>>,
+
+    /// The variables that the client sets for the broker.
+    #[arg(skip)]
+    pub(crate) variables: Vec<(String, Secret)>,
 
     /// Take the last write to the file back: every byte is as before. Refuses if the file was changed since.
     #[arg(

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use axum::http::Uri;
+use broker_model::redact::Secret;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::client::Client;
@@ -54,6 +55,8 @@ pub(super) struct Command<'a> {
     pub(super) words: &'a [&'a str],
     /// The absolute path of the config, if there is one.
     pub(super) config: Option<&'a Path>,
+    /// Variables that the client sets for it, by names with their values.
+    pub(super) variables: &'a [(String, Secret)],
 }
 
 /// The entry over stdio.
@@ -67,6 +70,7 @@ pub(super) fn stdio(
         program,
         words,
         config,
+        variables,
     } = command;
     let mut args: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
     if let Some(config) = config {
@@ -117,7 +121,25 @@ pub(super) fn stdio(
             ));
         }
     }
-    Ok(entry)
+    Ok(with_variables(client, entry, variables))
+}
+
+/// Adds the variables that the client sets for the broker. Their values are as another entry of the file had them.
+fn with_variables(client: Client, entry: EntryValue, variables: &[(String, Secret)]) -> EntryValue {
+    let EntryValue::Members(mut members) = entry else {
+        return entry;
+    };
+    let key = match client {
+        Client::Goose => "envs",
+        Client::OpenCode => "environment",
+        _ => "env",
+    };
+    if !variables.is_empty() {
+        let texts = variables.iter();
+        let texts = texts.map(|(name, value)| (name.clone(), value.expose().to_owned()));
+        members.push((key, EntryValue::Texts(texts.collect())));
+    }
+    EntryValue::Members(members)
 }
 
 /// The first members of an extension of goose.

@@ -333,6 +333,13 @@ fn is_same(found: &Value<'_>, entry: &EntryValue) -> bool {
             };
             found.properties.len() == members.len() && members.iter().all(has)
         }
+        (Value::Object(found), EntryValue::Texts(texts)) => {
+            let has = |(name, text): &(String, String)| {
+                let found = found.get(name).map(|found| &found.value);
+                matches!(found, Some(Value::StringLit(found)) if found.value == text.as_str())
+            };
+            found.properties.len() == texts.len() && texts.iter().all(has)
+        }
         _ => false,
     }
 }

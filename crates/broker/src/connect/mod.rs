@@ -15,6 +15,7 @@ mod entry;
 mod error;
 mod file;
 mod format;
+mod found;
 mod jsonc;
 mod places;
 mod record;
@@ -31,6 +32,7 @@ pub(crate) use error::ConnectError;
 use error::usage;
 use file::{ClientFile, Undone};
 use format::Format;
+pub use found::{ClientEntry, Connected, FoundFile, client_files};
 use places::{Scope, file_of, working_folder};
 use value::EntryValue;
 
@@ -134,6 +136,7 @@ fn entry_of(args: &ConnectArgs, program: &Program) -> Result<EntryValue, Connect
             program: &path,
             words,
             config: config.as_deref(),
+            variables: &args.variables,
         };
         return entry::stdio(args.client, &args.name, command, view);
     };

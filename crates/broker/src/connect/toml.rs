@@ -260,6 +260,12 @@ fn is_same(found: &Item, entry: &EntryValue) -> bool {
             };
             found.len() == members.len() && members.iter().all(has)
         }),
+        EntryValue::Texts(texts) => found.as_table_like().is_some_and(|found| {
+            let has = |(name, text): &(String, String)| {
+                found.get(name).and_then(Item::as_str) == Some(text)
+            };
+            found.len() == texts.len() && texts.iter().all(has)
+        }),
     }
 }
 

@@ -14,6 +14,8 @@ pub(super) enum EntryValue {
     List(Vec<String>),
     /// Members in their order.
     Members(Vec<(&'static str, Self)>),
+    /// Texts by names that a user chose.
+    Texts(Vec<(String, String)>),
 }
 
 impl EntryValue {
@@ -41,6 +43,7 @@ impl EntryValue {
                 .iter()
                 .flat_map(|(_, value)| value.strings())
                 .collect(),
+            Self::Texts(texts) => texts.iter().map(|(_, text)| text.as_str()).collect(),
         }
     }
 
@@ -58,6 +61,13 @@ impl EntryValue {
                     format!("{}: {}", json_string(name), value.json_line())
                 };
                 let members: Vec<_> = members.iter().map(member).collect();
+                format!("{{{}}}", members.join(", "))
+            }
+            Self::Texts(texts) => {
+                let member = |(name, text): &(String, String)| {
+                    format!("{}: {}", json_string(name), json_string(text))
+                };
+                let members: Vec<_> = texts.iter().map(member).collect();
                 format!("{{{}}}", members.join(", "))
             }
         }
@@ -93,6 +103,13 @@ impl EntryValue {
                 let members: Vec<_> = members.iter().map(member).collect();
                 format!("{{ {} }}", members.join(", "))
             }
+            Self::Texts(texts) => {
+                let member = |(name, text): &(String, String)| {
+                    format!("{} = {}", quoted(name), quoted(text))
+                };
+                let members: Vec<_> = texts.iter().map(member).collect();
+                format!("{{ {} }}", members.join(", "))
+            }
         }
     }
 
@@ -105,6 +122,14 @@ impl EntryValue {
             Self::Members(_) => {
                 let mut lines = vec![format!("{indent}{name}:")];
                 lines.extend(value.yaml_lines(&format!("{indent}  ")));
+                lines
+            }
+            Self::Texts(texts) => {
+                let line = |(name, text): &(String, String)| {
+                    format!("{indent}  {}: {}", quoted(name), quoted(text))
+                };
+                let mut lines = vec![format!("{indent}{name}:")];
+                lines.extend(texts.iter().map(line));
                 lines
             }
             // Strings, flags and lists have the same form in one line of TOML.

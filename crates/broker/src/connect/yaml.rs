@@ -278,6 +278,15 @@ fn is_same(found: &Node, entry: &EntryValue) -> bool {
             };
             found.len() == members.len() && members.iter().all(has)
         }
+        (Content::Object(found, _), EntryValue::Texts(texts)) => {
+            let has = |(name, text): &(String, String)| {
+                let mut found = found.iter().filter(|(key, _)| key.text() == Some(name));
+                found
+                    .next()
+                    .is_some_and(|(_, found)| found.text() == Some(text))
+            };
+            found.len() == texts.len() && texts.iter().all(has)
+        }
         _ => false,
     }
 }

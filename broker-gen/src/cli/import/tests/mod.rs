@@ -314,7 +314,7 @@ fn file_with_too_many_servers_or_secrets_is_refused() {
         MAX_VARIABLES,
         r#"{"command": "x", "env": {"TOKEN": "canary#"}}"#,
     );
-    assert_eq!(imported("a.json", &most).servers, MAX_VARIABLES);
+    assert_eq!(imported("a.json", &most).servers.len(), MAX_VARIABLES);
 }
 
 #[test]

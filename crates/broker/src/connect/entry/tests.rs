@@ -10,6 +10,7 @@ fn broker(program: &str) -> Command<'_> {
         program: Path::new(program),
         words: &["stdio"],
         config: None,
+        variables: &[],
     }
 }
 
@@ -191,4 +192,22 @@ fn text_that_the_client_would_expand_is_refused() {
         assert!(checked_variable(name).is_err(), "{name}");
     }
     assert_eq!(checked_variable("_A1").unwrap(), "_A1");
+}
+
+#[test]
+fn variables_of_the_client_are_in_the_member_that_it_reads() {
+    let variables = [("A_KEY".to_owned(), Secret::new("x${y"))];
+    for (client, member) in [
+        (Client::Cursor, r#""env": {"A_KEY": "x${y"}"#),
+        (Client::Goose, r#""envs": {"A_KEY": "x${y"}"#),
+        (Client::OpenCode, r#""environment": {"A_KEY": "x${y"}"#),
+    ] {
+        let command = Command {
+            variables: &variables,
+            ..broker("/b")
+        };
+        let made = stdio(client, "broker", command, View::default()).unwrap();
+        assert!(made.json_line().contains(member), "{}", made.json_line());
+        assert!(!format!("{command:?}").contains("x${y"));
+    }
 }
