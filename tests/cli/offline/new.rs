@@ -62,8 +62,19 @@ fn new_crate_is_complete_and_prints_the_next_steps() {
     assert!(main.lines().count() <= 10, "{main}");
     contains(
         &bench.read("mine/Dockerfile"),
-        &["FROM rust", "FROM debian", "USER 10001"],
+        &[
+            "FROM rust",
+            "FROM debian",
+            "USER 10001",
+            "COPY Cargo.toml Cargo.lock ./\nRUN mkdir src",
+        ],
     );
+    for file in ["mcp.yml", "mcp-lock.yml", "broker.yml"] {
+        contains(
+            &bench.read(&format!("mine/.github/workflows/{file}")),
+            &["uses: actions/cache@v4"],
+        );
+    }
     contains(
         &bench.read("mine/mine.service"),
         &["ExecStart=/usr/local/bin/mine 127.0.0.1:8100"],

@@ -189,6 +189,7 @@ impl Runner {
             .env("GITHUB_ACTIONS", "true")
             .env("GITHUB_WORKSPACE", place)
             .env("GITHUB_STEP_SUMMARY", home.join("summary"))
+            .env("GITHUB_PATH", home.join("path"))
             .env("HOME", home)
             .envs(environment)
             .output()
@@ -230,6 +231,10 @@ impl Runner {
                 git(place, &["checkout", "-q", "--detach", sha]);
                 true
             }
+            // Nothing was kept before.
+            "actions/cache" => ["path", "key"]
+                .iter()
+                .all(|name| step["with"][name].is_string()),
             "actions/upload-artifact" => {
                 let paths = with("path").expect("a path");
                 for path in paths.lines().map(str::trim).filter(|path| !path.is_empty()) {
