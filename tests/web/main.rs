@@ -3,6 +3,7 @@
 mod browser;
 mod hostile;
 mod keyboard;
+mod operators;
 mod pictures;
 mod speed;
 mod stage;

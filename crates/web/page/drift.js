@@ -10,14 +10,15 @@ function finding(found) {
     ["Live", found.live],
     ["Example", found.witness],
   ].filter(([, text]) => text != null);
-  const remedy = found.remedy && command(() => found.remedy).box;
+  const toRun = /`(broker-gen [^`]+)`/.exec(found.remedy)?.[1];
   return el(
     "li",
     {},
     el("p", {}, el("span", { class: "badge" }, found.class), " ", el("code", {}, found.rule), " ", visible(found.message)),
     facts(["place", found.pointer && visible(found.pointer)]),
     el("div", { class: "compared" }, values.map(([title, text]) => el("div", {}, el("h4", {}, title), block(text, title)))),
-    remedy,
+    el("p", {}, visible(found.remedy)),
+    toRun && command(() => toRun).box,
   );
 }
 
