@@ -3,6 +3,7 @@
 mod browser;
 mod hostile;
 mod keyboard;
+mod lock_page;
 mod operators;
 mod pictures;
 mod speed;

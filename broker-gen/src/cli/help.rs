@@ -16,7 +16,10 @@ const GROUPS: [(&str, &[&str]); 5] = [
         "Review",
         &["diff", "lint", "review", "accept", "verify", "access"],
     ),
-    ("Look", &["tree", "search", "generate", "rules", "schema"]),
+    (
+        "Look",
+        &["tree", "page", "search", "generate", "rules", "schema"],
+    ),
     ("Set up", &["new", "import", "hints", "vectors", "pack"]),
     ("Shell", &["completions", "man", "help"]),
 ];

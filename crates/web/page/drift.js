@@ -1,7 +1,7 @@
 // The view of the drift: the reviewed and the live value of each difference, its rule, an example and the command to run.
 
 import { command, el, facts, toolHash } from "./dom.js";
-import { block, visible } from "./text.js";
+import { block, isPlain, visible } from "./text.js";
 
 /** Returns a finding. */
 function finding(found) {
@@ -18,7 +18,8 @@ function finding(found) {
     facts(["place", found.pointer && visible(found.pointer)]),
     el("div", { class: "compared" }, values.map(([title, text]) => el("div", {}, el("h4", {}, title), block(text, title)))),
     el("p", {}, visible(found.remedy)),
-    toRun && command(() => toRun).box,
+    // A command with a hidden character is not one to copy.
+    toRun && isPlain(toRun) && command(() => toRun).box,
   );
 }
 
