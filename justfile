@@ -91,6 +91,10 @@ reproducible:
 without-features:
     CARGO_TARGET_DIR=target/beside tests/without_features
 
+# Takes the pictures of the web page again
+web-pictures:
+    cargo build -p broker-gen -p chaos-mcp && UPDATE_EXPECT=1 cargo test --test web pictures
+
 # Calls a broker from a page in Chromium
 browser:
     cargo build -p broker-gen -p chaos-mcp && tests/clients/browser

@@ -3,6 +3,8 @@
 mod browser;
 mod hostile;
 mod keyboard;
+mod lock_page;
+mod operators;
 mod pictures;
 mod speed;
 mod stage;

@@ -6,6 +6,7 @@ use std::path::Path;
 use serde_json::json;
 
 use crate::browser::Page;
+use crate::operators::drifted;
 use crate::stage::Stage;
 
 /// Maximum bytes of a picture in docs.
@@ -44,8 +45,14 @@ fn pictures_of_docs_are_of_both_colour_schemes() {
     page.scheme("light");
     assert_eq!(page.value(ground), "rgb(255, 255, 255)");
     take(&mut page, "web-tool-light");
+    let light = page.picture();
     page.scheme("dark");
     assert_eq!(page.value(ground), "rgb(18, 22, 29)");
-    take(&mut page, "web-tool-dark");
+    assert_ne!(light, page.picture());
     page.assert_clean(&stage.origin());
+    let stage = drifted(json!({}));
+    page.go(&format!("{}ui/#/drift", stage.origin()));
+    page.wait_for_text("article", "/repo/get_file");
+    page.wait_for_text("nav", "Drift");
+    take(&mut page, "web-drift-dark");
 }

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::operators::{ADMIN, READER, two_groups};
 use crate::stage::{Stage, config, locked, repo_tools};
 
 #[test]
@@ -121,24 +122,7 @@ fn sources_view_shows_states_causes_and_next_attempts() {
 
 #[test]
 fn caller_sees_only_what_it_may_see() {
-    const READER: &str = "mbk_kqwklyfhlzomvdsoalv2dfumpepwnx3p";
-    const ADMIN: &str = "mbk_vlq2eaarm7xvarhoew7ouadhsunjcdlr";
-    let stage = Stage::repo(json!({
-        "access": {
-            "groups": ["reader", "admin"],
-            "rules": [
-                {"allow": ["/repo/get_file", "/repo/list_issues"], "to": ["reader"]},
-                {"allow": ["/**"], "to": ["admin"]},
-            ],
-            "operators": ["admin"],
-        },
-        "identities": {"keys": [
-            {"name": "reader", "groups": ["reader"],
-             "sha256": "4d261f8d9d76cd9d1b954b97e010a476f548a358d86a15e6f14a8a7723cd61a7"},
-            {"name": "admin", "groups": ["admin"],
-             "sha256": "5f231824d36b7db81e7a2c33ea7661754a59621b874794a7ee4a4c2db2710a5b"},
-        ]},
-    }));
+    let stage = Stage::repo(two_groups());
     let mut page = stage.page();
     page.wait_for_text("#notice", "Enter a key");
     assert!(!page.text("body").contains("get_file"));
@@ -147,13 +131,7 @@ fn caller_sees_only_what_it_may_see() {
     page.wait_for_text(".rows", "get_file");
     page.wait_for_text("nav", "Tools");
     let shown = page.text("body");
-    for hidden in [
-        "delete_branch",
-        "create_issue",
-        "Sources",
-        "Access",
-        "Drift",
-    ] {
+    for hidden in ["delete_branch", "Sources", "Access", "Drift"] {
         assert!(!shown.contains(hidden), "{hidden} in {shown}");
     }
     page.view("#/tools/repo/delete_branch");

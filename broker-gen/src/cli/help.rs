@@ -18,7 +18,10 @@ const GROUPS: [(&str, &[&str]); 6] = [
         "Review",
         &["diff", "lint", "review", "accept", "verify", "access"],
     ),
-    ("Look", &["tree", "search", "generate", "rules", "schema"]),
+    (
+        "Look",
+        &["tree", "page", "search", "generate", "rules", "schema"],
+    ),
     (
         "Set up",
         &[

@@ -29,6 +29,7 @@ mod lint;
 mod lock;
 mod new;
 mod pack;
+mod page;
 mod review;
 mod rules;
 mod schema;
@@ -158,6 +159,13 @@ enum Verb {
     /// exposed tools to an endpoint. Vectors of unchanged texts are kept.
     #[command(after_help = "Example:\n  broker-gen vectors --config config.json")]
     Vectors(vectors::VectorsArgs),
+    /// Write the lock as one HTML page for the readers of a change: the tree with a search, each tool, what is left out.
+    ///
+    /// The file needs no network and no other file. Texts of servers stay texts in it, and hidden characters are shown.
+    #[command(
+        after_help = "Examples:\n  broker-gen page --out lock.html\n  broker-gen page --config config.json --out review/lock.html"
+    )]
+    Page(page::PageArgs),
     /// Print the tree that callers will see, from config and lock.
     #[command(after_help = "Example:\n  broker-gen tree --hidden")]
     Tree(tree::TreeArgs),
@@ -252,6 +260,7 @@ impl Verb {
             | Self::Search(_)
             | Self::Vectors(_)
             | Self::Tree(_)
+            | Self::Page(_)
             | Self::Pack(_)
             | Self::Verify(_)
             | Self::Review(_)
@@ -368,6 +377,7 @@ fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Search(args) => launching(interrupts, search::run(&args)),
         Verb::Vectors(args) => launching(interrupts, vectors::run(&args)),
         Verb::Tree(args) => tree::run(&args),
+        Verb::Page(args) => page::run(&args),
         Verb::Verify(args) => verify::run(&args),
         Verb::Pack(args) => pack::run(&args),
         Verb::Review(args) => review::run(&args),

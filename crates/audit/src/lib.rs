@@ -10,6 +10,7 @@ mod head;
 mod json_schema;
 mod key;
 mod lane;
+mod last_lines;
 mod line;
 mod log;
 mod open_call;

@@ -1,5 +1,6 @@
 //! The log as its callers have it.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
@@ -9,10 +10,11 @@ use crate::error::AuditError;
 use crate::facts::{CallEndFacts, CallFacts, Event, ReadFacts, Versions};
 use crate::file::{Disk, FileLayer};
 use crate::key::AuditKey;
+use crate::last_lines;
 use crate::line::{begin_room, end_room};
 use crate::open_call::{OpenCall, PendingCall};
 use crate::queue::{CallLine, Queue, Waiting};
-use crate::settings::AuditSettings;
+use crate::settings::{AuditSettings, Format};
 use crate::shared::{AuditStatus, Shared};
 use crate::writer::Writer;
 
@@ -26,6 +28,7 @@ struct Inner {
     shared: Arc<Shared>,
     key: Option<AuditKey>,
     thread: Mutex<Option<JoinHandle<()>>>,
+    file: PathBuf,
 }
 
 impl AuditLog {
@@ -52,6 +55,7 @@ impl AuditLog {
         let clock = settings.clock.clone();
         let shared = Arc::new(Shared::new(queue, clock, settings.format));
         let key = settings.key.clone();
+        let file = settings.file.clone();
         let mut writer = Writer::open(disk, settings, Arc::clone(&shared))?;
         let ended = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
@@ -65,6 +69,7 @@ impl AuditLog {
             shared,
             key,
             thread: Mutex::new(Some(thread)),
+            file,
         })))
     }
 
@@ -231,6 +236,19 @@ impl AuditLog {
             is_available: queue.trouble.is_none() && !queue.orders.close && !queue.orders.abandon,
             space_left_s: queue.space_left_s,
             missed: queue.missed,
+        }
+    }
+
+    /// Returns the last lines that are on the disk, oldest first: at most 256 KiB of the file that is written now. It
+    /// blocks.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read, or its lines have the form of OCSF.
+    pub fn last_lines(&self) -> std::io::Result<Vec<String>> {
+        match self.0.shared.format {
+            Format::Native => last_lines::read(&self.0.file),
+            Format::Ocsf(_) => Err(std::io::ErrorKind::Unsupported.into()),
         }
     }
 

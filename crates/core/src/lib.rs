@@ -71,7 +71,7 @@ mod view;
 #[cfg(test)]
 mod tests;
 
-pub use admission::{Admission, HealthView};
+pub use admission::{AccessOfItem, AccessOverview, Admission, HealthView};
 pub use broker::{Broker, DynBroker, Restrict, areas};
 pub use broker_drift::Class as DriftClass;
 pub use broker_mcp::{
@@ -120,6 +120,7 @@ pub use listing::tools::{CallableTool, ListedTool, ToolPage, ToolQuery};
 pub use listing::tree::Listing;
 pub use services::Services;
 pub use sources::change_observer::{Change, ChangeObserver, ChangedItem};
+pub use sources::differences::{Differences, DifferingEntry, ShownFinding};
 pub use sources::drift_log::DRIFT_LOG;
 pub use sources::examine::{ExamResult, SourceExam, StartedSource, ToolComparison};
 pub use sources::health::{

@@ -10,6 +10,7 @@ use broker_wire::LogLevel;
 use tokio::sync::watch;
 
 use crate::CallPath;
+use crate::admission::AccessOverview;
 use crate::call::arguments::{self, ParsedCharge, overloaded};
 use crate::call::record::ReviewedVersions;
 use crate::catalog::Catalog;
@@ -23,6 +24,7 @@ use crate::listing::paths;
 use crate::listing::query_vector::QueryVectors;
 use crate::listing::search::{self, FoundTools};
 use crate::snapshot::Snapshot;
+use crate::sources::differences::Differences;
 use crate::sources::health::Health;
 use crate::sources::server_output::ServerOutput;
 use crate::types::{SearchQuery, StartOutcome};
@@ -227,6 +229,16 @@ impl Services {
     /// Returns whether the broker is ready, and the state of every source.
     pub fn health(&self) -> Health {
         Health::new(&self.call_path().fleet)
+    }
+
+    /// Returns the differences between the sources and the lock.
+    pub fn differences(&self) -> Differences {
+        Differences::new(&self.call_path().fleet)
+    }
+
+    /// Returns who may call what by the access rules.
+    pub fn access_overview(&self) -> AccessOverview {
+        AccessOverview::new(&self.call_path().fleet)
     }
 
     /// Returns the last stderr lines of a source, by its path or one below it; `None` if no source has the path.

@@ -105,6 +105,15 @@ impl Audit {
         self.log.event(Event::KeysChanged { added, removed });
     }
 
+    /// Returns the last lines of the log, oldest first. It blocks for the disk.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read, or its lines have another form than the broker's own.
+    pub fn last_lines(&self) -> std::io::Result<Vec<String>> {
+        self.log.last_lines()
+    }
+
     /// Opens the file again, after another program has moved it.
     pub fn reopen(&self) {
         self.log.reopen();

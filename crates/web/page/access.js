@@ -31,7 +31,7 @@ export async function makeView(api) {
     const at = Number(group.value);
     const tools = answer.tools.filter((tool) => group.value === "" || tool.may_call.includes(at) || tool.narrowed.includes(at));
     list.set(tools);
-    count.textContent = `${tools.length} of ${answer.tools.length}`;
+    count.textContent = `${tools.length} of ${answer.tools.length + answer.more}`;
   };
   group.addEventListener("change", draw);
   draw();

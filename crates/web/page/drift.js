@@ -1,7 +1,7 @@
 // The view of the drift: the reviewed and the live value of each difference, its rule, an example and the command to run.
 
 import { command, el, facts, toolHash } from "./dom.js";
-import { block, visible } from "./text.js";
+import { block, isPlain, visible } from "./text.js";
 
 /** Returns a finding. */
 function finding(found) {
@@ -10,14 +10,16 @@ function finding(found) {
     ["Live", found.live],
     ["Example", found.witness],
   ].filter(([, text]) => text != null);
-  const remedy = found.remedy && command(() => found.remedy).box;
+  const toRun = /`(broker-gen [^`]+)`/.exec(found.remedy)?.[1];
   return el(
     "li",
     {},
     el("p", {}, el("span", { class: "badge" }, found.class), " ", el("code", {}, found.rule), " ", visible(found.message)),
     facts(["place", found.pointer && visible(found.pointer)]),
     el("div", { class: "compared" }, values.map(([title, text]) => el("div", {}, el("h4", {}, title), block(text, title)))),
-    remedy,
+    el("p", {}, visible(found.remedy)),
+    // A command with a hidden character is not one to copy.
+    toRun && isPlain(toRun) && command(() => toRun).box,
   );
 }
 

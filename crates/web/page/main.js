@@ -74,7 +74,7 @@ async function showViews() {
   const [sources, access, jobs, activity] = await Promise.all([api.sources(), api.access(), api.jobs(), api.activity()]);
   const isOperator = sources?.sources?.every((source) => source.path) ?? false;
   options.access = access;
-  const has = { tools: true, sources: isOperator, drift: isOperator, access: access, activity: activity, jobs: jobs };
+  const has = { tools: true, sources: isOperator, drift: isOperator, access: access?.groups.length, activity, jobs };
   const names = Object.keys(VIEWS).filter((name) => has[name]);
   const view = place().view;
   const links = names.map((name) =>

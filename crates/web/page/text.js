@@ -10,6 +10,11 @@ const PLAIN = /^[\x20-\x7e]*$/;
 /** The characters that are shown at first, and with each click on the button for more. */
 const CHUNK = 20000;
 
+/** Whether a text has printable ASCII only. */
+export function isPlain(text) {
+  return PLAIN.test(text);
+}
+
 /** Returns the name of a character: `U+202E`. */
 function codePoint(character) {
   return "U+" + character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0");
@@ -18,7 +23,7 @@ function codePoint(character) {
 /** Returns an element with a text of a server on its own line of writing, each hidden character as a mark. */
 export function visible(text, { lines = false } = {}) {
   const out = el("span", { class: "server" });
-  if (PLAIN.test(text)) {
+  if (isPlain(text)) {
     out.append(text);
     return out;
   }

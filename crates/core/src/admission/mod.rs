@@ -5,6 +5,7 @@ mod class;
 mod filters;
 mod narrowed;
 mod nodes;
+mod overview;
 mod policy;
 #[cfg(test)]
 mod policy_tests;
@@ -18,6 +19,7 @@ pub(crate) use class::AdmissionClass;
 pub(crate) use filters::Filters;
 pub use filters::{Admission, HealthView};
 pub(crate) use narrowed::NarrowedArgs;
+pub use overview::{AccessOfItem, AccessOverview};
 pub(crate) use policy::Policy;
 
 use std::sync::{Arc, OnceLock};

@@ -211,6 +211,19 @@ impl Policy {
         rules.rows.get(tool).decide(class.groups(), applies)
     }
 
+    /// Returns the names of the groups; none without rules.
+    pub(super) fn group_names(&self) -> &[String] {
+        self.rules.as_ref().map_or(&[], |rules| &rules.groups)
+    }
+
+    /// Returns the decision on a tool for callers in one group that have every claim.
+    pub(super) fn decide_for_group(&self, group: usize, tool: u32) -> Decision {
+        self.rules.as_ref().map_or(Decision::Callable, |rules| {
+            let row = rules.rows.get(tool);
+            row.decide(GroupSet::one(group), |_| true)
+        })
+    }
+
     /// Returns the nodes that exist for a class in a view.
     pub(super) fn nodes(
         &self,

@@ -258,7 +258,8 @@ impl DriftState {
         self.view.load_full()
     }
 
-    fn reports(&self) -> MutexGuard<'_, Box<[Option<Report>]>> {
+    /// Returns the latest report of each source; `None` before its first verdict.
+    pub(crate) fn reports(&self) -> MutexGuard<'_, Box<[Option<Report>]>> {
         self.reports.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

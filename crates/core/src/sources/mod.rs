@@ -2,6 +2,7 @@
 //! a reload, watched and stopped.
 
 pub(crate) mod change_observer;
+pub(crate) mod differences;
 pub(crate) mod drift_log;
 pub(crate) mod drift_state;
 pub(crate) mod examine;

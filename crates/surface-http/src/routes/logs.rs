@@ -17,14 +17,7 @@ impl<B: Broker> HttpSurface<B> {
     /// Answers `/logs`. Callers who see the state of the sources see the lines.
     pub(super) fn logs(&self, parts: &Parts, admitted: &Admitted) -> Result<HttpReply, Refusal> {
         let identity = &admitted.identity;
-        if self.is_limited() && !identity.is_authenticated() {
-            let message = "the output of servers is shown to callers with a credential only";
-            return Err(Refusal::new(CallCode::Unauthorized, message));
-        }
-        if !self.broker.services().is_operator(identity) {
-            let message = "the output of servers is shown to `access.operators` only";
-            return Err(Refusal::new(CallCode::Forbidden, message).for_caller(identity));
-        }
+        self.check_operator(identity, "the output of servers is")?;
         let Some(path) = named_path(parts.uri.query()) else {
             let message = "the query names no source: `/logs?path=/PATH`";
             return Err(Refusal::new(CallCode::FieldInvalid, message).for_caller(identity));

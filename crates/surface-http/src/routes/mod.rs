@@ -18,6 +18,7 @@ mod logs;
 mod mcp;
 mod meta;
 mod metrics;
+mod operators;
 mod page;
 pub(crate) mod table;
 mod websocket;
@@ -103,6 +104,7 @@ impl<B: Broker> HttpSurface<B> {
             ApiRoute::Health(report) => self.health(report, &admitted.identity),
             ApiRoute::Metrics => self.metrics(parts, &admitted).await,
             ApiRoute::Logs => self.logs(parts, &admitted),
+            ApiRoute::Operator(route) => Box::pin(self.operator(route, &admitted)).await,
             // Boxed, so that other requests do not carry its size.
             ApiRoute::Job(route) => Box::pin(self.jobs(route, parts, &admitted)).await,
             ApiRoute::ResourceMetadata => resource_metadata(&settings),

@@ -49,6 +49,7 @@ impl Row {
                     ApiRoute::Meta(_)
                     | ApiRoute::Health(_)
                     | ApiRoute::Logs
+                    | ApiRoute::Operator(_)
                     | ApiRoute::Job(_)
                     | ApiRoute::ResourceMetadata,
                 ),
@@ -90,10 +91,23 @@ pub(crate) enum ApiRoute {
     Metrics,
     /// The last stderr lines of a source.
     Logs,
+    /// The state that operators see.
+    Operator(OperatorRoute),
     /// Jobs of the caller.
     Job(JobRoute),
     /// The document for clients that need a token.
     ResourceMetadata,
+}
+
+/// The routes that answer operators only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OperatorRoute {
+    /// The differences between the sources and the lock.
+    Drift,
+    /// Who may call what.
+    Access,
+    /// The last lines of the audit log.
+    Activity,
 }
 
 /// The meta-tools.
@@ -141,6 +155,9 @@ pub(crate) const TABLE: &[Row] = &[
         handler: Handler::Api(ApiRoute::Logs),
         ..health("/logs", HealthRoute::Sources, Credential::Needed)
     }),
+    operator("/drift", OperatorRoute::Drift),
+    operator("/access", OperatorRoute::Access),
+    operator("/activity", OperatorRoute::Activity),
     named(job("/jobs", JobRoute::List)),
     Row {
         methods: "GET, HEAD, DELETE",
@@ -205,6 +222,13 @@ const fn health(path: &'static str, route: HealthRoute, credential: Credential) 
         credential,
         handler: Handler::Api(ApiRoute::Health(route)),
         ..meta(path, MetaTool::Call)
+    }
+}
+
+const fn operator(path: &'static str, route: OperatorRoute) -> Row {
+    Row {
+        handler: Handler::Api(ApiRoute::Operator(route)),
+        ..health(path, HealthRoute::Alive, Credential::Needed)
     }
 }
 

@@ -232,6 +232,7 @@ const ARROWS: [(&str, &[&str]); 36] = [
             "broker-schema",
             "broker-search",
             "broker-terminal",
+            "broker-web",
             "broker-wire",
             "mcp-broker",
         ],
