@@ -223,6 +223,7 @@ const ARROWS: [(&str, &[&str]); 35] = [
             "broker-drift",
             "broker-embed",
             "broker-files",
+            "broker-http-client",
             "broker-mcp",
             "broker-model",
             "broker-process",
