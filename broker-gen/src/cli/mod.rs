@@ -50,6 +50,7 @@ mod report;
 mod schemas;
 mod type_notes;
 mod unattended;
+mod working;
 
 /// Locks the tools of MCP servers, compares servers with the lock, and compiles the lock into a broker.
 ///

@@ -4,12 +4,22 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
+use std::time::Duration;
 
-use harness::{Bench, Output, assert_inert, contains};
+use harness::{Bench, Output, assert_inert, contains, on_terminal};
 use serde_json::{Value, json};
 
 /// A registry that answers one request; the receiver gets its first line.
 fn registry(status: &'static str, body: String) -> (String, Receiver<String>) {
+    slow_registry(status, body, Duration::ZERO)
+}
+
+/// A registry that answers after a time.
+fn slow_registry(
+    status: &'static str,
+    body: String,
+    delay: Duration,
+) -> (String, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let address = listener.local_addr().expect("it is bound");
     let (sender, receiver) = sync_channel(1);
@@ -23,6 +33,8 @@ fn registry(status: &'static str, body: String) -> (String, Receiver<String>) {
         let head = String::from_utf8_lossy(&head).into_owned();
         let line = head.lines().next().unwrap_or_default().to_owned();
         let length = body.len();
+        // The time itself is what the client has to wait for.
+        thread::sleep(delay);
         // The client may close before it has read a body that is too long.
         let _ = write!(
             stream,
@@ -171,4 +183,38 @@ fn large_or_odd_input_is_refused() {
         contains(&output.stderr, &[part]);
     }
     assert!(!bench.path("d").exists());
+}
+
+#[test]
+fn step_that_takes_longer_than_two_seconds_is_shown() {
+    let bench = Bench::new();
+    let answer = entry("io.example/tools", "1.2.3").to_string();
+    let args =
+        |url: &str| ["import", "registry:io.example/tools", "--registry", url].map(str::to_owned);
+    let delay = Duration::from_millis(2_600);
+    let (url, _asked) = slow_registry("200 OK", answer.clone(), delay);
+    let mut command = bench.command();
+    command.args(args(&url)).env("TERM", "xterm");
+    let (code, screen) = on_terminal(command, "");
+    assert_eq!(code, Some(0), "{screen}");
+    contains(&screen, &["asking the registry (2 s)", "\u{1b}["]);
+    // Without a terminal it is a plain line, and a step that is fast has none.
+    let (url, _asked) = slow_registry("200 OK", answer.clone(), delay);
+    let output = import(
+        &bench,
+        &["registry:io.example/tools", "--registry", &url],
+        "",
+    );
+    contains(&output.stderr, &["asking the registry (2 s)\n"]);
+    let (url, _asked) = registry("200 OK", answer);
+    let output = import(
+        &bench,
+        &["registry:io.example/tools", "--registry", &url],
+        "",
+    );
+    assert!(
+        !output.stderr.contains("asking the registry"),
+        "{}",
+        output.stderr
+    );
 }

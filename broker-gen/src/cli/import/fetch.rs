@@ -11,6 +11,8 @@ use http::{HeaderMap, Method};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use url::Url;
 
+use crate::cli::working::Working;
+
 /// Maximum time of the request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum bytes of the answer.
@@ -25,11 +27,13 @@ pub(super) async fn entry(registry: &str, name: &str) -> Result<Vec<u8>, Vec<Dia
         vec![problem.help("check the name, and the URL of `--registry`")]
     };
     let url = entry_url(registry, name).map_err(refused)?;
+    let working = Working::begin("asking the registry");
     let asked = tokio::time::timeout(REQUEST_TIMEOUT, ask(url));
     let answer = asked.await.unwrap_or_else(|_| {
         let seconds = REQUEST_TIMEOUT.as_secs();
         Err(format!("the registry did not answer within {seconds} s"))
     });
+    drop(working);
     answer.map_err(refused)
 }
 
