@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use std::net::TcpStream;
 
 use broker_model::CallCode;
+use harness::mcp_http::modern;
 use harness::{
     Broker, Chaos, ChaosServer, DirectServer, Run, http_script, on_echo, post, post_bytes, raw,
     read, refusal, request, send, wait_until,
@@ -517,4 +518,27 @@ fn call_codes_are_all_tested() {
     // Only a client over stdio gets `lock_stale`: `stdio_client_is_served_by_the_sources_that_are_not_stale`.
     tested.extend(["internal", "lock_stale"]);
     assert_eq!(tested, all);
+}
+
+#[test]
+fn error_over_mcp_names_no_page() {
+    let chaos = Chaos::new();
+    let broker = ready(&chaos);
+    for (route, params) in [
+        (
+            "/mcp",
+            json!({"name": "meta_call", "arguments": {"path": "/a/nothing"}}),
+        ),
+        ("/mcp", json!({"name": "nothing", "arguments": {}})),
+        (
+            "/mcp/search",
+            json!({"name": "call_tool", "arguments": {"name": "/a/echo", "arguments": {"text": 1}}}),
+        ),
+        ("/mcp/direct", json!({"name": "a-nothing", "arguments": {}})),
+    ] {
+        let answer = modern(broker.address(), route, &json!(1), "tools/call", &params);
+        let text = answer.text();
+        let is_error = text.contains("\"error\"") || text.contains("\"isError\":true");
+        assert!(is_error && !text.contains("errors.md"), "{text}");
+    }
 }

@@ -1,14 +1,14 @@
 //! A clock that jumps while a broker runs, by `faketime` on its process: finished jobs are kept for their time on the clock that
-//! never jumps.
+//! never jumps. A job whose tool is withdrawn ends after 10 minutes.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use harness::{Bench, Broker};
-use serde_json::json;
+use harness::{Bench, Broker, refusal, wait_until};
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::stage::{Caller, bench, run};
+use crate::stage::{Caller, bench, executed, run};
 
 /// The time for which the jobs of the test are kept.
 const TTL: Duration = Duration::from_secs(6);
@@ -91,4 +91,48 @@ fn clock_that_jumps_a_day_deletes_no_result_early_and_keeps_none_longer_than_twi
             assert_eq!(caller.job(id)["status"], "succeeded", "{jump}: {id}");
         }
     }
+}
+
+#[test]
+fn job_whose_tool_is_withdrawn_fails_after_10_minutes() {
+    let bench = bench(&json!({"store": "jobs.sqlite"}), &json!({}));
+    set_clock(&bench, "+0d");
+    let broker = serve(&bench);
+    let caller = Caller::of(&broker);
+    // The four places of the owner are taken, so that the fifth job waits.
+    let long: Vec<_> = (0..4)
+        .map(|n| caller.make("long", json!({"n": n})))
+        .collect();
+    for id in &long {
+        caller.wait(id, &["running"]);
+    }
+    let waiting = caller.make("quick", json!({"n": 9}));
+    let mut script: Value = serde_json::from_str(&bench.read("a.json")).expect("JSON");
+    script["tools"][0]["inputSchema"]["required"] = json!(["n"]);
+    script["tools"][0]["description"] = json!("Deletes everything");
+    script["tools"][0]["annotations"] = json!({"destructiveHint": true});
+    script["generation"] = json!(1);
+    bench.script("a", &script);
+    wait_until("the tool is withdrawn", || {
+        broker.source("/a")["withdrawn"] == 1
+    });
+    refusal(
+        &caller.call("quick", json!({"args": {"n": 1}})),
+        409,
+        "tool_withdrawn",
+    );
+    for id in &long {
+        caller.send("DELETE", &format!("/jobs/{id}"), &[], "");
+        caller.end(id);
+    }
+    set_clock(&bench, "+9m");
+    // Jobs are decided in their order: the one that waits was decided again before this one ran.
+    let later = caller.make("slow", json!({"n": 10}));
+    assert_eq!(caller.end(&later)["status"], "succeeded");
+    assert_eq!(caller.job(&waiting)["status"], "queued");
+    set_clock(&bench, "+11m");
+    let ended = caller.end(&waiting);
+    assert_eq!(ended["status"], "failed", "{ended}");
+    assert_eq!(ended["error"]["code"], "tool_withdrawn", "{ended}");
+    assert_eq!(executed(&bench, "quick"), [] as [i64; 0]);
 }

@@ -2,6 +2,7 @@
 
 mod audit;
 mod audit_explain;
+mod audit_floods;
 mod audit_kills;
 mod audit_replay;
 mod audit_shown;

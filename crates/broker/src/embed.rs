@@ -9,7 +9,7 @@ use broker_model::redact::Secret;
 use broker_observe::Observers;
 use broker_surface::Surface as _;
 use broker_surface_http::{
-    BasePaths, CallerSettings, HostPolicy, HttpAccess, HttpSettings, HttpSurface,
+    BasePaths, CallerSettings, HostPolicy, HttpAccess, HttpSettings, HttpSurface, PageSettings,
 };
 use broker_surface_mcp::stdio::{StdioSettings, StdioSurface};
 use broker_surface_mcp::{ClientView, McpSettings};
@@ -87,5 +87,10 @@ pub(crate) fn settings() -> HttpSettings {
         callers: CallerSettings::default(),
         idle_timeout: Limits::default().idle_timeout,
         base_paths: BasePaths::default(),
+        // The page is a part of the program with a config.
+        page: PageSettings {
+            served: Some(false),
+            calls: false,
+        },
     }
 }

@@ -11,6 +11,10 @@ pub struct Surfaces {
     pub v1: bool,
     /// `/sse` for clients of the transport of MCP 2024-11-05.
     pub sse: bool,
+    /// The web page; `None` on loopback addresses only.
+    pub web: Option<bool>,
+    /// Whether the web page offers to call tools.
+    pub web_calls: bool,
 }
 
 impl Default for Surfaces {
@@ -19,6 +23,8 @@ impl Default for Surfaces {
         Self {
             v1: default("v1"),
             sse: default("sse"),
+            web: None,
+            web_calls: default("web_calls"),
         }
     }
 }
@@ -30,6 +36,10 @@ pub(super) fn read(findings: &mut Findings<'_>, cursor: &Cursor<'_>) -> Surfaces
         match member.key.as_str() {
             "v1" => out.v1 = fields::boolean(findings, &value).unwrap_or(out.v1),
             "sse" => out.sse = fields::boolean(findings, &value).unwrap_or(out.sse),
+            "web" => out.web = fields::boolean(findings, &value).or(out.web),
+            "web_calls" => {
+                out.web_calls = fields::boolean(findings, &value).unwrap_or(out.web_calls);
+            }
             unknown => keys::unknown(findings, &value, unknown, Level::Surfaces),
         }
     }

@@ -25,7 +25,7 @@ mod routes;
 
 pub use listener::WANTED_FILES;
 pub use pipeline::{
-    BadEntry, BasePaths, CallerSettings, HostPolicy, HttpSettings, ProtectedResource,
+    BadEntry, BasePaths, CallerSettings, HostPolicy, HttpSettings, PageSettings, ProtectedResource,
 };
 
 use listener::Peers;

@@ -4,6 +4,7 @@
 mod long_call;
 mod mcp;
 mod metrics;
+mod page;
 mod routes;
 mod silence;
 mod slow_reader;
@@ -79,25 +80,31 @@ fn surface_with(summary: &str, secret: Option<&str>, address: &str) -> Arc<HttpS
     surface_over(core, secret, address)
 }
 
+/// The settings of MCP clients.
+fn surface_settings() -> McpSettings {
+    McpSettings {
+        view: ClientView::default(),
+        list_changed_exec: None,
+        legacy_sessions: broker_config::LegacySessions::Kept,
+        session_idle: Duration::from_secs(60),
+        serves_v1: true,
+        serves_sse: true,
+        base_path: String::new(),
+        body_bytes: 400,
+        event_bytes: 1 << 20,
+    }
+}
+
 /// A surface over a broker.
 fn surface_over<B: Broker>(core: B, secret: Option<&str>, address: &str) -> Arc<HttpSurface<B>> {
     let settings = HttpSettings {
         hosts: HostPolicy::default(),
         body_bytes: 100,
-        mcp: McpSettings {
-            view: ClientView::default(),
-            list_changed_exec: None,
-            legacy_sessions: broker_config::LegacySessions::Kept,
-            session_idle: Duration::from_secs(60),
-            serves_v1: true,
-            serves_sse: true,
-            base_path: String::new(),
-            body_bytes: 400,
-            event_bytes: 1 << 20,
-        },
+        mcp: surface_settings(),
         callers: CallerSettings::default(),
         idle_timeout: Duration::from_secs(75),
         base_paths: BasePaths::default(),
+        page: PageSettings::default(),
     };
     let access = HttpAccess {
         secret: secret.map(Secret::new),

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use broker_core::{
-    AcceptedJob, Account, Broker, CallCode, CallMode, CoreError, ItemKind, JobDesk, JobRequest,
-    JobResult, JobState, JobView, Outcome,
+    AcceptedJob, Account, Broker, CallCode, CallMode, CoreError, Identity, ItemKind, JobDesk,
+    JobRequest, JobResult, JobState, JobView, Outcome,
 };
 use broker_model::text::shown_line;
 use broker_surface::job_json;
@@ -13,6 +13,7 @@ use broker_wire::write::Json;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::CancellationToken;
 
 use crate::Client;
 use crate::job_resource;
@@ -94,7 +95,8 @@ pub(super) async fn answer(
     let (identity, id) = (&client.identity, arguments.id.as_str());
     match arguments.action {
         Action::Wait => {
-            let job = wait(client, &**desk, id).await?;
+            let draining = client.broker.services().drain().draining();
+            let job = wait(&**desk, (identity, id), &draining).await?;
             match job.state {
                 JobState::Queued | JobState::Running | JobState::InputRequired => {
                     Ok(result::own(&unfinished_text(&job), era))
@@ -123,15 +125,13 @@ pub(super) async fn answer(
     }
 }
 
-/// Waits for the end of a job, or until the time is over.
+/// Waits for the end of a job, until the time is over or the broker drains.
 async fn wait(
-    client: &Client<impl Broker>,
     desk: &dyn JobDesk,
-    id: &str,
+    (identity, id): (&Identity, &str),
+    draining: &CancellationToken,
 ) -> Result<JobView, Box<CoreError>> {
-    let identity = &client.identity;
     let end = Instant::now() + WAIT_TIMEOUT;
-    let draining = client.broker.services().drain().draining();
     let mut after = 0;
     loop {
         let job = desk.show(identity, id).await?;
@@ -264,3 +264,7 @@ pub(super) const fn job_request(mode: CallMode) -> Option<&'static JobRequest> {
         CallMode::Auto => Some(&AUTO),
     }
 }
+
+#[cfg(test)]
+#[path = "job_tool_tests.rs"]
+mod tests;

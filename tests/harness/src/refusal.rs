@@ -7,7 +7,8 @@ use crate::http::Response;
 const REQUIRED: [&str; 4] = ["code", "message", "retryable", "request_id"];
 const OPTIONAL: [&str; 5] = ["hint", "path", "did_you_mean", "details", "maybe_executed"];
 
-/// Checks status, code, members and headers of a refusal, and returns its `error` object.
+/// Checks status, code, members, `details.help` and headers of a refusal, and returns its `error` object without
+/// `details.help`.
 pub fn refusal(response: &Response, status: u16, code: &str) -> Value {
     named(response);
     let text = response.text();
@@ -58,7 +59,19 @@ pub fn refusal(response: &Response, status: u16, code: &str) -> Value {
         ),
         _ => assert_eq!(retry_after, None, "{text}"),
     }
-    error.clone()
+    let mut error = error.clone();
+    let details = error["details"].as_object_mut();
+    let details = details.unwrap_or_else(|| panic!("no details: {text}"));
+    let help = details.remove("help");
+    assert_eq!(
+        help,
+        Some(format!("docs/errors.md#{code}").into()),
+        "{text}"
+    );
+    if details.is_empty() {
+        error.as_object_mut().map(|error| error.remove("details"));
+    }
+    error
 }
 
 /// Checks the headers of every reply: catalog, request id and content type.

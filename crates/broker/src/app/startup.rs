@@ -12,7 +12,7 @@ use broker_metrics::Transport;
 use broker_model::Diagnostic;
 use broker_observe::{ListChangedExec, Observers};
 use broker_process::guard::{ReloadSignals, Signals};
-use broker_surface_http::{BasePaths, CallerSettings, HttpSettings};
+use broker_surface_http::{BasePaths, CallerSettings, HttpSettings, PageSettings};
 use broker_surface_mcp::stdio::StdioSettings;
 
 use super::beside;
@@ -109,6 +109,10 @@ impl FromConfig for HttpSettings {
                 .flatten()
                 .map(str::to_owned),
             ),
+            page: PageSettings {
+                served: loaded.config.surfaces.web,
+                calls: loaded.config.surfaces.web_calls,
+            },
         }
     }
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use broker_model::CallCode;
 use broker_model::json::serialize_exactly;
-use serde::Serialize;
+use serde::ser::SerializeMap as _;
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -102,8 +103,12 @@ impl CoreError {
     }
 
     fn details_out(&self) -> Option<Details<'_>> {
-        let rpc = self.rpc.as_deref().map(|rpc| Details::Rpc { rpc });
-        rpc.or(self.details.as_ref().map(Details::Other))
+        let rpc = self.rpc.as_deref().map(Content::Rpc);
+        let content = rpc.or(self.details.as_ref().map(Content::Other))?;
+        Some(Details {
+            content,
+            help: None,
+        })
     }
 
     /// Returns its JSON object, members in the order of the documentation; `request_id` only if given.
@@ -123,14 +128,53 @@ impl CoreError {
 }
 
 /// The value of `details`.
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-enum Details<'a> {
-    Rpc {
-        rpc: &'a RawValue,
-    },
-    #[serde(serialize_with = "serialize_exactly")]
+#[derive(Debug)]
+struct Details<'a> {
+    content: Content<'a>,
+    /// The page of errors, with the code whose place there is named.
+    help: Option<(&'static str, CallCode)>,
+}
+
+#[derive(Debug)]
+enum Content<'a> {
+    Empty,
+    Rpc(&'a RawValue),
     Other(&'a Value),
+}
+
+impl Serialize for Details<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let members = match &self.content {
+            Content::Other(Value::Object(members)) => Some(members),
+            // Details are objects; another value has no place for the help.
+            Content::Other(other) => return serialize_exactly(other, serializer),
+            Content::Empty | Content::Rpc(_) => None,
+        };
+        let mut out = serializer.serialize_map(None)?;
+        for (name, value) in members.into_iter().flatten() {
+            out.serialize_entry(name, &Exact(value))?;
+        }
+        if let Content::Rpc(rpc) = &self.content {
+            out.serialize_entry("rpc", rpc)?;
+        }
+        if let Some((page, code)) = self.help {
+            out.serialize_entry("help", &Help(page, code))?;
+        }
+        out.end()
+    }
+}
+
+/// A value whose numbers are written as they were read.
+#[derive(Serialize)]
+struct Exact<'a>(#[serde(serialize_with = "serialize_exactly")] &'a Value);
+
+/// The place of a code on the page of errors.
+struct Help(&'static str, CallCode);
+
+impl Serialize for Help {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{}#{}", self.0, self.1))
+    }
 }
 
 /// The value of `"error"` on the wire.
@@ -151,6 +195,20 @@ pub struct ErrorMembers<'a> {
     maybe_executed: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     request_id: Option<&'a str>,
+}
+
+impl ErrorMembers<'_> {
+    /// Adds `details.help`, the place of the code on a page of errors. Surfaces for models leave it out, since each
+    /// reader would pay for it.
+    #[must_use]
+    pub fn help(mut self, page: &'static str, code: CallCode) -> Self {
+        let details = self.details.get_or_insert(Details {
+            content: Content::Empty,
+            help: None,
+        });
+        details.help = Some((page, code));
+        self
+    }
 }
 
 impl fmt::Display for CoreError {

@@ -17,7 +17,7 @@ For client users, operators and agents. Reference: every code of an error, its c
 <!-- Generated from the registry of codes; a test holds it. Do not edit. -->
 
 Four closed lists. A code is stable; its message is for people and may change. `docs/errors.md#CODE` is the
-place of the code of a call.
+place of the code of a call: `details.help` of an error over HTTP. Errors over MCP do not have it, since a model would pay for it.
 
 ## Calls
 

@@ -37,7 +37,7 @@ pub use protected_resource::ProtectedResource;
 pub(crate) use protected_resource::WELL_KNOWN;
 pub(crate) use refused_hosts::RefusedHosts;
 pub(crate) use respond::{CommonHeaders, HttpReply, JSON, Refusal, ReplyContent};
-pub use settings::{CallerSettings, HttpSettings};
+pub use settings::{CallerSettings, HttpSettings, PageSettings};
 
 use crate::HttpSurface;
 use crate::listener::Caller;

@@ -11,6 +11,8 @@ use super::protected_resource::ProtectedResource;
 use broker_core::{CoreError, ErrorMembers, Identity, RequestId, Subject};
 use broker_surface_mcp::http::{ReplyBody, StreamReply, error_reply};
 
+/// The page that has a place for each code.
+const ERRORS_PAGE: &str = "docs/errors.md";
 /// The default of `Retry-After`, in seconds.
 const RETRY_AFTER_SECONDS: u64 = 1;
 
@@ -326,7 +328,9 @@ fn add_error_headers(
 
 fn render(error: &CoreError, request_id: RequestId) -> Bytes {
     let body = ErrorBody {
-        error: error.members(Some(request_id.as_str())),
+        error: error
+            .members(Some(request_id.as_str()))
+            .help(ERRORS_PAGE, error.code),
     };
     serde_json::to_vec(&body)
         .expect("strings and JSON values always serialize")

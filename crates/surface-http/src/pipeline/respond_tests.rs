@@ -70,7 +70,7 @@ async fn error_code_has_its_status_and_names_catalog_and_request() {
             assert_eq!(
                 body,
                 format!(
-                    r#"{{"error":{{"code":"{name}","message":"m","retryable":false,"request_id":"r-1"}}}}"#
+                    r#"{{"error":{{"code":"{name}","message":"m","details":{{"help":"docs/errors.md#{name}"}},"retryable":false,"request_id":"r-1"}}}}"#
                 )
             );
             let headers = head.headers();
@@ -108,9 +108,19 @@ async fn error_reply_keeps_every_member_of_core() {
     let (head, body) = reply(Err(full.into()), false).await;
     assert_eq!(
         body,
-        r#"{"error":{"code":"source_unavailable","message":"m","hint":"h","path":"/a","did_you_mean":["/b"],"details":{"cause":"exited"},"retryable":true,"maybe_executed":false,"request_id":"r-1"}}"#
+        r#"{"error":{"code":"source_unavailable","message":"m","hint":"h","path":"/a","did_you_mean":["/b"],"details":{"cause":"exited","help":"docs/errors.md#source_unavailable"},"retryable":true,"maybe_executed":false,"request_id":"r-1"}}"#
     );
     assert_eq!(head.headers()["retry-after"], "3");
+}
+
+#[tokio::test]
+async fn error_of_a_server_keeps_its_text_beside_the_help() {
+    let mut error = error(CallCode::SourceError);
+    let rpc = r#"{"code":-32000, "message":"m","data":1.50}"#.to_owned();
+    error.rpc = Some(serde_json::value::RawValue::from_string(rpc.clone()).unwrap());
+    let (_, body) = reply(Err(error.into()), false).await;
+    let details = format!(r#""details":{{"rpc":{rpc},"help":"docs/errors.md#source_error"}}"#);
+    assert!(body.contains(&details), "{body}");
 }
 
 #[tokio::test]

@@ -22,6 +22,16 @@ pub struct HttpSettings {
     pub idle_timeout: Duration,
     /// The paths before the routes that proxies pass on.
     pub base_paths: BasePaths,
+    pub page: PageSettings,
+}
+
+/// The part of a config for the web page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PageSettings {
+    /// Whether it is served; `None` for listeners on loopback addresses only.
+    pub served: Option<bool>,
+    /// Whether it offers to call tools.
+    pub calls: bool,
 }
 
 /// The part of a config for recognising callers.

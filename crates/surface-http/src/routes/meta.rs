@@ -7,7 +7,7 @@ use broker_model::CallCode;
 use broker_surface::meta::{self, BodyForm, MetaCaller, ReplyRoom};
 use broker_surface::{ClientPlace, trace_of};
 use broker_surface::{idempotency_key, job_json};
-use broker_surface_mcp::http::joined_header;
+use broker_surface_mcp::http::trace_header;
 use bytes::Bytes;
 
 use super::table::MetaTool;
@@ -34,7 +34,7 @@ impl<B: Broker> HttpSurface<B> {
                     port: caller.port,
                 };
                 trace_of(&self.broker, client, |name| {
-                    joined_header(&parts.headers, name)
+                    trace_header(&parts.headers, name)
                 })
             }
             MetaTool::List(_) => None,

@@ -18,6 +18,7 @@ mod logs;
 mod mcp;
 mod meta;
 mod metrics;
+mod page;
 pub(crate) mod table;
 mod websocket;
 
@@ -39,7 +40,8 @@ pub(crate) async fn handle(
 ) -> Response<Body> {
     let (parts, body) = request.into_parts();
     let base_paths = || surface.settings.load().base_paths.clone();
-    let route = table::find(&parts, surface.mcp.is_some(), base_paths);
+    let has_page = || surface.settings.load().serves_page(surface.exposed);
+    let route = table::find(&parts, surface.mcp.is_some(), has_page, base_paths);
     let route = route.filter(|route| route.row.is_served_by(caller.role));
     // Boxed, so that the other routes have no room for them.
     match route.map(|route| (route, route.row.handler)) {
@@ -50,6 +52,10 @@ pub(crate) async fn handle(
         Some((route, Handler::JobSocket)) => {
             let request = Request::from_parts(parts, body);
             return Box::pin(jobs::socket::handle(&surface, route, request, &caller)).await;
+        }
+        Some((route, Handler::Page(handler))) => {
+            let request = Request::from_parts(parts, body);
+            return Box::pin(page::handle(&surface, (route, handler), request, &caller)).await;
         }
         Some((_, Handler::Api(_))) | None => {}
     }

@@ -44,6 +44,7 @@ impl Row {
                 ListenerRole::Metrics,
                 Handler::Mcp(_)
                 | Handler::JobSocket
+                | Handler::Page(_)
                 | Handler::Api(
                     ApiRoute::Meta(_)
                     | ApiRoute::Health(_)
@@ -65,6 +66,8 @@ pub(crate) enum Handler {
     Mcp(McpRoute),
     /// The events of a job over WebSocket. Errors are those of the meta API.
     JobSocket,
+    /// The web page. Errors have the form of the meta API.
+    Page(PageRoute),
 }
 
 impl Handler {
@@ -72,7 +75,7 @@ impl Handler {
     #[inline]
     pub(crate) const fn via(self) -> Via {
         match self {
-            Self::Api(_) => Via::Http,
+            Self::Api(_) | Self::Page(_) => Via::Http,
             Self::Mcp(McpRoute::Message(_) | McpRoute::Sse(_)) => Via::McpHttp,
             Self::Mcp(McpRoute::WebSocket(_)) | Self::JobSocket => Via::WebSocket,
         }
@@ -105,6 +108,17 @@ pub(crate) enum McpRoute {
     Message(ModeRoute),
     WebSocket(ModeRoute),
     Sse(SseRoute),
+}
+
+/// A route of the page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PageRoute {
+    /// The root of the broker, from where a browser goes to the page.
+    Root,
+    /// The page.
+    Page,
+    /// A file of it.
+    File,
 }
 
 /// Every route. Without MCP the routes of MCP clients are unknown.
@@ -164,7 +178,13 @@ pub(crate) const TABLE: &[Row] = &[
     named(v1(websocket("/v1/ws/mcp", ModeRoute::V1))),
     sse(SSE_STREAM, "GET", SseRoute::Stream),
     sse(SSE_MESSAGE, "POST", SseRoute::Message),
+    page(ROOT, PageRoute::Root),
+    page("/ui", PageRoute::Page),
+    page("/ui/{id}", PageRoute::File),
 ];
+
+/// The path of the broker itself.
+const ROOT: &str = "/";
 
 const fn meta(path: &'static str, tool: MetaTool) -> Row {
     Row {
@@ -240,6 +260,13 @@ const fn sse(path: &'static str, methods: &'static str, route: SseRoute) -> Row 
     }
 }
 
+const fn page(path: &'static str, route: PageRoute) -> Row {
+    Row {
+        handler: Handler::Page(route),
+        ..health(path, HealthRoute::Alive, Credential::Ignored)
+    }
+}
+
 const fn v1(row: Row) -> Row {
     Row {
         off: |settings| {
@@ -269,9 +296,13 @@ impl Row {
             || (self.has_preflight && method == Method::OPTIONS)
     }
 
-    /// Whether a listener with or without MCP has the route.
-    const fn exists(&self, has_mcp: bool) -> bool {
-        has_mcp || !matches!(self.handler, Handler::Mcp(_))
+    /// Whether a listener with these parts has the route.
+    fn exists(&self, has_mcp: bool, has_page: impl FnOnce() -> bool) -> bool {
+        match self.handler {
+            Handler::Mcp(_) => has_mcp,
+            Handler::Page(_) => has_page(),
+            Handler::Api(_) | Handler::JobSocket => true,
+        }
     }
 }
 
@@ -290,7 +321,9 @@ pub(crate) fn unknown_message() -> String {
                 let method = methods.split(", ").next().unwrap_or_default();
                 api.push(format!("`{method} {path}`"));
             }
-            Handler::Mcp(_) | Handler::JobSocket => mcp.push(format!("`{path}`")),
+            Handler::Mcp(_) | Handler::JobSocket | Handler::Page(_) => {
+                mcp.push(format!("`{path}`"));
+            }
         }
     }
     let last = mcp.pop().unwrap_or_default();
@@ -328,19 +361,27 @@ fn has_form(path: &str, form: &str) -> bool {
             })
 }
 
+/// Returns a path without one slash at its end. The root remains.
+fn without_slash(path: &str) -> &str {
+    match path.strip_suffix('/') {
+        None | Some("") => path,
+        Some(rest) => rest,
+    }
+}
+
 /// Returns the route of a request, by its method and its path; `None` if it is unknown. Few paths have a parameter, so that
 /// the table is searched: a pass through a router costs a tenth of a call. One slash at the end of the path is ignored:
 /// servers of several frameworks redirect from one form to the other, so that clients have both. `base_paths` is called
-/// only if the path is not in the table.
+/// only if the path is not in the table, `has_page` only for a route of the page.
 pub(crate) fn find(
     parts: &Parts,
     has_mcp: bool,
+    has_page: impl FnOnce() -> bool,
     base_paths: impl FnOnce() -> BasePaths,
 ) -> Option<Route> {
-    let path = parts.uri.path();
-    let path = path.strip_suffix('/').unwrap_or(path);
+    let path = without_slash(parts.uri.path());
     let row = row_of(path).or_else(|| below_a_base(path, &base_paths()))?;
-    if !row.exists(has_mcp) {
+    if !row.exists(has_mcp, has_page) {
         return None;
     }
     let is_allowed = row.allows(&parts.method);
@@ -350,7 +391,8 @@ pub(crate) fn find(
 /// Returns the row of a path that has the path of a proxy before it. A well-known document has that path behind it
 /// (RFC 9728, section 3.1), and then the route of the resource.
 fn below_a_base(path: &str, base_paths: &BasePaths) -> Option<&'static Row> {
-    if let Some(row) = base_paths.below(path).find_map(row_of) {
+    let of_broker = |rest: &str| row_of(if rest.is_empty() { ROOT } else { rest });
+    if let Some(row) = base_paths.below(path).find_map(of_broker) {
         return Some(row);
     }
     let behind = path.strip_prefix(WELL_KNOWN)?;
@@ -367,112 +409,16 @@ fn below_a_base(path: &str, base_paths: &BasePaths) -> Option<&'static Row> {
 /// Whether a path ends with the path of a route.
 pub(crate) fn ends_with_a_route(path: &str) -> bool {
     let path = path.strip_suffix('/').unwrap_or(path);
-    TABLE.iter().any(|row| path.ends_with(row.path))
+    let mut rows = TABLE.iter().filter(|row| row.exists(true, || false));
+    rows.any(|row| path.ends_with(row.path))
 }
 
-/// Returns every path, for suggestions.
+/// Returns every path of a client's route, for suggestions.
 pub(crate) fn paths(has_mcp: bool) -> Vec<&'static str> {
-    let rows = TABLE.iter().filter(|row| row.exists(has_mcp));
+    let rows = TABLE.iter().filter(|row| row.exists(has_mcp, || false));
     rows.map(|row| row.path).collect()
 }
 
 #[cfg(test)]
-mod tests {
-    use axum::http::Request;
-
-    use super::*;
-
-    fn find(method: &str, path: &str, has_mcp: bool) -> Option<(&'static str, bool)> {
-        let request = Request::builder().method(method).uri(path);
-        let (parts, ()) = request.body(()).unwrap().into_parts();
-        let no_base = BasePaths::default;
-        super::find(&parts, has_mcp, no_base).map(|route| (route.row.path, route.is_allowed))
-    }
-
-    #[test]
-    fn route_is_found_below_each_base_path_and_without_one() {
-        let base_paths = || BasePaths::new(["/gateway", "/a/b"].map(str::to_owned));
-        let find = |path: &str| {
-            let (parts, ()) = Request::get(path).body(()).unwrap().into_parts();
-            super::find(&parts, true, base_paths).map(|route| route.row.path)
-        };
-        for row in TABLE {
-            for base in ["", "/gateway", "/a/b"] {
-                let path = format!("{base}{}", row.path);
-                assert_eq!(find(&path), Some(row.path), "{path}");
-                assert_eq!(find(&format!("{path}/")), Some(row.path), "{path}/");
-            }
-        }
-        for route in [
-            "",
-            "/mcp",
-            "/mcp/direct/openai",
-            "/v1/mcp",
-            "/ws/mcp",
-            "/sse",
-        ] {
-            for base in ["", "/gateway", "/a/b"] {
-                let path = format!("{WELL_KNOWN}{base}{route}");
-                assert!(
-                    find(&path).is_some_and(|row| row.starts_with(WELL_KNOWN)),
-                    "{path}"
-                );
-            }
-        }
-        for unknown in [
-            "/gateway",
-            "/gatewayx/mcp",
-            "/gateway/gateway/mcp",
-            "/a/mcp",
-            "/gateway//mcp",
-            "/Gateway/mcp",
-            "/.well-known/oauth-protected-resource/gatewayx/mcp",
-            "/.well-known/oauth-protected-resource/gateway/healthz",
-            "/.well-known/oauth-protected-resourcex",
-        ] {
-            assert_eq!(find(unknown), None, "{unknown}");
-        }
-    }
-
-    #[test]
-    fn route_is_found_by_exact_path_and_method() {
-        for row in TABLE {
-            let allowed: Vec<&str> = row.methods.split(", ").collect();
-            for method in ["POST", "GET", "HEAD", "DELETE", "PUT", "CONNECT", "BREW"] {
-                let expected = Some((row.path, allowed.contains(&method)));
-                let with_slash = format!("{}/", row.path);
-                assert_eq!(find(method, row.path, true), expected, "{method}");
-                assert_eq!(find(method, &with_slash, true), expected, "{method}");
-                let is_api = !matches!(row.handler, Handler::Mcp(_));
-                assert_eq!(
-                    find(method, row.path, false).is_some(),
-                    is_api,
-                    "{}",
-                    row.path
-                );
-            }
-        }
-        assert_eq!(
-            find("POST", "/meta_tree?x=1", true),
-            Some(("/meta_tree", true))
-        );
-        for unknown in [
-            "/",
-            "/meta_tree//",
-            "/META_TREE",
-            "//meta_tree",
-            "/meta%5ftree",
-            "*",
-        ] {
-            assert_eq!(find("POST", unknown, true), None, "{unknown}");
-        }
-    }
-
-    #[test]
-    fn message_about_an_unknown_route_names_routes_of_the_table() {
-        assert_eq!(
-            unknown_message(),
-            "the routes are `POST /meta_tree`, `POST /meta_desc`, `POST /meta_call`, `GET /healthz`, `GET /readyz`, `GET /sources`, `GET /metrics`, `GET /logs`, `GET /jobs` and, unless MCP is turned off, `/mcp`, `/v1/mcp`, `/ws/mcp` and `/v1/ws/mcp`"
-        );
-    }
-}
+#[path = "table_tests.rs"]
+mod tests;

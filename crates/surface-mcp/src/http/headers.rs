@@ -9,11 +9,18 @@ use broker_wire::{JsonMembers, RpcError, header_value, valid_string};
 
 use super::reply::{EVENT_STREAM, JSON};
 use broker_core::catalog::{HeaderParam, HeaderParamKind};
+use broker_core::{BAGGAGE, TRACEPARENT, TRACESTATE};
 
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 pub(super) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 const NAME: HeaderName = HeaderName::from_static("mcp-name");
+/// The headers of the trace context.
+static TRACE_HEADERS: [HeaderName; 3] = [
+    HeaderName::from_static(TRACEPARENT),
+    HeaderName::from_static(TRACESTATE),
+    HeaderName::from_static(BAGGAGE),
+];
 /// The beginning of the names of headers of the specification.
 pub(super) const MCP_PREFIX: &str = "mcp-";
 /// The beginning of the headers of arguments.
@@ -24,12 +31,18 @@ const USUAL_ACCEPT: &str = "application/json, text/event-stream";
 /// Integers beyond this have no exact value in every reader of JSON.
 const MAX_INTEGER: f64 = 9_007_199_254_740_991.0;
 
-/// Returns the values of a header, joined by commas; `None` without the header, and if one has other characters than
-/// visible ASCII.
-pub fn joined(headers: &HeaderMap, name: &str) -> Option<String> {
-    let values = headers.get_all(name).iter().map(HeaderValue::to_str);
-    let values: Vec<&str> = values.collect::<Result<_, _>>().ok()?;
-    (!values.is_empty()).then(|| values.join(","))
+/// Returns the values of a header of the trace context, joined by commas; `None` without the header, and if one has other
+/// characters than visible ASCII.
+pub fn trace_header(headers: &HeaderMap, name: &'static str) -> Option<String> {
+    // A static name: each traced broker looks it up in each request, and parsing the name costs more than the look-up.
+    let name = TRACE_HEADERS.iter().find(|known| known.as_str() == name)?;
+    let mut values = headers.get_all(name).iter().map(HeaderValue::to_str);
+    let mut joined = values.next()?.ok()?.to_owned();
+    for value in values {
+        joined.push(',');
+        joined.push_str(value.ok()?);
+    }
+    Some(joined)
 }
 
 /// Returns the legacy revision that the headers name, if there is one.

@@ -29,7 +29,7 @@ mod stream;
 mod target;
 
 pub use super::websocket::{PushFrame, PushSocket, WebSocketClient};
-pub use headers::joined as joined_header;
+pub use headers::trace_header;
 pub use reply::{ReplyBody, StreamReply, empty as empty_reply, error_reply};
 pub use sse::{MESSAGE as SSE_MESSAGE, STREAM as SSE_STREAM, SseRoute};
 pub use target::ModeRoute;
@@ -104,7 +104,7 @@ impl McpRequest<'_> {
             port: self.port,
         };
         trace_of(broker, client, |name| {
-            headers::joined(&self.parts.headers, name)
+            headers::trace_header(&self.parts.headers, name)
         })
     }
 

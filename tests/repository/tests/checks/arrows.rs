@@ -10,12 +10,13 @@ use serde_json::Value;
 use crate::workspace;
 
 /// The packages, from the ones that use no other package up to the programs, each with the packages that it uses.
-const ARROWS: [(&str, &[&str]); 35] = [
+const ARROWS: [(&str, &[&str]); 36] = [
     ("broker-files", &[]),
     ("broker-http-client", &[]),
     ("broker-memory", &[]),
     ("broker-model", &[]),
     ("broker-search", &[]),
+    ("broker-web", &[]),
     ("broker-store", &["broker-model"]),
     ("broker-audit", &["broker-files", "broker-model"]),
     ("broker-audits-file", &["broker-files", "broker-model"]),
@@ -130,6 +131,7 @@ const ARROWS: [(&str, &[&str]); 35] = [
             "broker-observe",
             "broker-surface",
             "broker-surface-mcp",
+            "broker-web",
             "broker-wire",
         ],
     ),

@@ -254,6 +254,7 @@ fn pure_packages_link_no_runtime_and_core_no_server() {
         "broker-schema",
         "broker-search",
         "broker-terminal",
+        "broker-web",
         "broker-wire",
     ] {
         let linked = tree.linked(pure);

@@ -74,6 +74,24 @@ fn index_has_each_page_once_with_its_first_line() {
 }
 
 #[test]
+fn pages_about_audits_and_the_audit_log_name_each_other_first() {
+    let pages = pages();
+    for (name, other) in [
+        ("audit-log.md", "[audits.md](audits.md)"),
+        ("audits.md", "[audit-log.md](audit-log.md)"),
+    ] {
+        // The title, the readers, and the sentence that says which page is about what.
+        let first = pages[name].split("\n\n").nth(2).unwrap_or_default();
+        assert!(first.contains(other), "{name}: {first}");
+        assert!(
+            first.contains("calls") && first.contains("people"),
+            "{name}: {first}"
+        );
+        assert_eq!(first.lines().count(), 1, "{name}: {first}");
+    }
+}
+
+#[test]
 fn cells_of_tables_are_short() {
     let mut problems = Vec::new();
     let readme = fs::read_to_string(workspace().join("README.md")).expect("the page exists");
