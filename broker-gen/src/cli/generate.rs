@@ -11,6 +11,7 @@ use broker_review::whole_file::write_whole;
 use clap::Args;
 
 use super::output::{self, say};
+use super::working::Working;
 use super::{type_notes, unattended};
 
 #[derive(Debug, Args)]
@@ -40,7 +41,9 @@ pub(super) fn run(args: &GenerateArgs) -> Exit {
         Ok(plan) => plan,
         Err(problems) => return output::diagnostics(&problems),
     };
+    let working = Working::begin("generating the catalog and the types");
     let emitted = emit::emit(&config, &lock, &plan);
+    drop(working);
     type_notes::say_notes(&broker_build::types::types(&plan).fallbacks);
     let files = emit::files(&emitted).into_iter();
     let mut files = files.map(|(name, bytes)| (args.out.join(name), bytes));

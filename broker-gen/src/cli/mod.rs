@@ -51,6 +51,7 @@ mod report;
 mod schemas;
 mod type_notes;
 mod unattended;
+mod working;
 
 /// Locks the tools of MCP servers, compares servers with the lock, and compiles the lock into a broker.
 ///
@@ -215,13 +216,14 @@ enum Verb {
         after_help = "Examples:\n  broker-gen new my-broker\n  broker-gen new my-broker --from ~/.cursor/mcp.json\n  broker-gen new my-broker --broker https://example.org/mcp-broker#v0.1.0"
     )]
     New(new::NewArgs),
-    /// Convert the file of a client (Claude, VS Code, Cursor, Codex and others) into a config.
+    /// Convert the file of a client (Claude, VS Code, Cursor, Codex and others), the entry of a registry or a bundle into a
+    /// config.
     ///
     /// Values in `env`, headers, URLs and arguments that look like secrets become variables: the config has
     /// `${NAME}`, and the variables to set are listed. The values are never written or printed. What has no equal
     /// in a config is listed too. No file is overwritten.
     #[command(
-        after_help = "Examples:\n  broker-gen import ~/.cursor/mcp.json\n  broker-gen import ~/.codex/config.toml -o config.json"
+        after_help = "Examples:\n  broker-gen import ~/.cursor/mcp.json\n  broker-gen import ~/.codex/config.toml -o config.json\n  broker-gen import server.json\n  broker-gen import tools.mcpb --unpack tools -o config.json\n  broker-gen import registry:io.example/tools@1.2.0 --registry https://registry.example.org"
     )]
     Import(import::ImportArgs),
     #[command(flatten)]
@@ -384,7 +386,7 @@ fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Verb::Accept(args) => accept::run(&args),
         Verb::Schema(args) => schema::run(&args),
         Verb::New(args) => new::run(&args),
-        Verb::Import(args) => import::run(&args),
+        Verb::Import(args) => launching(interrupts, import::run(&args)),
         Verb::Rules(args) => rules::run(&args),
         Verb::Completions(args) => usage::completions(&args, help::command()),
         Verb::Man(args) => usage::man(&args, help::command()),

@@ -12,6 +12,7 @@ use mcp_broker::packed::{self, PackedError};
 
 use super::output::{self, say};
 use super::serve::memory;
+use super::working::Working;
 
 /// The name of the runtime in the folder of this program.
 const RUNTIME: &str = "mcp-broker";
@@ -34,7 +35,10 @@ pub(super) struct PackArgs {
 }
 
 pub(super) fn run(args: &PackArgs) -> Exit {
-    match pack(args) {
+    let working = Working::begin("packing the broker");
+    let packed = pack(args);
+    drop(working);
+    match packed {
         Ok(digest) => {
             say(text!("wrote {}: catalog {}", args.out.display(), digest));
             Exit::Ok

@@ -16,6 +16,7 @@ use clap::Args;
 
 use super::output::{self, say};
 use super::unattended;
+use super::working::Working;
 
 #[derive(Debug, Args)]
 pub(super) struct VectorsArgs {
@@ -150,6 +151,7 @@ async fn embed(
         #[cfg(feature = "hf")]
         Model::Local(_) => say(text!("embeds {} with {}", count, vectors.name)),
     }
+    let _working = Working::begin(format!("making the vectors of {count}"));
     for batch in missing.chunks(MAX_BATCH) {
         let texts: Vec<String> = batch.iter().map(|(_, text)| text.clone()).collect();
         let made = model.documents(texts).await?;

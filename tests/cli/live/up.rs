@@ -188,14 +188,13 @@ fn up_without_a_terminal_names_the_option_and_starts_no_server() {
 fn up_asks_at_a_terminal_before_it_starts_a_server() {
     let bench = folder(1);
     fs::create_dir(bench.path(".cursor")).expect("a folder can be made");
-    let odd = format!("s0\u{202e}");
     let mut document: Value = serde_json::from_str(&file(1)).expect("JSON");
     document["mcpServers"]["s0"]["args"] = json!([
         "--script",
         "s0.json",
         "--journal",
         "s0.log",
-        format!("--note={odd}\u{1b}[2J")
+        "--note=\u{202e}\u{1b}[2J"
     ]);
     bench.write(".cursor/mcp.json", &document.to_string());
     // The file of a project is not found by itself.

@@ -15,6 +15,7 @@ mod generate;
 mod generated_hints;
 mod hints;
 mod import;
+mod import_registry;
 mod key;
 mod moved;
 mod new;

@@ -4,9 +4,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use broker_config::MAX_BYTES;
 use broker_config::client_file::{Client, NoteKind, paths_of};
-use broker_files::ReadError;
 use broker_model::exit::Exit;
 use broker_model::json::to_review_text;
 use broker_model::redact::{Redactor, Secret};
@@ -20,13 +18,18 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use super::output::{self, say};
 use super::unattended;
 
+mod bundle;
 mod check;
 mod client;
 mod document;
+mod fetch;
 mod findings;
+mod foreign;
 mod hide;
+mod input;
 mod known;
 mod out;
+mod registry_entry;
 mod server;
 #[cfg(test)]
 mod tests;
@@ -35,6 +38,7 @@ mod variables;
 use client::ClientServers;
 use document::Document;
 use findings::Findings;
+use input::Input;
 use known::Known;
 use out::Out;
 use server::{Draft, Reader};
@@ -45,9 +49,16 @@ const MAX_SERVERS: usize = 1000;
 
 #[derive(Debug, Args)]
 pub(super) struct ImportArgs {
-    /// The file of a client: JSON, also with comments, TOML or YAML.
+    /// The file of a client: JSON, also with comments, TOML or YAML. Or the entry of a registry (`server.json`), a bundle
+    /// (`.mcpb`), `registry:NAME` or `registry:NAME@VERSION` with `--registry`, or `-` for standard input.
     #[arg(value_name = "FILE")]
     file: PathBuf,
+    /// The registry that is asked for `registry:NAME`, such as https://registry.example.org.
+    #[arg(long, value_name = "URL")]
+    registry: Option<String>,
+    /// Write the code of a bundle to this folder, which must not exist. Without it only the manifest is read.
+    #[arg(long, value_name = "DIR")]
+    unpack: Option<PathBuf>,
     /// The client that wrote the file, if its name and its content do not say so.
     #[arg(long, value_name = "CLIENT", value_parser = client_parser())]
     from: Option<Client>,
@@ -67,6 +78,8 @@ pub(super) fn client_parser() -> impl TypedValueParser<Value = Client> {
 pub(super) struct Imported {
     /// The client that wrote it; `None` if several clients write such a file.
     pub(super) client: Option<Client>,
+    /// What it is, if it is not the file of a client.
+    pub(super) origin: Option<&'static str>,
     /// The text of the config.
     pub(super) config: String,
     /// The names of the servers in it, in their order.
@@ -81,24 +94,28 @@ pub(super) struct Imported {
     pub(super) values: Vec<(String, Secret)>,
 }
 
-pub(super) fn run(args: &ImportArgs) -> Exit {
-    match import(args) {
+pub(super) async fn run(args: &ImportArgs) -> Exit {
+    match import(args).await {
         Ok(()) => Exit::Ok,
         Err(problems) => output::diagnostics(&problems),
     }
 }
 
-fn import(args: &ImportArgs) -> Result<(), Vec<Diagnostic>> {
+async fn import(args: &ImportArgs) -> Result<(), Vec<Diagnostic>> {
     let shown = args.file.to_string_lossy();
     if args.output.is_some() {
         unattended::refuse("import --output")?;
+    }
+    if args.unpack.is_some() {
+        unattended::refuse("import --unpack")?;
     }
     if let Some(config) = &args.output
         && config.symlink_metadata().is_ok()
     {
         return Err(vec![file_exists(config)]);
     }
-    let imported = read_file(&args.file, args.from)?;
+    let input = Input::read(args).await?;
+    let imported = input.convert(args.from, args.unpack.as_deref())?;
     match &args.output {
         Some(config) => write(config, &imported.config)?,
         None => output::document(&Text::json_text(&imported.config)),
@@ -107,25 +124,9 @@ fn import(args: &ImportArgs) -> Result<(), Vec<Diagnostic>> {
     Ok(())
 }
 
-/// Reads and converts a file.
+/// Reads and converts a file on this machine. The code of a bundle is not unpacked.
 pub(super) fn read_file(file: &Path, from: Option<Client>) -> Result<Imported, Vec<Diagnostic>> {
-    let shown = file.to_string_lossy();
-    let bytes = broker_files::read(file, MAX_BYTES).map_err(|error| {
-        let code = match error {
-            ReadError::Size(_) => DiagnosticCode::ConfigSize,
-            _ => DiagnosticCode::ConfigUnreadable,
-        };
-        let message = format!("the file `{shown}` cannot be read: {error}");
-        vec![Diagnostic::error(code, message).help("Name the file of a client, of at most 4 MiB.")]
-    })?;
-    let exists = |name: &str| broker_files::exists(name, file);
-    let folder = file.parent().unwrap_or(Path::new(""));
-    let read_beside = |name: &str| broker_files::read_text(&folder.join(name), MAX_BYTES).ok();
-    let files = Files {
-        exists: &exists,
-        read: &read_beside,
-    };
-    convert(&shown, &bytes, from, files)
+    Input::read_file(file)?.convert(from, None)
 }
 
 /// Writes the config, unless there is a file.
@@ -148,6 +149,9 @@ pub(super) fn file_exists(config: &Path) -> Diagnostic {
 /// Prints everything except the config.
 fn report(imported: &Imported, file: &str, config: Option<&Path>) {
     say(match imported.client {
+        _ if imported.origin.is_some() => {
+            text!("{} is {}", file, imported.origin.unwrap_or_default())
+        }
         Some(client) => text!("{} is a file of {}", file, client.name()),
         None => text!(
             "{} has servers as several clients write them; --from CLIENT names one",
@@ -233,6 +237,7 @@ fn convert(
     let notes = findings.notes().iter();
     Ok(Imported {
         client: document.content.client,
+        origin: None,
         config,
         servers: drafts.into_iter().map(|draft| draft.name).collect(),
         values: variables.values(),

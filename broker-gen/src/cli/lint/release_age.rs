@@ -13,6 +13,7 @@ use serde_json::Value;
 use tokio::process::Command;
 
 use crate::cli::output::say;
+use crate::cli::working::Working;
 
 /// Asks an index of Python packages.
 const PYTHON: &str = include_str!("release_age.py");
@@ -46,10 +47,12 @@ pub(in crate::cli) fn say_ages(sources: &[LockedSource], online: bool) {
         .collect();
     for (registry, name, version) in releases.iter().take(MAX_PACKAGES) {
         let release = format!("{}@{}", shown_line(name, 200), shown_line(version, 80));
+        let working = Working::begin(format!("asking for the age of `{release}`"));
         let times = match registry {
             Registry::Npm => npm_times(name, online),
             Registry::Python => python_times(name, version),
         };
+        drop(working);
         match times.map(|text| age(&text, version, Timestamp::now())) {
             Ok(Some(0)) => say(text!("`{}` was released today", release)),
             Ok(Some(days)) => say(text!(

@@ -225,6 +225,7 @@ const ARROWS: [(&str, &[&str]); 36] = [
             "broker-drift",
             "broker-embed",
             "broker-files",
+            "broker-http-client",
             "broker-mcp",
             "broker-model",
             "broker-process",

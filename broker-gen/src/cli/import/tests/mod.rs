@@ -283,7 +283,7 @@ fn file_that_cannot_be_imported_is_refused_at_its_place() {
         assert_eq!(problems[0].code, code, "{text}: {shown}");
         has(&shown, &[place]);
     }
-    let size = vec![b' '; MAX_BYTES + 1];
+    let size = vec![b' '; broker_config::MAX_BYTES + 1];
     let problems = convert("a.json", &size, None, files(&|_| true)).expect_err("too large");
     assert_eq!(problems[0].code, DiagnosticCode::ConfigSize);
     let deep = format!("{{\"mcpServers\": {}", "[".repeat(100));
