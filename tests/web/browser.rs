@@ -211,6 +211,22 @@ impl Page {
         self.ask("Emulation.setEmulatedMedia", json!({"features": feature}));
     }
 
+    /// Begins to count the processor time of the page's main thread, from the next document on.
+    pub(crate) fn count_processor_time(&mut self) {
+        self.ask("Performance.disable", json!({}));
+        self.ask("Performance.enable", json!({"timeDomain": "threadTicks"}));
+    }
+
+    /// Returns the milliseconds of processor time of the page's main thread since then.
+    pub(crate) fn processor_ms(&mut self) -> f64 {
+        let metrics = self.ask("Performance.getMetrics", json!({}));
+        let metrics = metrics["metrics"].as_array().cloned().unwrap_or_default();
+        let mut metrics = metrics.iter();
+        let found = metrics.find(|metric| metric["name"] == "TaskDuration");
+        let seconds = found.and_then(|metric| metric["value"].as_f64());
+        1000.0 * seconds.expect("the time is counted")
+    }
+
     /// Returns a picture of the window as PNG.
     pub(crate) fn picture(&mut self) -> Vec<u8> {
         let picture = self.ask("Page.captureScreenshot", json!({"format": "png"}));
