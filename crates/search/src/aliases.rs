@@ -1,22 +1,30 @@
-//! Usual abbreviations, endings of file names among them, and the words that tools have for them.
+//! Usual abbreviations, endings of file names among them, and everyday words, with the words that tools have for them.
 
 use rust_stemmers::{Algorithm, Stemmer};
 
-/// Sorted by the abbreviation.
+/// Sorted by the first word.
 const ALIASES: &[(&str, &str)] = &[
     ("admin", "administrator"),
     ("app", "application"),
     ("auth", "authentication"),
+    ("bug", "issue"),
     ("calc", "calculate"),
     ("config", "configuration"),
+    ("crash", "error log"),
+    ("crashing", "error log"),
     ("db", "database"),
+    ("difference", "diff"),
     ("dir", "directory"),
     ("dm", "direct message"),
     ("doc", "document"),
     ("docs", "documentation"),
     ("docx", "word document"),
+    ("dropdown", "select option"),
     ("env", "environment"),
+    ("erase", "delete"),
     ("fn", "function"),
+    ("folder", "directory"),
+    ("forget", "delete"),
     ("gh", "github"),
     ("gif", "image"),
     ("img", "image"),
@@ -26,29 +34,50 @@ const ALIASES: &[(&str, &str)] = &[
     ("k8s", "kubernetes"),
     ("kb", "knowledge base"),
     ("lang", "language"),
+    ("mail", "email"),
     ("mr", "merge request"),
     ("msg", "message"),
+    ("newest", "latest"),
     ("org", "organization"),
+    ("people", "user"),
     ("perf", "performance"),
+    ("permission", "policy"),
+    ("permissions", "policy"),
+    ("phone", "mobile"),
+    ("photo", "image"),
     ("pic", "image"),
+    ("picture", "image"),
     ("pkg", "package"),
     ("png", "image"),
     ("ppt", "presentation"),
     ("pptx", "presentation"),
     ("pr", "pull request"),
     ("prefs", "preferences"),
+    ("price", "pricing"),
     ("pw", "password"),
     ("regex", "regular expression"),
+    ("remember", "memory"),
+    ("rename", "move"),
     ("repo", "repository"),
+    ("rid", "remove"),
+    ("scan", "check"),
+    ("site", "page"),
+    ("slow", "performance"),
+    ("slowly", "performance"),
+    ("sms", "text message"),
     ("spec", "specification"),
     ("stats", "statistics"),
     ("temp", "temperature"),
     ("ticket", "issue"),
+    ("transcribe", "recognize speech"),
     ("tz", "timezone"),
+    ("undo", "reset"),
+    ("unstage", "reset"),
     ("var", "variable"),
     ("vid", "video"),
     ("vm", "virtual machine"),
     ("vuln", "vulnerability"),
+    ("whenever", "watch"),
     ("xls", "excel"),
     ("xlsx", "excel"),
 ];
@@ -73,7 +102,7 @@ mod tests {
     #[test]
     fn table_is_sorted_and_short() {
         assert!(ALIASES.is_sorted_by_key(|(short, _)| *short));
-        assert!(ALIASES.len() <= 60);
+        assert!(ALIASES.len() <= 80);
     }
 
     #[test]

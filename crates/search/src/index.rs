@@ -15,9 +15,12 @@
 use std::collections::BTreeMap;
 
 use crate::TOKENIZER_VERSION;
+use crate::deprecated::is_deprecated;
 use crate::document::Document;
 use crate::vectors::{DIMENSIONS, QueryVector, StaticTable};
 
+/// The term of tools that call themselves deprecated. Texts have no such word.
+const DEPRECATED_MARK: &str = "\u{1}";
 const MAGIC: u32 = u32::from_le_bytes(*b"MBSI");
 const HEADER_NUMBERS: usize = 7;
 const POSTING_BYTES: usize = 6;
@@ -71,6 +74,10 @@ pub fn index_bytes(documents: &[Document<'_>], table: Option<&StaticTable>) -> V
                 .round()
                 .clamp(1.0, f64::from(u16::MAX));
             terms.entry(term).or_default().push((tool, parts as u16));
+        }
+        if is_deprecated(document) {
+            let mark = terms.entry(DEPRECATED_MARK.to_owned());
+            mark.or_default().push((tool, 1));
         }
     }
     let text_bytes: usize = terms.keys().map(String::len).sum();
@@ -242,6 +249,12 @@ impl<'a> Index<'a> {
                 f64::from(weight) / WEIGHT_PARTS,
             )
         })
+    }
+
+    /// Returns the tools that call themselves deprecated.
+    pub(crate) fn deprecated(&self) -> Option<impl Iterator<Item = u32> + use<'a>> {
+        let mark = self.find(DEPRECATED_MARK)?;
+        Some(self.postings(mark).map(|(tool, _)| tool))
     }
 
     /// Whether the tools have vectors.

@@ -6,8 +6,10 @@
 //! tools of the scope.
 
 mod aliases;
+mod deprecated;
 mod document;
 mod explain;
+mod foreign;
 mod index;
 mod model_vectors;
 mod query;

@@ -1,6 +1,8 @@
 //! A query as weighted terms.
 
 use crate::aliases::aliases;
+use crate::deprecated::DEPRECATED;
+use crate::foreign::in_english;
 use crate::index::Index;
 use crate::scope::SearchScope;
 use crate::tokens::{Token, tokens};
@@ -20,7 +22,7 @@ const MIN_WORDS: usize = 2;
 pub enum MatchKind {
     /// The word has this stem.
     Word,
-    /// The word is an abbreviation of it.
+    /// The word is an abbreviation of it, or an everyday word for it.
     Alias,
     /// The word is not in the index, and the term differs from it in one or two characters.
     Typo,
@@ -42,12 +44,27 @@ pub(crate) struct QueryTerm {
 pub(crate) struct Query {
     pub(crate) words: Vec<Token>,
     pub(crate) terms: Vec<QueryTerm>,
+    /// The query in English, if it was written in another language.
+    pub(crate) english: Option<String>,
 }
 
 impl Query {
     /// Makes the query for a scope.
     pub(crate) fn new(index: &Index<'_>, scope: &SearchScope, text: &str) -> Self {
-        let words = words(text);
+        let mut words = words(text);
+        let find = |words: &[Token]| -> Vec<Option<u32>> {
+            let found = words.iter().map(|word| scope.find(index, &word.term));
+            found.collect()
+        };
+        let mut found = find(&words);
+        let english = match found.contains(&None) {
+            true => in_english(text, |stem| scope.find(index, stem).is_some()),
+            false => None,
+        };
+        if let Some(english) = &english {
+            words = self::words(english);
+            found = find(&words);
+        }
         let mut terms: Vec<QueryTerm> = Vec::new();
         let mut corrected = 0;
         let mut push = |word, term, weight, kind| {
@@ -61,8 +78,7 @@ impl Query {
                 });
             }
         };
-        for (at, word) in words.iter().enumerate() {
-            let found = scope.find(index, &word.term);
+        for ((at, word), found) in words.iter().enumerate().zip(found) {
             let also: Vec<_> = aliases(&word.word)
                 .iter()
                 .filter_map(|alias| scope.find(index, alias))
@@ -81,7 +97,18 @@ impl Query {
                 push(at, term, ALIAS_WEIGHT, MatchKind::Alias);
             }
         }
-        Self { words, terms }
+        Self {
+            words,
+            terms,
+            english,
+        }
+    }
+}
+
+impl Query {
+    /// Whether it names tools that are deprecated.
+    pub(crate) fn asks_for_deprecated(&self) -> bool {
+        self.words.iter().any(|word| word.word == DEPRECATED)
     }
 }
 

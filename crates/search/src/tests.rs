@@ -168,3 +168,18 @@ fn typos_and_abbreviations_are_found() {
     assert_eq!(first("calendra evnet"), "create_calendar_event");
     assert_eq!(first("open a MR"), "create_merge_request");
 }
+
+#[test]
+fn tools_that_call_themselves_deprecated_rank_last() {
+    let names = ["read_user_deprecated", "read_user", "delete_room"].map(str::to_owned);
+    for with in [With::Words, With::Table] {
+        let (hits, _) = answer(&names, &[true; 3], "read user", with);
+        assert_eq!(hits[0].0, "read_user");
+        assert_eq!(hits.last().unwrap().0, "read_user_deprecated");
+        assert!(hits.is_sorted_by(|one, other| one.1 >= other.1), "{hits:?}");
+    }
+    let (hits, _) = answer(&names, &[true; 3], "deprecated read user", With::Words);
+    assert_eq!(hits[0].0, "read_user_deprecated", "it was asked for");
+    let (hits, _) = answer(&names[..1], &[true], "read user", With::Words);
+    assert_eq!(hits.len(), 1, "it is found if there is not another one");
+}

@@ -44,7 +44,7 @@ pub(crate) fn tokens(text: &str) -> Vec<Token> {
 }
 
 /// Returns a text without accents, in the form with equal code points for equal characters.
-fn fold(text: &str) -> Cow<'_, str> {
+pub(crate) fn fold(text: &str) -> Cow<'_, str> {
     match text.is_ascii() {
         true => Cow::Borrowed(text),
         false => Cow::Owned(crate::wordpiece::without_accents(text)),
