@@ -16,7 +16,8 @@ pub(crate) const RULES: &[&str] = &[
     "By tree: it lists the nodes above the tool from the top by `meta_tree`, except those whose child on the way it has \
      read already. So it begins below the areas that the start of the session names.",
     "By search: it sends one `query` of at most six words: those of the tool's name, then those of the nodes above it, \
-     each once. If the tool is not in the reply, it goes on by tree.",
+     each once. If the tool is not in the reply, it goes on by tree. It does not want a tool that calls itself deprecated: \
+     such tools rank last.",
     "Then it describes the tool by `meta_desc` and calls it by `meta_call`.",
     "A call costs the tokens of its arguments and of its reply: of the text, or of `structuredContent`, which some clients \
      show in its place, whichever is more. The first call of the tool costs those of its \

@@ -135,9 +135,11 @@ impl Catalog {
     fn measure(name: &'static str, stage: &Stage, servers: &[&str]) -> Self {
         let caller = Caller::new(stage);
         let paths = stage.paths();
-        let each = |way: &dyn Fn(&str) -> Way| paths.iter().map(|path| way(path)).collect();
         let by_search = match has_search(stage) {
-            true => each(&|path| caller.by_search(path)),
+            true => {
+                let wanted = paths.iter().filter(|path| !stage.is_deprecated(path));
+                wanted.map(|path| caller.by_search(path)).collect()
+            }
             false => Vec::new(),
         };
         Self {
@@ -145,7 +147,7 @@ impl Catalog {
             servers: servers.len(),
             raw: servers.iter().map(|server| raw_tokens(server)).sum(),
             start: caller.start_tokens(),
-            by_tree: each(&|path| caller.by_tree(path)),
+            by_tree: paths.iter().map(|path| caller.by_tree(path)).collect(),
             by_search,
         }
     }

@@ -123,6 +123,20 @@ impl Stage {
         }
     }
 
+    /// Whether a tool calls itself deprecated in its summary or its first sentence.
+    pub(crate) fn is_deprecated(&self, path: &str) -> bool {
+        let entry = self
+            .broker
+            .post("/meta_desc", &json!({ "path": path }))
+            .json();
+        let text = |name: &str| entry[name].as_str().unwrap_or_default().to_lowercase();
+        let description = text("description");
+        let first = description.split(['.', '\n']).next().unwrap_or_default();
+        [text("summary").as_str(), first]
+            .iter()
+            .any(|text| text.contains("deprecated"))
+    }
+
     /// The paths of all tools.
     pub(crate) fn paths(&self) -> Vec<String> {
         let whole = self
