@@ -190,7 +190,7 @@ mod tests {
         let places = Places {
             system,
             variable: &variable,
-            folder: "/work".into(),
+            folder: "/project".into(),
         };
         match client.file(scope, &places) {
             Ok(path) => Ok(path.to_str().unwrap().to_owned()),
@@ -314,7 +314,7 @@ mod tests {
                 | Client::Json => {
                     assert!(found.unwrap_err().contains("`--file`"));
                 }
-                _ => assert!(found.unwrap().starts_with("/work/"), "{client:?}"),
+                _ => assert!(found.unwrap().starts_with("/project/"), "{client:?}"),
             }
         }
     }
