@@ -68,7 +68,7 @@ pub(super) fn entries(bytes: &[u8]) -> Result<Vec<Entry>, String> {
     Ok(entries)
 }
 
-/// The offset of the record at the end, which a comment may follow.
+/// Returns the offset of the record at the end of the archive. A comment may follow the record.
 fn end_record(bytes: &[u8]) -> Option<usize> {
     let last = bytes.len().checked_sub(END_BYTES)?;
     let first = last.saturating_sub(usize::from(u16::MAX));
@@ -80,7 +80,7 @@ fn end_record(bytes: &[u8]) -> Option<usize> {
     (first..=last).rev().find(is_end)
 }
 
-/// A number of the archive, which has the lowest byte first.
+/// Reads a number of the archive. Its lowest byte is the first one.
 fn number(bytes: &[u8], at: usize, length: usize) -> Option<usize> {
     let bytes = bytes.get(at..at.checked_add(length)?)?;
     let number = bytes

@@ -203,7 +203,7 @@ fn server(manifest: &Value, folder: &str, digest: &str) -> Result<Foreign, Strin
     })
 }
 
-/// What the texts of a manifest may refer to.
+/// The values to which `${…}` in the texts of a manifest can refer.
 struct Context<'m> {
     name: &'m str,
     folder: &'m str,
